@@ -1,0 +1,53 @@
+# make run    train an agent together with its bank (sets itself up first)
+# make test   checks and the quick tests, at most ten minutes
+
+PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
+TORCH_INDEX ?=
+RECIPE ?= homerules-coevo-rl
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+
+.PHONY: run test test-full lint bench soak clean
+.DELETE_ON_ERROR:
+
+run: .venv/installed
+	@$(BIN)/coevo run $(RECIPE)
+
+test: lint
+	$(BIN)/python -m pytest -m "not full and not soak"
+
+test-full: .venv/installed-dev
+	$(BIN)/python -m pytest -m full
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+bench: .venv/installed
+	$(BIN)/python -m benchmarks
+
+soak: .venv/installed-dev
+	$(BIN)/python -m pytest -m soak -s
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "coevo needs Python 3.11 or 3.12: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "Setting up .venv (a few minutes, once) ..."
+	@$(PYTHON) -m venv .venv
+
+.venv/torch: requirements.lock | .venv/bin/python
+	@$(INSTALL) $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch
+	@touch $@
+
+.venv/installed: pyproject.toml requirements.lock .venv/torch
+	@$(INSTALL) --editable .
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	@$(INSTALL) --editable '.[dev]'
+	@touch $@

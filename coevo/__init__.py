@@ -1,0 +1,1 @@
+"""The public face of coevo: what notebooks and plug-ins import."""
