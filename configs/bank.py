@@ -1,0 +1,68 @@
+"""The experience bank: retrieval, writing and admission of entries."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from configs.base import Config
+
+
+class FieldWeights(Config):
+    """Weight of each indexed field of an entry in structured TF-IDF."""
+
+    strategy: float = Field(default=1.0, ge=0)
+    """Weight of the lesson itself."""
+    condition: float = Field(default=1.0, ge=0)
+    """Weight of the applicability condition."""
+    example: float = Field(default=0.5, ge=0)
+    """Weight of the example action."""
+    keywords: float = Field(default=2.0, ge=0)
+    """Weight of the retrieval keywords."""
+
+
+class TfidfConfig(Config):
+    """Structured TF-IDF, one retrieval a task (CoEvo-RL Eq. 2)."""
+
+    type: Literal["tfidf"] = "tfidf"
+    """How entries are scored."""
+    k: int = Field(default=8, ge=0)
+    """Entries retrieved."""
+    scoped: bool = True
+    """Search only entries whose scope is the task's."""
+    weights: FieldWeights = FieldWeights()
+    """Weights of the entry's fields."""
+
+
+class ContrastWriterConfig(Config):
+    """The built-in writer: contrastive pair, else success cluster, else failure cluster."""
+
+    type: Literal["contrast"] = "contrast"
+    """Who writes candidate entries."""
+    buffer: int = Field(default=64, ge=1)
+    """Most episodes a firing sees, contrastive pairs first."""
+    candidates: int = Field(default=16, ge=1)
+    """Most candidates of one firing."""
+
+
+class ReplayAdmissionConfig(Config):
+    """Replay-validated admission of the whole batch (CoEvo-RL Eq. 7)."""
+
+    type: Literal["replay"] = "replay"
+    """How candidates are judged."""
+    delta: float = Field(default=0.0, ge=-1, le=1)
+    """Least mean paired gain; the gain must exceed it."""
+    replays: int = Field(default=8, ge=1)
+    """Fresh rollouts a task and side, paired by common random numbers."""
+
+
+class BankConfig(Config):
+    """How experience is kept and grown."""
+
+    every: int = Field(default=20, ge=1)
+    """Policy updates between two firings of the writer (Delta)."""
+    retrieval: TfidfConfig = TfidfConfig()
+    """How entries reach the prompt."""
+    writer: ContrastWriterConfig = ContrastWriterConfig()
+    """Who writes candidates."""
+    admission: ReplayAdmissionConfig = ReplayAdmissionConfig()
+    """Which candidates enter."""

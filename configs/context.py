@@ -1,0 +1,18 @@
+"""The prompt: what the policy is shown each turn, and how its answer is read."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from configs.base import Config
+
+
+class ContextConfig(Config):
+    """History window, experience block and answer format."""
+
+    style: Literal["words", "chat"] = "words"
+    """``words``: the terse format of word-level policies; ``chat``: prose for pretrained models."""
+    memory_length: int | None = Field(default=1, ge=0)
+    """Previous turns kept in the prompt (m of Context-lite); null keeps all."""
+    experience_tokens: int = Field(default=200, ge=0)
+    """Longest experience block in tokens; entries that do not fit are left out whole."""

@@ -1,0 +1,86 @@
+"""The policy: a small model from scratch or a pretrained causal LM, and how it is warm-started."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from configs.base import Config
+
+
+class ScratchPolicyConfig(Config):
+    """A Qwen3-configuration model with random weights and a word-level tokenizer of its own."""
+
+    type: Literal["scratch"] = "scratch"
+    """Built from these numbers, nothing is downloaded."""
+    hidden_size: int = Field(default=96, ge=8)
+    """Width of the residual stream."""
+    layers: int = Field(default=2, ge=1)
+    """Transformer blocks."""
+    heads: int = Field(default=3, ge=1)
+    """Query heads."""
+    kv_heads: int = Field(default=3, ge=1)
+    """Key/value heads; must divide ``heads``."""
+    head_dim: int = Field(default=32, ge=8)
+    """Numbers per head (vLLM refuses 24, takes 32)."""
+    intermediate_size: int = Field(default=192, ge=8)
+    """Width of the feed-forward layer."""
+    rope_theta: float = Field(default=100.0, gt=1)
+    """Base of the rotary positions; small, since a lesson is read within a few tokens of a short prompt."""
+    init_std: float = Field(default=0.05, gt=0)
+    """Standard deviation of the initial weights."""
+    max_positions: int = Field(default=512, ge=32)
+    """Longest sequence in tokens."""
+
+
+class LoraConfig(Config):
+    """Low-rank adapters instead of full weights."""
+
+    r: int = Field(default=64, ge=1)
+    """Rank."""
+    alpha: float = Field(default=64, gt=0)
+    """Scale numerator."""
+    target_modules: str | tuple[str, ...] = "all-linear"
+    """Modules that get an adapter, as PEFT names them."""
+
+
+class PretrainedPolicyConfig(Config):
+    """Any causal LM by name or path, with its own tokenizer and chat template."""
+
+    type: Literal["pretrained"]
+    """Loaded with transformers."""
+    path: str
+    """Directory or hub name of model and tokenizer."""
+    lora: LoraConfig | None = None
+    """Adapters to train; none trains the full weights."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Weights' precision in training."""
+
+
+PolicyConfig = Annotated[ScratchPolicyConfig | PretrainedPolicyConfig, Field(discriminator="type")]
+
+
+class WarmStartConfig(Config):
+    """Cloning of expert episodes from other worlds, until the policy reads what it is given."""
+
+    steps: int = Field(default=400, ge=0)
+    """Most optimizer steps; 0 leaves the policy as it is."""
+    episodes: int = Field(default=24, ge=1)
+    """Expert episodes a step, each of a fresh world."""
+    drills: int = Field(default=16, ge=0)
+    """Recitation drills a step: lessons asked back in another order."""
+    lr: float = Field(default=5e-3, gt=0)
+    """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
+    warmup: int = Field(default=20, ge=0)
+    """Steps of linear learning-rate warm-up."""
+    ema: float = Field(default=0.95, ge=0, lt=1)
+    """Decay of the weight average that is probed and shipped."""
+    clip: float = Field(default=1.0, gt=0)
+    """Largest gradient norm."""
+    probe_every: int = Field(default=25, ge=1)
+    """Steps between reading probes."""
+    probe_tasks: int = Field(default=192, ge=8)
+    """Tasks of another world a probe plays."""
+    read: float = Field(default=0.75, ge=0, le=1)
+    """Success with the right lessons at which cloning may stop."""
+    margin: float = Field(default=0.5, ge=0, le=1)
+    """Success above that with wrong lessons at which cloning may stop."""

@@ -1,0 +1,52 @@
+"""Rollouts: how many, how long, and what generates them."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from configs.base import Config
+
+
+class EngineConfig(Config):
+    """The generating engine."""
+
+    type: Literal["transformers"] = "transformers"
+    """Which engine generates."""
+    rows: int = Field(default=512, ge=1)
+    """Most sequences decoded at once."""
+    threads: int = Field(default=1, ge=1)
+    """CPU threads of one tensor operation, here and in the trainer; part of the run's identity."""
+
+
+class SamplingConfig(Config):
+    """How tokens are drawn."""
+
+    temperature: float = Field(default=1.0, gt=0)
+    """Divides the logits, in the rollout and in the update."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Nucleus mass; training refuses less than 1 (the update would see another distribution)."""
+    top_k: int = Field(default=0, ge=0)
+    """Most likely tokens kept, 0 for all; training refuses more than 0."""
+    max_new_tokens: int = Field(default=12, ge=1)
+    """Longest answer of one turn in tokens."""
+
+
+class RolloutConfig(Config):
+    """One iteration's episodes (CoEvo-RL Eq. 5)."""
+
+    tasks: int = Field(default=16, ge=1)
+    """Tasks in a batch."""
+    group_size: int = Field(default=8, ge=1)
+    """Rollouts of one task under the same retrieved context (N)."""
+    sampling: SamplingConfig = SamplingConfig()
+    """How tokens are drawn."""
+    engine: EngineConfig = EngineConfig()
+    """What generates."""
+    max_turns: int = Field(default=50, ge=1)
+    """Turns after which an episode is cut, whatever the environment allows."""
+
+    @model_validator(mode="after")
+    def _full_distribution(self) -> Self:
+        if self.sampling.top_p < 1 or self.sampling.top_k > 0:
+            raise ValueError("training samples from the full distribution: set sampling.top_p=1.0 and top_k=0")
+        return self

@@ -1,0 +1,88 @@
+"""A run: everything that decides what it computes. Its hash identifies the experiment."""
+
+import hashlib
+import json
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from configs.bank import BankConfig
+from configs.base import Config
+from configs.context import ContextConfig
+from configs.env import EnvConfig
+from configs.policy import PolicyConfig, WarmStartConfig
+from configs.rollout import RolloutConfig
+from configs.update import UpdateConfig
+
+
+class EvaluationConfig(Config):
+    """Held-out measurements; the bank is read-only in them."""
+
+    every: int = Field(default=10, ge=1)
+    """Iterations between evaluations; the first and last revision are always evaluated."""
+    panels: tuple[str, ...] = ("seen-houses",)
+    """Panels played at each evaluation."""
+    final_panels: tuple[str, ...] = ()
+    """Panels played besides in the first and the last one."""
+    tasks: int = Field(default=192, ge=1)
+    """Tasks of a panel."""
+
+
+class LineageConfig(Config):
+    """What one revision holds."""
+
+    every: int = Field(default=1, ge=1)
+    """Iterations in one revision."""
+
+
+class RunConfig(Config):
+    """The resolved configuration of a run."""
+
+    recipe: str = Field(pattern=r"^[\w.\-]+$")
+    """Name of the recipe it came from."""
+    seed: int = Field(default=0, ge=0)
+    """Root of every random draw."""
+    iterations: int = Field(ge=0)
+    """Policy updates of the whole run."""
+    env: EnvConfig
+    """Where the agent acts."""
+    policy: PolicyConfig
+    """What acts."""
+    warmstart: WarmStartConfig | None = None
+    """Cloning before the first iteration; null starts from the policy as it is."""
+    context: ContextConfig = ContextConfig()
+    """What the policy is shown."""
+    rollout: RolloutConfig = RolloutConfig()
+    """How it acts."""
+    bank: BankConfig | None = BankConfig()
+    """Its experience; null for policy-only training."""
+    update: UpdateConfig | None = UpdateConfig()
+    """How it learns; null for a frozen policy."""
+    evaluation: EvaluationConfig = EvaluationConfig()
+    """How it is measured."""
+    lineage: LineageConfig = LineageConfig()
+    """How it is kept."""
+
+    @model_validator(mode="after")
+    def _possible(self) -> Self:
+        if self.update is not None and self.rollout.group_size < 2:
+            raise ValueError("rollout.group_size=1 gives GRPO no group to compare with: set it to 2 or more")
+        if self.bank is None and self.update is None and self.iterations > 0:
+            raise ValueError("bank=null and update=null leave nothing to learn: set one of them or iterations=0")
+        if self.bank is not None and self.bank.every % self.lineage.every:
+            raise ValueError(
+                f"bank.every={self.bank.every} must be a multiple of lineage.every={self.lineage.every}: "
+                "the bank changes only at the end of a revision"
+            )
+        if self.policy.type == "scratch" and self.context.style == "chat":
+            raise ValueError("context.style=chat needs a pretrained policy: set context.style=words")
+        return self
+
+    def digest(self) -> str:
+        """SHA-256 (hex) of the canonical JSON of what decides the results: all but ``iterations``."""
+        return digest(self.model_dump(mode="json", exclude={"iterations"}))
+
+
+def digest(value: object) -> str:
+    """SHA-256 (hex) of a JSON-serialisable value, independent of key order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

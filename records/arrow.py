@@ -1,0 +1,157 @@
+"""Arrow schemas of the records, and the way there and back. Parquet and Lance store exactly these columns."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+import pyarrow as pa
+
+from records.entry import Entry
+from records.episode import Completion, Episode, Turn
+from records.task import Task
+
+IDS = pa.list_(pa.int32())
+
+TURN = pa.struct(
+    [
+        ("observation", pa.string()),
+        ("prompt_ids", IDS),
+        ("token_ids", IDS),
+        ("logprobs", pa.list_(pa.float32())),
+        ("text", pa.string()),
+        ("finished", pa.bool_()),
+        ("action", pa.string()),
+        ("feedback", pa.string()),
+        ("reward", pa.float64()),
+        ("valid", pa.bool_()),
+        ("retrieved", pa.list_(pa.string())),
+        ("cluster_id", pa.int32()),
+    ]
+)
+
+EPISODES = pa.schema(
+    [
+        ("id", pa.string()),
+        ("task_id", pa.string()),
+        ("env", pa.string()),
+        ("kind", pa.string()),
+        ("instruction", pa.string()),
+        ("scope", pa.string()),
+        ("split", pa.string()),
+        ("data", pa.string()),
+        ("revision", pa.int32()),
+        ("replica", pa.int32()),
+        ("success", pa.bool_()),
+        ("truncated", pa.bool_()),
+        ("progress", pa.float64()),
+        ("shaping", pa.float64()),
+        ("reward", pa.float64()),
+        ("turns", pa.list_(TURN)),
+    ]
+)
+
+ENTRIES = pa.schema(
+    [
+        ("id", pa.string()),
+        ("strategy", pa.string()),
+        ("condition", pa.string()),
+        ("example", pa.string()),
+        ("keywords", pa.string()),
+        ("scope", pa.string()),
+        ("split", pa.string()),
+        ("sources", pa.list_(pa.string())),
+        ("created", pa.int32()),
+        ("edited", pa.int32()),
+        ("retired", pa.int32()),
+    ]
+)
+
+
+def episodes_to_table(episodes: Iterable[Episode]) -> pa.Table:
+    """Episodes as a table, one row each, turns nested."""
+    return pa.Table.from_pylist([_episode_row(episode) for episode in episodes], schema=EPISODES)
+
+
+def table_to_episodes(table: pa.Table) -> list[Episode]:
+    """The inverse of ``episodes_to_table``; log-probs come back at float32."""
+    return [_episode(row) for row in table.to_pylist()]
+
+
+def entries_to_table(entries: Iterable[Entry]) -> pa.Table:
+    """Entries as a table, one row each."""
+    return pa.Table.from_pylist([asdict(entry) for entry in entries], schema=ENTRIES)
+
+
+def table_to_entries(table: pa.Table) -> list[Entry]:
+    """The inverse of ``entries_to_table``."""
+    return [Entry(**{**row, "sources": tuple(row["sources"])}) for row in table.to_pylist()]
+
+
+def _episode_row(episode: Episode) -> dict[str, object]:
+    task = episode.task
+    return {
+        "id": episode.id,
+        "task_id": task.id,
+        "env": task.env,
+        "kind": task.kind,
+        "instruction": task.instruction,
+        "scope": task.scope,
+        "split": task.split,
+        "data": json.dumps(dict(task.data), sort_keys=True),
+        "revision": episode.revision,
+        "replica": episode.replica,
+        "success": episode.success,
+        "truncated": episode.truncated,
+        "progress": episode.progress,
+        "shaping": episode.shaping,
+        "reward": episode.reward,
+        "turns": [_turn_row(turn) for turn in episode.turns],
+    }
+
+
+def _turn_row(turn: Turn) -> dict[str, object]:
+    return {
+        "observation": turn.observation,
+        "prompt_ids": turn.prompt_ids,
+        "token_ids": turn.completion.token_ids,
+        "logprobs": turn.completion.logprobs,
+        "text": turn.completion.text,
+        "finished": turn.completion.finished,
+        "action": turn.action,
+        "feedback": turn.feedback,
+        "reward": turn.reward,
+        "valid": turn.valid,
+        "retrieved": turn.retrieved,
+        "cluster_id": turn.cluster_id,
+    }
+
+
+def _episode(row: dict[str, Any]) -> Episode:
+    fields = {name: row[name] for name in ("env", "kind", "instruction", "scope", "split")}
+    return Episode(
+        id=row["id"],
+        task=Task(**fields, data=json.loads(row["data"])),
+        revision=row["revision"],
+        replica=row["replica"],
+        turns=tuple(_turn(turn) for turn in row["turns"]),
+        success=row["success"],
+        truncated=row["truncated"],
+        progress=row["progress"],
+        shaping=row["shaping"],
+    )
+
+
+def _turn(row: dict[str, Any]) -> Turn:
+    completion = Completion(tuple(row["token_ids"]), tuple(row["logprobs"]), row["text"], row["finished"])
+    return Turn(
+        observation=row["observation"],
+        prompt_ids=tuple(row["prompt_ids"]),
+        completion=completion,
+        action=row["action"],
+        feedback=row["feedback"],
+        reward=row["reward"],
+        valid=row["valid"],
+        retrieved=tuple(row["retrieved"]),
+        cluster_id=row["cluster_id"],
+    )

@@ -1,0 +1,33 @@
+"""Keyed randomness: every draw is a function of what it is for, so retries and resumes repeat it exactly.
+
+A key is a tuple such as ``(seed, revision, "rollout", task id, replica, turn)``. Nothing is stored and no
+generator is shared, so an episode does not depend on its row in a batch or on what was drawn before it.
+"""
+
+import hashlib
+from typing import NewType
+
+import numpy as np
+
+Key = NewType("Key", tuple[int | str, ...])
+
+
+def key(*parts: int | str) -> Key:
+    """A key from its parts."""
+    return Key(parts)
+
+
+def extend(base: Key, *parts: int | str) -> Key:
+    """A more specific key."""
+    return Key((*base, *parts))
+
+
+def seed_of(parts: Key) -> int:
+    """A 64-bit seed from a key; different keys give independent seeds."""
+    text = "\x1f".join(f"{type(part).__name__[0]}{part}" for part in parts)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+
+
+def generator(parts: Key) -> np.random.Generator:
+    """A numpy generator of this key alone (Philox: the same numbers on every platform)."""
+    return np.random.Generator(np.random.Philox(seed_of(parts)))

@@ -1,0 +1,83 @@
+"""Entries of the experience bank, and the verdicts that let them in."""
+
+import hashlib
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One lesson (CoEvo-RL section 3.4: strategy, condition, example action, keywords).
+
+    Attributes:
+        id: see ``entry_id``.
+        strategy: the reusable lesson; what the prompt shows.
+        condition: when it applies.
+        example: an action that grounds it.
+        keywords: retrieval keywords, blank-separated.
+        scope: task key of the tasks it was learned from; empty where it holds everywhere.
+        split: split of the source episodes; never an evaluation panel.
+        sources: ids of the episodes it was written from.
+        created: revision in which it entered.
+        edited: revision of its last change.
+        retired: revision in which it left, -1 while it is active.
+    """
+
+    id: str
+    strategy: str
+    condition: str
+    example: str
+    keywords: str
+    scope: str
+    split: str
+    sources: tuple[str, ...]
+    created: int
+    edited: int
+    retired: int = -1
+
+    @property
+    def active(self) -> bool:
+        """Whether retrieval may return it."""
+        return self.retired < 0
+
+
+def entry_id(scope: str, strategy: str) -> str:
+    """The first 12 hex digits of the SHA-256 of scope and strategy: the same lesson has the same id."""
+    return hashlib.sha256(f"{scope}\n{strategy}".encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What replay said of one batch of candidates (CoEvo-RL Eq. 7), kept whether or not it let them in.
+
+    Attributes:
+        revision: revision that it belongs to.
+        candidates: ids of the entries judged together.
+        admitted: whether they entered.
+        reward_with: mean reward of the replays with the candidates in the bank.
+        reward_without: mean reward of the paired replays without them.
+        difference: mean paired difference.
+        stderr: standard error of that mean; 0 for a single pair.
+        pairs: number of paired replays.
+        delta: the threshold that the difference had to exceed.
+    """
+
+    revision: int
+    candidates: tuple[str, ...]
+    admitted: bool
+    reward_with: float
+    reward_without: float
+    difference: float
+    stderr: float
+    pairs: int
+    delta: float
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Normal 95 % interval of the difference."""
+        return self.difference - 1.96 * self.stderr, self.difference + 1.96 * self.stderr
+
+    @property
+    def inside_noise(self) -> bool:
+        """Whether the interval contains the threshold: the verdict could have gone the other way."""
+        low, high = self.interval
+        return low <= self.delta <= high

@@ -1,0 +1,57 @@
+"""A task: frozen data that an environment can start from, with an identity of its own."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Task:
+    """What an agent is asked to do.
+
+    Attributes:
+        env: name of the environment.
+        kind: family of the task, for tables by type.
+        instruction: what the agent is told.
+        scope: the environment's task key; retrieval can be restricted to entries of the same scope.
+        split: ``train``, or the name of the panel it belongs to. Not part of the identity.
+        data: JSON values from which the environment starts the task.
+        id: the first 16 hex digits of the SHA-256 of all the above but ``split``.
+    """
+
+    env: str
+    kind: str
+    instruction: str
+    scope: str
+    split: str
+    data: Mapping[str, Any]
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
+        identity = [self.env, self.kind, self.instruction, self.scope, dict(self.data)]
+        text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
+        object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A fixed list of held-out tasks.
+
+    Attributes:
+        name: for example ``seen-houses``.
+        version: version of the environment that made it.
+        tasks: in playing order.
+    """
+
+    name: str
+    version: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 (hex) of environment version and task identities."""
+        return hashlib.sha256("\n".join([self.version, *(task.id for task in self.tasks)]).encode()).hexdigest()
