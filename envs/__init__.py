@@ -1,0 +1,1 @@
+"""Text environments, their panels and experts."""

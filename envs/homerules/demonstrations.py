@@ -1,0 +1,89 @@
+"""Expert material of fresh worlds, so that cloning teaches to obey lessons and never an answer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from envs.homerules.catalogue import DONE, HALL, HOUSES, LEVELS, OTHER_HOUSES
+from envs.homerules.expert import answer, guess
+from envs.homerules.language import Goal, View
+from envs.homerules.rules import advance
+from envs.homerules.state import begin, observe
+from envs.homerules.tasks import draw_goal
+from envs.homerules.world import Facts, facts, fresh
+from records.demonstration import Answer, Demonstration, Moment
+from records.draws import Key, extend, generator
+
+MOST_WARNINGS = 2
+"""Appliances that an episode is warned of at the most: all that fail."""
+LESSONS = 3
+"""Lessons of a full prompt."""
+ALL_RELEVANT, ONE_RELEVANT = 0.4, 0.3
+"""Shares of episodes told every relevant fact, and one of them; the rest is told none."""
+UNFILLED, WARNED, MISLED = 0.25, 0.5, 0.125
+"""Shares of episodes without distractors, with warnings about appliances, with lessons that are all false."""
+RECITED, ABSENT = 6, 2
+"""Lessons of a recitation drill, and keys asked for beyond them."""
+NAMES = HOUSES + OTHER_HOUSES
+"""Every house of the vocabulary."""
+
+
+def episode(level: int, draw: Key) -> list[Demonstration]:
+    """One expert episode in a house of a fresh world, a demonstration a turn."""
+    goal, rng = draw_goal(level, NAMES, extend(draw, "goal")), generator(extend(draw, "lessons"))
+    truth = facts(level, fresh(draw), goal.house)
+    told = truth.contrary(rng) if rng.random() < MISLED else truth
+    return _play(goal, truth, _lessons(goal, told, rng), extend(draw, "answer"))
+
+
+def drill(level: int, draw: Key) -> Demonstration:
+    """One recitation drill: lessons of a house, asked back in another order among keys that no lesson is about."""
+    rng = generator(draw)
+    known = facts(level, fresh(draw), NAMES[rng.integers(len(NAMES))])
+    subjects = shuffled(known.subjects, rng)[: RECITED + ABSENT]
+    lessons = tuple(known.lesson(subject) for subject in subjects[:RECITED])
+    asked = shuffled(subjects, rng)
+    recited = [known.lesson(name) if name in subjects[:RECITED] else _guess(known, name, rng) for name in asked]
+    instruction = f"house {known.house} . recite {' '.join(asked)}"
+    start = View(HALL, "", "", (), "").text()
+    return Demonstration(Moment(instruction, lessons, (), start), Answer(" . ".join(recited), DONE))
+
+
+def distractors(goal: Goal, known: Facts, rng: np.random.Generator) -> list[str]:
+    """Subjects of one house that have nothing to do with a goal, in random order."""
+    return shuffled([subject for subject in known.subjects if subject not in goal.subjects], rng)
+
+
+def shuffled(words: Sequence[str], rng: np.random.Generator) -> list[str]:
+    """The words in random order."""
+    return [words[index] for index in rng.permutation(len(words))]
+
+
+def _lessons(goal: Goal, told: Facts, rng: np.random.Generator) -> tuple[str, ...]:
+    relevant, share = shuffled(goal.subjects, rng), rng.random()
+    kept = relevant if share < ALL_RELEVANT else relevant[: share < ALL_RELEVANT + ONE_RELEVANT]
+    lessons = [told.lesson(subject) for subject in kept]
+    if goal.family in told.appliance and rng.random() < WARNED:
+        lessons += shuffled(told.warnings(goal.family), rng)[: rng.integers(1, MOST_WARNINGS + 1)]
+    if rng.random() >= UNFILLED:
+        lessons += map(told.lesson, distractors(goal, told, rng)[: max(0, LESSONS - len(lessons))])
+    return tuple(shuffled(lessons, rng))
+
+
+def _play(goal: Goal, truth: Facts, lessons: tuple[str, ...], draw: Key) -> list[Demonstration]:
+    state, shown = begin(goal, truth), list[Demonstration]()
+    observation, history, done = observe(state), tuple[tuple[str, str], ...](), False
+    while not done:
+        moment = Moment(goal.instruction(), lessons, history, observation)
+        said = answer(moment, truth.level, extend(draw, len(history)))
+        shown.append(Demonstration(moment, said))
+        step = advance(state, said.action)
+        state, observation, done = step.state, step.observation, step.done
+        history = (*history, (said.action, step.feedback))
+    return shown
+
+
+def _guess(known: Facts, subject: str, rng: np.random.Generator) -> str:
+    level = LEVELS[known.level]
+    choices = level.places if subject in known.storage else level.appliances[subject]
+    return guess(known.house, subject, choices[rng.integers(len(choices))])

@@ -1,0 +1,90 @@
+"""HomeRules: an ALFWorld-like household in text whose houses hide conventions that only outcomes reveal.
+
+Which closed place holds a class of objects, and which of three appliances works for a family, differs from house to
+house; no prompt, task or other house gives it away. Searching costs steps, and a wrong appliance loses the episode.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Literal
+
+from pydantic import ValidationError
+
+from configs.env import HomeRulesConfig
+from configs.errors import ConfigError
+from envs.base import Environment, Probe, Step
+from envs.homerules import demonstrations, expert, panels, probe, rules, tasks
+from envs.homerules.catalogue import LEVELS
+from envs.homerules.state import State, begin, observe
+from records.demonstration import Answer, Demonstration, Moment
+from records.draws import Key, extend
+from records.entry import Entry
+from records.task import Panel, Task
+
+
+class HomeRules(Environment[State]):
+    """One world of sixteen houses at one level.
+
+    Args:
+        level: 1 has four families, four places and one step more than the shortest plan; 2 has six families,
+            sixteen places and ten steps.
+        world: seed of the hidden conventions.
+        houses: how many houses of the world are trained and evaluated in, 1 to 16.
+
+    Raises:
+        ConfigError: an option is out of its bounds.
+    """
+
+    name: ClassVar[str] = tasks.NAME
+    version: ClassVar[str] = "1"
+    panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in panels.PANELS.items()}
+    has_expert: ClassVar[bool] = True
+
+    def __init__(self, level: Literal[1, 2] = 1, world: int = 0, houses: int = 16) -> None:
+        try:
+            self._config = HomeRulesConfig(level=level, world=world, houses=houses)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise ConfigError(f"env.{problem['loc'][0]} = {problem['input']!r}: {problem['msg']}") from None
+
+    def sample(self, count: int, key: Key) -> list[Task]:
+        """Training tasks with equally likely families, houses, objects and targets."""
+        config = self._config
+        return tasks.sample(count, config.level, config.world, config.houses, key)
+
+    def panel(self, name: str, size: int) -> Panel:
+        """Held-out combinations, families in turn; a smaller panel is the beginning of a larger one."""
+        config = self._config
+        return Panel(name, self.version, panels.panel(name, size, config.level, config.world, config.houses))
+
+    def panel_bank(self, panel: str) -> list[Entry] | None:
+        """None for ``seen-houses``, nothing for ``no-bank``, every true fact of the panel's world for the others."""
+        config = self._config
+        return panels.panel_bank(panel, config.level, config.world, config.houses)
+
+    def start(self, task: Task) -> tuple[State, str]:
+        """The task's first state, in the hall with empty hands, and its observation."""
+        state = begin(tasks.goal_of(task), tasks.facts_of(task))
+        return state, observe(state)
+
+    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+        """``go PLACE``, ``take OBJECT``, ``use APPLIANCE`` or ``put TARGET``, one for each state."""
+        return [rules.advance(state, action) for state, action in zip(states, actions, strict=True)]
+
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every word of this level, sorted."""
+        return LEVELS[self._config.level].words()
+
+    def expert(self, moment: Moment, key: Key) -> Answer:
+        """Obeys the lessons about its house, goes on from what it has seen, and guesses uniformly otherwise."""
+        return expert.answer(moment, self._config.level, key)
+
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+        """The turns of ``episodes`` expert episodes, each of a fresh world, then ``drills`` recitation drills."""
+        level = self._config.level
+        played = [demonstrations.episode(level, extend(key, "episode", index)) for index in range(episodes)]
+        recited = [demonstrations.drill(level, extend(key, "drill", index)) for index in range(drills)]
+        return [turn for turns in played for turn in turns] + recited
+
+    def probe(self, size: int, key: Key) -> Probe:
+        """Tasks of one fresh world, each with its relevant facts."""
+        return probe.probe(size, self._config.level, key)

@@ -1,0 +1,32 @@
+"""The reading probe: does a policy do what its lessons say, in a world that it has never met?"""
+
+from itertools import count
+
+from envs.base import Probe
+from envs.homerules.demonstrations import NAMES, shuffled
+from envs.homerules.language import Goal
+from envs.homerules.tasks import draw_goal, task_of
+from envs.homerules.world import facts, fresh
+from records.draws import Key, extend, generator
+
+
+def probe(size: int, level: int, draw: Key) -> Probe:
+    """``size`` different tasks of one fresh world with all relevant facts told: once truly, once falsely.
+
+    Nothing else is told, as in the prompts of a run: retrieval brings in what concerns the task.
+    """
+    world, goals = fresh(extend(draw, "probe")), dict[Goal, None]()
+    for index in count():
+        if len(goals) == size:
+            break
+        goals[draw_goal(level, NAMES, extend(draw, "probe", index))] = None
+    told = [_lessons(goal, level, world, extend(draw, "lessons", *goal)) for goal in goals]
+    tasks = tuple(task_of(goal, level, world, "probe") for goal in goals)
+    return Probe(tasks, tuple(right for right, _ in told), tuple(wrong for _, wrong in told))
+
+
+def _lessons(goal: Goal, level: int, world: str, draw: Key) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    rng, truth = generator(draw), facts(level, world, goal.house)
+    subjects = shuffled(goal.subjects, rng)
+    lies = truth.contrary(rng)
+    return tuple(map(truth.lesson, subjects)), tuple(map(lies.lesson, subjects))

@@ -1,0 +1,73 @@
+"""Where an episode stands: small frozen states and what the agent sees of them."""
+
+from dataclasses import dataclass
+
+from envs.homerules.catalogue import FAMILIES, HALL, LEVELS, Family
+from envs.homerules.language import Goal, View
+from envs.homerules.world import Facts
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What stays the same in an episode: the goal, the house's facts about it, and the steps it may take."""
+
+    goal: Goal
+    family: Family
+    places: tuple[str, ...]
+    storage: str
+    appliance: str
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where an episode stands.
+
+    Attributes:
+        setting: what stays the same.
+        at: where the agent is.
+        seen: closed places it has opened, in the order in which it did.
+        held: whether it holds the object.
+        treated: whether the held object has been treated.
+        placed: objects at the target.
+        lost: whether a wrong appliance has spoiled the task.
+        steps: actions so far.
+    """
+
+    setting: Setting
+    at: str = HALL
+    seen: tuple[str, ...] = ()
+    held: bool = False
+    treated: bool = False
+    placed: int = 0
+    lost: bool = False
+    steps: int = 0
+
+    @property
+    def solved(self) -> bool:
+        """Whether the task is done."""
+        family = self.setting.family
+        return self.placed == family.count if family.count else self.treated
+
+    @property
+    def progress(self) -> float:
+        """Fraction of the family's subgoals reached, 0 to 1."""
+        reached = 2 * self.placed + self.held + (self.treated or (self.solved and self.setting.appliance != ""))
+        return reached / self.setting.family.subgoals
+
+
+def begin(goal: Goal, facts: Facts) -> State:
+    """The first state of a task in a house."""
+    level = LEVELS[facts.level]
+    appliance = facts.appliance.get(goal.family, "")
+    storage, limit = facts.storage[goal.object], level.limits[goal.family]
+    return State(Setting(goal, FAMILIES[goal.family], level.places, storage, appliance, limit))
+
+
+def observe(state: State) -> str:
+    """What the agent sees: enough to act on without remembering earlier turns."""
+    setting = state.setting
+    held = setting.goal.object if state.held else ""
+    effect = setting.family.effect if state.treated else ""
+    found = setting.storage if setting.storage in state.seen and not state.held else ""
+    return View(state.at, held, effect, state.seen, found).text()
