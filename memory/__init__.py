@@ -1,0 +1,1 @@
+"""The experience bank: store, index, retrieval, writers, admission."""

@@ -1,0 +1,94 @@
+"""What one revision changes in the bank, and how that becomes rows of its tables."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from memory.canonical import content_hash
+from memory.stats import Stats
+from records.arrow import ENTRIES, entries_to_table, table_to_entries
+from records.entry import Entry, Verdict
+
+STATS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("retrievals", pa.int64()),
+        ("successes", pa.int64()),
+        ("utility", pa.float64()),
+        ("visits", pa.int64()),
+    ]
+)
+
+VERDICTS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("revision", pa.int32()),
+        ("candidates", pa.list_(pa.struct(list(ENTRIES)))),
+        ("admitted", pa.bool_()),
+        ("reward_with", pa.float64()),
+        ("reward_without", pa.float64()),
+        ("difference", pa.float64()),
+        ("stderr", pa.float64()),
+        ("pairs", pa.int32()),
+        ("delta", pa.float64()),
+    ]
+)
+
+SCHEMAS = {"entries": ENTRIES, "stats": STATS, "verdicts": VERDICTS}
+"""The tables of a bank; every one has a unique column ``id``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A verdict beside the full text of what it was about, admitted or not."""
+
+    verdict: Verdict
+    candidates: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BankChange:
+    """Rows as they are from now on; merging the same change again changes nothing.
+
+    Attributes:
+        entries: new, edited and retired entries.
+        stats: counters that changed, see ``memory.stats.tally``.
+        judged: batches of candidates that were judged.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    stats: tuple[Stats, ...] = ()
+    judged: tuple[Judged, ...] = ()
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The rows of each table, under its name."""
+        return {
+            "entries": entries_to_table(self.entries),
+            "stats": pa.Table.from_pylist([asdict(row) for row in self.stats], schema=STATS),
+            "verdicts": pa.Table.from_pylist([_verdict_row(judged) for judged in self.judged], schema=VERDICTS),
+        }
+
+
+def table_to_stats(table: pa.Table) -> dict[str, Stats]:
+    """Counters by entry id."""
+    return {row["id"]: Stats(**row) for row in table.to_pylist()}
+
+
+def table_to_judged(table: pa.Table) -> list[Judged]:
+    """Judged batches by revision, then id."""
+    rows = sorted(table.to_pylist(), key=lambda row: (row["revision"], row["id"]))
+    return [_judged(row) for row in rows]
+
+
+def _verdict_row(judged: Judged) -> dict[str, Any]:
+    row = asdict(judged.verdict) | {"candidates": [asdict(entry) for entry in judged.candidates]}
+    # Several batches may be judged in one revision, so a batch is named by all that is known of it.
+    name = content_hash(pa.Table.from_pylist([{"id": "", **row}], schema=VERDICTS))[:12]
+    return {"id": name, **row}
+
+
+def _judged(row: dict[str, Any]) -> Judged:
+    candidates = tuple(table_to_entries(pa.Table.from_pylist(row["candidates"], schema=ENTRIES)))
+    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates")}
+    return Judged(Verdict(candidates=tuple(entry.id for entry in candidates), **fields), candidates)

@@ -1,0 +1,81 @@
+"""The bank of one run on LanceDB: the store of record. Rollouts read an in-memory index of one version instead."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from memory.change import SCHEMAS, BankChange, Judged, table_to_judged, table_to_stats
+from memory.stats import Stats
+from memory.versioned import VersionedTable
+from records.arrow import table_to_entries
+from records.entry import Entry
+
+os.environ.setdefault("LANCE_LOG", "error")
+
+
+class BankView:
+    """A bank to read: the latest version, or an old one (``Bank.at``)."""
+
+    def __init__(self, tables: Mapping[str, VersionedTable]) -> None:
+        self._tables = tables
+
+    def entries(self) -> list[Entry]:
+        """Every entry that was ever admitted, retired ones included, by id."""
+        return table_to_entries(self._tables["entries"].rows())
+
+    def active(self) -> list[Entry]:
+        """The entries that retrieval may return, by id."""
+        return [entry for entry in self.entries() if entry.active]
+
+    def stats(self) -> dict[str, Stats]:
+        """Counters by entry id; an entry that was never retrieved has none."""
+        return table_to_stats(self._tables["stats"].rows())
+
+    def judged(self) -> list[Judged]:
+        """Every batch of candidates that was judged, admitted or not, by revision."""
+        return table_to_judged(self._tables["verdicts"].rows())
+
+    def versions(self) -> dict[str, int]:
+        """Lance version of each table."""
+        return {name: table.version for name, table in self._tables.items()}
+
+    def hashes(self) -> dict[str, str]:
+        """Content hash of each table; versions count writes, hashes compare content."""
+        return {name: table.hash() for name, table in self._tables.items()}
+
+
+class Bank(BankView):
+    """The live bank under ``path``, made where there is none. One process at a time may write to it."""
+
+    def __init__(self, path: Path) -> None:
+        import lancedb
+
+        self._connection = lancedb.connect(path)
+        super().__init__({name: VersionedTable(self._table(name)) for name in SCHEMAS})
+
+    def merge(self, change: BankChange) -> None:
+        """Write a change, one commit for each table that it alters and none for the others.
+
+        A table's commit is all or nothing; a kill between two of them is mended by ``restore``.
+        """
+        for name, rows in change.tables().items():
+            if rows.num_rows:
+                self._tables[name].upsert(rows)
+
+    def restore(self, versions: Mapping[str, int], hashes: Mapping[str, str]) -> list[str]:
+        """Bring back the recorded content of every table that differs from it; the names of those that did.
+
+        Raises ``CoevoError`` naming a table whose recorded version is gone or holds other content.
+        """
+        return [name for name, table in self._tables.items() if table.restore(versions[name], hashes[name])]
+
+    def at(self, versions: Mapping[str, int]) -> BankView:
+        """The bank as it was, to read only. Raises ``CoevoError`` naming a table whose version is gone."""
+        tables = {name: VersionedTable(self._connection.open_table(name)) for name in SCHEMAS}
+        for name, table in tables.items():
+            table.checkout(versions[name])
+        return BankView(tables)
+
+    def _table(self, name: str) -> Any:
+        return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)

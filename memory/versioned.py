@@ -1,0 +1,87 @@
+"""One Lance table of a bank: rows by ``id``, a version a write, old versions restorable.
+
+Nothing here compacts or cleans up: that is what would make an old version unreachable.
+"""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from configs.errors import CoevoError
+from memory.canonical import content_hash
+
+
+class VersionedTable:
+    """A Lance table read whole and cached until it changes; this handle alone may write to it."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self._rows: pa.Table | None = None
+        self._hash: str | None = None
+
+    @property
+    def version(self) -> int:
+        """Lance's version number; writes and restores make new ones."""
+        return int(self._table.version)
+
+    def rows(self) -> pa.Table:
+        """All rows of this version, sorted by id."""
+        if self._rows is None:
+            self._rows = self._table.to_arrow().sort_by("id")
+        return self._rows
+
+    def hash(self) -> str:
+        """Content hash of this version, see ``memory.canonical``."""
+        if self._hash is None:
+            self._hash = content_hash(self.rows())
+        return self._hash
+
+    def upsert(self, rows: pa.Table) -> None:
+        """Insert or replace by id in one commit; rows that are there already make none. Of equal ids the last wins."""
+        wanted = {row["id"]: row for row in rows.to_pylist()}
+        same = pc.is_in(self.rows()["id"], value_set=pa.array(wanted, pa.string()))
+        held = {row["id"]: row for row in self.rows().filter(same).to_pylist()}
+        changed = [row for key, row in wanted.items() if held.get(key) != row]
+        if changed:
+            merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+            merge.execute(pa.Table.from_pylist(changed, schema=rows.schema))
+            self._forget()
+
+    def checkout(self, version: int) -> None:
+        """Read an old version from here on. Raises ``CoevoError`` where it is gone."""
+        try:
+            self._table.checkout(version)
+        except ValueError as error:
+            raise CoevoError(
+                f"bank table {self._table.name}: version {version} is gone, so its revision cannot be read: "
+                "copy the run's bank/ back from a backup, or choose another revision"
+            ) from error
+        self._forget()
+
+    def restore(self, version: int, wanted: str) -> bool:
+        """Make the content with hash ``wanted`` the latest again, from ``version``; whether that was needed.
+
+        Raises ``CoevoError`` where the version is gone or holds something else; the table is then as it was.
+        """
+        if self.hash() == wanted:
+            return False
+        try:
+            self.checkout(version)
+            self._verify(wanted)
+            self._table.restore()
+        finally:
+            self._table.checkout_latest()
+            self._forget()
+        self._verify(wanted)
+        return True
+
+    def _verify(self, wanted: str) -> None:
+        if self.hash() != wanted:
+            raise CoevoError(
+                f"bank table {self._table.name}: version {self.version} has content {self.hash()[:12]}, not the "
+                f"recorded {wanted[:12]}: copy the run's bank/ back from a backup, or choose another revision"
+            )
+
+    def _forget(self) -> None:
+        self._rows = self._hash = None
