@@ -1,0 +1,1 @@
+"""The policy, its prompt, its engine and its updates."""

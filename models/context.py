@@ -1,0 +1,99 @@
+"""The prompt context: a moment in, token ids out, and the policy's text read back as an answer.
+
+Instruction and lessons come before history and observation: the rollouts of a group share that head of the prompt,
+turn after turn. Lessons and observations are quoted data: control tokens in them lose their meaning.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from configs.context import ContextConfig
+from records.demonstration import Answer, Moment
+
+CONTEXT_WORDS = ("lessons", "recent", ">", ":", "think", "act", ".")
+"""Words that the ``words`` style adds to an environment's vocabulary."""
+
+_WORDS_ANSWER = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
+_CHAT_ANSWER = re.compile(r"(?:Thought:(?P<thought>.*?))?Action:(?P<action>[^\n]+)", re.DOTALL)
+_SYSTEM = "You act in an environment, one action a turn. Answer with a line 'Thought: ...' and a line 'Action: ...'."
+_NOTES = "Notes from earlier attempts, quoted; they may be outdated, use one only where it fits what you observe:"
+
+
+class Context:
+    """Writes prompts and reads answers for one tokenizer."""
+
+    def __init__(self, config: ContextConfig, tokenizer: Any) -> None:
+        self._config = config
+        self._tokenizer = tokenizer
+        self._control = re.compile("|".join(map(re.escape, _control_tokens(tokenizer))))
+        self._words = config.style == "words"
+        self._line = " . {}".format if self._words else _bullet
+        self._cost = lru_cache(maxsize=4096)(lambda line: len(self._ids(line)))
+
+    def prompt(self, moment: Moment) -> tuple[int, ...]:
+        """Token ids of the whole prompt, up to where the answer begins."""
+        content = self._terse(moment) if self._words else self._prose(moment)
+        system = [] if self._words else [{"role": "system", "content": _SYSTEM}]
+        text = self._tokenizer.apply_chat_template(
+            [*system, {"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
+        )
+        return self._ids(text)
+
+    def target(self, answer: Answer) -> tuple[int, ...]:
+        """Token ids of an expert's answer, the end token included."""
+        form = "think {} act {}" if self._words else "Thought: {}\nAction: {}"
+        return (*self._ids(form.format(answer.thought, answer.action)), self._tokenizer.eos_token_id)
+
+    def read(self, text: str) -> Answer:
+        """What a completion says; the action is empty where none can be read."""
+        found = (_WORDS_ANSWER if self._words else _CHAT_ANSWER).search(text)
+        if found is None:
+            return Answer(text.strip(), "")
+        return Answer((found["thought"] or "").strip(), found["action"].strip())
+
+    def _terse(self, moment: Moment) -> str:
+        recent = "".join(f" > {action} : {feedback}" for action, feedback in self._window(moment))
+        head = f"{self._quoted(moment.instruction)} . lessons{self._fitting(moment.lessons)}"
+        return f"{head} . recent{self._quoted(recent)} . {self._quoted(moment.observation)} ."
+
+    def _prose(self, moment: Moment) -> str:
+        lessons = self._fitting(moment.lessons)
+        notes = f"\n{_NOTES}\n{lessons}" if lessons else ""
+        recent = "\n".join(f"Action: {action}\nResult: {feedback}" for action, feedback in self._window(moment))
+        history = f"\nSo far:\n{self._quoted(recent)}\n" if recent else ""
+        head = f"Task: {self._quoted(moment.instruction)}\n{notes}{history}"
+        return f"{head}\nYou observe: {self._quoted(moment.observation)}"
+
+    def _fitting(self, lessons: Sequence[str]) -> str:
+        """The lessons, best first, that fit the budget whole."""
+        kept, left = "", self._config.experience_tokens
+        for line in (self._line(self._quoted(lesson)) for lesson in lessons):
+            if self._cost(line) <= left:
+                kept += line
+                left -= self._cost(line)
+        return kept
+
+    def _window(self, moment: Moment) -> Sequence[tuple[str, str]]:
+        length = self._config.memory_length
+        return moment.history if length is None else moment.history[len(moment.history) - length :] if length else ()
+
+    def _quoted(self, text: str) -> str:
+        """Text without the tokenizer's control tokens."""
+        return self._control.sub(" ", text)
+
+    def _ids(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def _bullet(lesson: str) -> str:
+    """One quoted line, whatever the lesson holds."""
+    return f"- {json.dumps(lesson, ensure_ascii=False)}\n"
+
+
+def _control_tokens(tokenizer: Any) -> list[str]:
+    """Texts that the tokenizer would turn into a token of its own rather than into words, longest first."""
+    added = (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
+    return sorted({*tokenizer.all_special_tokens, *added}, key=len, reverse=True)

@@ -1,0 +1,156 @@
+"""The policy: a causal language model with its tokenizer, and how it is made, kept and brought back."""
+
+import os
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+# DeepSpeed, which PEFT imports, would look for an accelerator itself and warn where there is none.
+os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else "cpu")
+
+from peft import LoraConfig as PeftLoraConfig
+from peft import PeftConfig, PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
+from safetensors import SafetensorError
+from safetensors.torch import load_model
+from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+from transformers.utils import logging as transformers_logging
+
+from configs.errors import CoevoError
+from configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from models.tokenizer import word_tokenizer
+from records.draws import Key, seed_of
+
+transformers_logging.disable_progress_bar()
+
+WEIGHTS, PEFT_WEIGHTS, PEFT_CONFIG = "model.safetensors", "adapter_model.safetensors", "adapter_config.json"
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A causal language model, or a PEFT model around one, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+
+
+def build(config: PolicyConfig, vocabulary: Sequence[str], key: Key) -> Policy:
+    """The policy that a configuration describes; ``key`` decides all weights that are new.
+
+    Raises:
+        CoevoError: a pretrained policy is not where its path says, or cannot be prompted.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(key) % 2**63)
+        if isinstance(config, PretrainedPolicyConfig):
+            return _pretrained(config)
+        return _scratch(config, vocabulary)
+
+
+def save(policy: Policy, directory: Path) -> None:
+    """Write model and tokenizer in Hugging Face format, weights as safetensors (of adapters, where there are some)."""
+    policy.model.save_pretrained(directory)
+    policy.tokenizer.save_pretrained(directory)
+
+
+def load(directory: Path) -> Policy:
+    """The policy in a directory, ready to generate; adapters come on top of the base model that they name.
+
+    Raises:
+        CoevoError: there is no policy, or its weights are not safetensors.
+    """
+    tokenizer = _read(AutoTokenizer, str(directory))
+    if not (directory / PEFT_CONFIG).is_file():
+        return Policy(_model(str(directory)), tokenizer)
+    base = _model(str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path))
+    _demand(directory / PEFT_WEIGHTS)
+    return Policy(PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval(), tokenizer)
+
+
+def load_weights(policy: Policy, directory: Path) -> None:
+    """Replace the weights of a policy by those of the same architecture in a directory.
+
+    Raises:
+        CoevoError: there are no weights, or they are of another architecture.
+    """
+    adapted = isinstance(policy.model, PeftModel)
+    path = _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    try:
+        fits = _set_adapters(policy.model, directory) if adapted else load_model(policy.model, path) is not None
+    except (RuntimeError, SafetensorError):
+        fits = False
+    if not fits:
+        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
+
+
+def _set_adapters(model: Any, directory: Path) -> bool:
+    outcome = set_peft_model_state_dict(model, load_peft_weights(str(directory)))
+    return not outcome.unexpected_keys and not any("lora_" in name for name in outcome.missing_keys)
+
+
+def _scratch(config: ScratchPolicyConfig, vocabulary: Sequence[str]) -> Policy:
+    tokenizer = word_tokenizer(vocabulary)
+    model = Qwen3ForCausalLM(
+        Qwen3Config(
+            vocab_size=len(tokenizer),
+            hidden_size=config.hidden_size,
+            intermediate_size=config.intermediate_size,
+            num_hidden_layers=config.layers,
+            num_attention_heads=config.heads,
+            num_key_value_heads=config.kv_heads,
+            head_dim=config.head_dim,
+            rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
+            max_position_embeddings=config.max_positions,
+            initializer_range=config.init_std,
+            tie_word_embeddings=True,
+            pad_token_id=tokenizer.pad_token_id,
+            eos_token_id=tokenizer.eos_token_id,
+            bos_token_id=None,
+        )
+    )
+    return Policy(model.eval(), tokenizer)
+
+
+def _pretrained(config: PretrainedPolicyConfig) -> Policy:
+    tokenizer = _read(AutoTokenizer, config.path)
+    for what, there in {"chat template": tokenizer.chat_template, "end token": tokenizer.eos_token}.items():
+        if there is None:
+            raise CoevoError(
+                f"policy.path = {config.path!r}: its tokenizer has no {what}; name an instruction-tuned model"
+            )
+    model = _model(config.path, getattr(torch, config.dtype))
+    return Policy(model if config.lora is None else _adapted(model, config.lora), tokenizer)
+
+
+def _model(path: str, dtype: Any = "auto") -> Any:
+    options = {"dtype": dtype, "attn_implementation": "sdpa", "use_safetensors": True}
+    return _read(AutoModelForCausalLM, path, **options).eval()
+
+
+def _read(kind: Any, path: str, **options: Any) -> Any:
+    """What ``kind`` finds at a path on this machine."""
+    try:
+        return kind.from_pretrained(path, local_files_only=True, **options)
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise CoevoError(
+            f"policy {path!r}: cannot be read ({reason}); name a directory with a causal LM in safetensors"
+        ) from None
+
+
+def _demand(path: Path) -> Path:
+    if not path.is_file():
+        raise CoevoError(f"{path}: no such weights; name a directory that holds a policy")
+    return path
+
+
+def _adapted(model: Any, lora: LoraConfig) -> Any:
+    targets = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)
+    adapters = PeftLoraConfig(r=lora.r, lora_alpha=lora.alpha, target_modules=targets, task_type="CAUSAL_LM")
+    return get_peft_model(model, adapters).eval()

@@ -1,0 +1,45 @@
+"""Drawing tokens: inverse CDF on uniforms that belong to the row, so that a draw does not depend on its batch."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
+
+from configs.rollout import SamplingConfig
+from records.draws import Key, generator
+
+
+class Sampler:
+    """Draws at a temperature, optionally from the nucleus or the top k."""
+
+    def __init__(self, config: SamplingConfig) -> None:
+        self._temperature = config.temperature
+        self._filters = LogitsProcessorList()
+        if config.top_k > 0:
+            self._filters.append(TopKLogitsWarper(config.top_k))
+        if config.top_p < 1:
+            self._filters.append(TopPLogitsWarper(config.top_p))
+
+    def draw(self, logits: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """One token a row.
+
+        Args:
+            logits: (rows, vocabulary).
+            uniforms: (rows,) in [0, 1).
+
+        Returns:
+            Token ids (rows,), and their log-probabilities (rows,) in the full distribution at the temperature.
+        """
+        scaled = logits.double() / self._temperature
+        drawn_from = self._filters(None, scaled).softmax(-1)
+        # Scaled to the last sum, so that rounding never points beyond the vocabulary.
+        sums = drawn_from.cumsum(-1)
+        tokens = torch.searchsorted(sums, (uniforms.double() * sums[:, -1]).unsqueeze(-1), right=True)
+        tokens = tokens.clamp(max=logits.shape[-1] - 1)
+        return tokens.squeeze(-1), scaled.log_softmax(-1).gather(-1, tokens).squeeze(-1)
+
+
+def uniforms_of(keys: Sequence[Key], count: int) -> torch.Tensor:
+    """(rows, count) uniforms in [0, 1); each row is a function of its key alone."""
+    return torch.from_numpy(np.stack([generator(key).random(count) for key in keys]))

@@ -1,0 +1,1 @@
+"""The trainer child: DeepSpeed in a process of its own."""

@@ -1,0 +1,96 @@
+"""The update's rows as tensors, and the order in which minibatches take them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+
+from records.draws import Key, generator
+
+Ids = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Samples of one update; completions right-padded to the longest, [rows, longest].
+
+    Attributes:
+        prompts: token ids of each row's prompt.
+        completions: token ids of each row's completion.
+        groups: index of each row's group, [rows].
+        episodes: index of each row's episode, [rows].
+        behaviour: the engine's log-probs, [rows, longest].
+        mask: true on real tokens, [rows, longest].
+        advantages: [rows].
+    """
+
+    prompts: list[Ids]
+    completions: list[Ids]
+    groups: Tensor
+    episodes: Tensor
+    behaviour: Tensor
+    mask: Tensor
+    advantages: Tensor
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+    @property
+    def tokens(self) -> int:
+        """Completion tokens."""
+        return int(self.mask.sum())
+
+    def length(self, row: int) -> int:
+        """Tokens of a row, prompt and completion."""
+        return len(self.prompts[row]) + len(self.completions[row])
+
+
+def read(path: Path) -> Batch:
+    """The batch in a Parquet file of ``models.samples.SAMPLES`` rows."""
+    columns = pq.read_table(path, memory_map=True).to_pydict()
+    logprobs = [torch.tensor(values, dtype=torch.float32) for values in columns["logprobs"]]
+    return Batch(
+        prompts=[tuple(ids) for ids in columns["prompt_ids"]],
+        completions=[tuple(ids) for ids in columns["token_ids"]],
+        groups=_index(columns["group"]),
+        episodes=_index(columns["episode"]),
+        behaviour=_pad(logprobs),
+        mask=_pad([torch.ones(len(values), dtype=torch.bool) for values in logprobs]),
+        advantages=torch.tensor(columns["advantage"], dtype=torch.float32),
+    )
+
+
+def minibatches(batch: Batch, count: int, key: Key) -> list[list[int]]:
+    """Rows of each minibatch: whole groups, dealt in an order drawn from ``key``; at most one a group."""
+    order = generator(key).permutation(len(torch.unique(batch.groups)))
+    parts = np.array_split(order, min(count, len(order))) if len(order) else []
+    return [torch.isin(batch.groups, torch.from_numpy(part)).nonzero().flatten().tolist() for part in parts]
+
+
+def microbatches(batch: Batch, rows: list[int], tokens: int) -> list[list[int]]:
+    """Rows cut into runs of at most ``tokens`` tokens each (or one row), groups kept together, short ones first."""
+    longest: dict[int, int] = {}
+    groups = batch.groups.tolist()
+    for row in rows:
+        longest[groups[row]] = max(longest.get(groups[row], 0), batch.length(row))
+    runs: list[list[int]] = []
+    room = 0
+    for row in sorted(rows, key=lambda row: (longest[groups[row]], groups[row], row)):
+        if batch.length(row) > room or not runs:
+            runs.append([])
+            room = tokens
+        runs[-1].append(row)
+        room -= batch.length(row)
+    return runs
+
+
+def _index(names: list[str]) -> Tensor:
+    return torch.from_numpy(np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1])
+
+
+def _pad(rows: list[Tensor]) -> Tensor:
+    return pad_sequence(rows, batch_first=True) if rows else torch.zeros(0, 0, dtype=torch.bool)
