@@ -1,0 +1,1 @@
+"""One commit a revision: policy, optimizer, bank, episodes, configuration and code."""

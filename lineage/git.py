@@ -1,0 +1,87 @@
+"""git by subprocess, in one repository, deaf to the user's configuration and environment."""
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+from configs.errors import CoevoError
+
+SETTINGS = {
+    "core.hooksPath": os.devnull,
+    "core.excludesFile": os.devnull,
+    "core.attributesFile": os.devnull,
+    "core.autocrlf": "false",
+    "core.fsmonitor": "false",
+    "core.quotePath": "false",
+    "commit.gpgSign": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+IDENTITY = {
+    f"GIT_{role}_{field}": value
+    for role in ("AUTHOR", "COMMITTER")
+    for field, value in (("NAME", "coevo"), ("EMAIL", "coevo@localhost"))
+}
+
+
+class Git:
+    """The repository whose work tree is ``root``. It is named outright, so git never finds another around it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._dir = root / ".git"
+        self._gate = self._dir / "coevo.gate"
+
+    def init(self) -> None:
+        """Make an empty repository with the branch ``main``."""
+        self._dir.mkdir()
+        self("init", "--quiet", "--template=", "--initial-branch=main")
+
+    def __call__(self, *arguments: str, stdin: str = "") -> str:
+        """Run one git command and return what it printed.
+
+        Raises:
+            CoevoError: git is missing, or the command failed.
+        """
+        options = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
+        with self._gate.open("a") as gate:
+            fcntl.flock(gate, fcntl.LOCK_SH)
+            try:
+                done = subprocess.run(
+                    ["git", *options, *arguments],
+                    cwd=self.root,
+                    env=self._environment(),
+                    input=stdin.encode(),
+                    capture_output=True,
+                    pass_fds=[gate.fileno()],
+                    check=False,
+                )
+            except FileNotFoundError:
+                raise CoevoError("git is not on PATH: install git 2.32 or later") from None
+        if done.returncode != 0:
+            said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit status {done.returncode}"
+            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}")
+        return done.stdout.decode()
+
+    def settle(self) -> list[str]:
+        """Wait for commands that outlived a killed process, then remove the locks such a process left.
+
+        Every command inherits the gate, so it stays shut until the last of them has ended. Call it only under the
+        run's lock.
+
+        Returns:
+            the removed locks, relative to the work tree.
+        """
+        with self._gate.open("a") as gate:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            stale = [*self._dir.glob("*.lock"), *(self._dir / "refs").rglob("*.lock")]
+            for lock in stale:
+                lock.unlink()
+        return sorted(str(lock.relative_to(self.root)) for lock in stale)
+
+    def _environment(self) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        isolated = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
+        place = {"GIT_DIR": str(self._dir), "GIT_WORK_TREE": str(self.root), "LC_ALL": "C"}
+        return {**inherited, **isolated, **place, **IDENTITY}

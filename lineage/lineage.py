@@ -1,0 +1,173 @@
+"""The lineage of a run: a linear history of revisions, each holding all that is needed to go on from it.
+
+The commit protocol. One writer a run, under the run's lock; the git commit is the only commit point. Before it, the
+bank's tables and the work tree may be ahead of the last revision; ``recover`` takes them back. After it, whatever is
+missing (tags, publication) follows from the commit alone.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from configs.errors import CoevoError
+from lineage.manifest import Manifest, write_manifest
+from lineage.repository import MANIFEST, Repository
+from lineage.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What ``recover`` mended; everything empty after a clean stop.
+
+    Attributes:
+        locks: lock files that a killed process left.
+        files: files of the work tree that were not the last revision's.
+        tables: tables of the bank that were not.
+        artifacts: artifacts that were not.
+        tags: tags that were missing.
+    """
+
+    locks: tuple[str, ...]
+    files: tuple[str, ...]
+    tables: tuple[str, ...]
+    artifacts: tuple[str, ...]
+    tags: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return any((self.locks, self.files, self.tables, self.artifacts, self.tags))
+
+
+class Lineage:
+    """Revisions of one run. Reading is safe beside a writer; commit, recover and rollback need the run's lock."""
+
+    def __init__(self, repository: Repository) -> None:
+        self._repository = repository
+
+    @classmethod
+    def open(cls, root: Path, cache: Path) -> Self:
+        """The lineage at ``root``, its artifacts in ``cache``; one without revisions is made where there is none."""
+        return cls(Repository(root, cache))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._repository.artifacts.close()
+
+    def head(self) -> Manifest | None:
+        """The last revision, if there is one."""
+        commits = self._repository.commits()[-1:]
+        return self._repository.manifests(commits)[0] if commits else None
+
+    def manifest(self, revision: int) -> Manifest:
+        """One revision by its number.
+
+        Raises:
+            CoevoError: there is no such revision.
+        """
+        return self._repository.manifests([self.commit_hash(revision)])[0]
+
+    def log(self, after: int = -1) -> list[Manifest]:
+        """Revisions above ``after``, oldest first."""
+        return self._repository.manifests(self._repository.commits()[after + 1 :])
+
+    def commits(self) -> list[str]:
+        """The git commit of every revision, by revision number."""
+        return self._repository.commits()
+
+    def commit_hash(self, revision: int) -> str:
+        """The git commit of a revision.
+
+        Raises:
+            CoevoError: there is no such revision.
+        """
+        commits = self._repository.commits()
+        if not 0 <= revision < len(commits):
+            has = f"it has 0 to {len(commits) - 1}" if commits else "it has none yet"
+            raise CoevoError(f"revision {revision} is not in {self._repository.root}: {has}")
+        return commits[revision]
+
+    def path(self, artifact: str) -> Path:
+        """An artifact of the last revision, to be read only: its files may be links into the cache."""
+        return self._repository.root / artifact
+
+    def commit(self, artifacts: Mapping[str, Path], state: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
+        """Make a revision of staged artifacts, which are moved in, and of what the caller knows of the rest.
+
+        Args:
+            artifacts: staged file or directory of each artifact; one left out stays what it was.
+            state: fields of the manifest's state other than revision, parent, restored_from and artifacts.
+            observed: fields of the manifest's observed; the timestamp is now unless given.
+
+        Raises:
+            CoevoError: a number is not finite, or git or DVC failed; the last revision stays as it was.
+        """
+        Manifest.of(state, observed)
+        head = self.head()
+        kept = head.artifacts if head else {}
+        hashes = {**kept, **self._repository.artifacts.add(artifacts)}
+        return self._seal(head, {"restored_from": None, **state, "artifacts": hashes}, observed)
+
+    def recover(self, bank: Snapshot) -> Recovery:
+        """Take everything back to the last revision, before anything else is done with the run.
+
+        Before revision 0 there is no content that the bank could be taken back to: its owner starts an empty one.
+
+        Raises:
+            CoevoError: a table or an artifact of the last revision cannot be brought back.
+        """
+        repository = self._repository
+        locks = [*repository.git.settle(), *repository.artifacts.discard_locks()]
+        files = repository.reset()
+        head = self.head()
+        tables = _restore(bank, head) if head else []
+        changed = repository.artifacts.checkout() if head else []
+        return Recovery(tuple(locks), tuple(files), tuple(tables), tuple(changed), tuple(repository.retag()))
+
+    def rollback(self, to: int, bank: Snapshot) -> Manifest:
+        """Make a new revision with all state of revision ``to``, its iteration included; history stays.
+
+        Raises:
+            CoevoError: there is no such revision, or a part of it cannot be brought back.
+        """
+        head, target = self.head(), self.manifest(to)
+        _restore(bank, target)
+        self._repository.check_out(self.commit_hash(to))
+        last = head.observed if head else {}
+        observed = {key: value for key, value in last.items() if key not in ("timestamp", "metrics")}
+        state = {**target.state, "restored_from": to, "accepted_change": []}
+        return self._seal(head, state, {**observed, "tables": dict(bank.versions())})
+
+    def materialise(self, revision: int, artifact: str, into: Path) -> Path:
+        """Put an artifact of any revision at ``into``, straight from the cache; the run's tree is not touched.
+
+        Raises:
+            CoevoError: there is no such revision or artifact, or ``into`` is already there.
+        """
+        artifacts = self.manifest(revision).artifacts
+        if artifact not in artifacts:
+            raise CoevoError(f"revision {revision} has no artifact {artifact!r}: it has {', '.join(sorted(artifacts))}")
+        if into.exists():
+            raise CoevoError(f"{into}: already there: name a new directory")
+        self._repository.artifacts.materialise(artifacts[artifact], into)
+        return into
+
+    def _seal(self, head: Manifest | None, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
+        position = {"revision": head.revision + 1, "parent": head.revision} if head else {"revision": 0, "parent": None}
+        manifest = Manifest.of({**state, **position}, {"timestamp": time.time_ns() // 1_000_000, **observed})
+        write_manifest(manifest, self._repository.root / MANIFEST)
+        self._repository.seal(manifest)
+        return manifest
+
+
+def _restore(bank: Snapshot, manifest: Manifest) -> list[str]:
+    touched = bank.restore(manifest.versions, manifest.tables)
+    found = bank.hashes()
+    lost = sorted(table for table, content in manifest.tables.items() if found.get(table) != content)
+    if lost:
+        raise CoevoError(
+            f"table {', '.join(lost)} of revision {manifest.revision} cannot be brought back: roll back to another one"
+        )
+    return touched

@@ -1,0 +1,103 @@
+"""The manifest of a revision: all that it consists of, as one canonical JSON file.
+
+``state`` is what a repeated run gives again, bit for bit, so it holds no times, no version numbers and not the run's
+name: ``revision``, ``iteration``, ``parent``, ``restored_from``, ``config``, ``config_hash``, ``code``, ``artifacts``
+{name: content hash}, ``tables`` {table: content hash}, ``cursor``, ``metrics``, ``panels`` {name: hash} and
+``accepted_change``. ``observed`` is the rest: ``timestamp`` (ms since 1970), ``run``, ``tables`` {table: version},
+``metrics`` that are times or rates, ``mlflow_run``.
+"""
+
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self, cast
+
+from configs.errors import CoevoError
+from lineage.files import write_atomically
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """One revision, as its commit holds it."""
+
+    state: Mapping[str, Any]
+    observed: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Self:
+        """A manifest of plain JSON values, equal to what reading it back gives.
+
+        Raises:
+            CoevoError: a number is not finite, so JSON could not hold it and no two runs would be equal.
+        """
+        for name, value in [*_floats(state, "state"), *_floats(observed, "observed")]:
+            if not math.isfinite(value):
+                raise CoevoError(f"manifest: {name} = {value}: leave out what was not measured")
+        return cls.parse(_canonical({"state": state, "observed": observed}))
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of ``text``."""
+        fields = json.loads(text)
+        return cls(fields["state"], fields["observed"])
+
+    def text(self) -> str:
+        """Canonical JSON: sorted keys, one value a line, a newline at the end."""
+        return _canonical({"state": self.state, "observed": self.observed})
+
+    @property
+    def revision(self) -> int:
+        """Commits before this one."""
+        return cast(int, self.state["revision"])
+
+    @property
+    def iteration(self) -> int:
+        """Policy updates behind this state."""
+        return cast(int, self.state["iteration"])
+
+    @property
+    def parent(self) -> int | None:
+        """The revision before this one; none before revision 0."""
+        return cast(int | None, self.state["parent"])
+
+    @property
+    def restored_from(self) -> int | None:
+        """The revision whose state this one repeats, where it is a rollback."""
+        return cast(int | None, self.state["restored_from"])
+
+    @property
+    def artifacts(self) -> Mapping[str, str]:
+        """Content hash of each artifact."""
+        return cast(Mapping[str, str], self.state["artifacts"])
+
+    @property
+    def tables(self) -> Mapping[str, str]:
+        """Content hash of each table."""
+        return cast(Mapping[str, str], self.state["tables"])
+
+    @property
+    def versions(self) -> Mapping[str, int]:
+        """Version number at which each table has that content."""
+        return cast(Mapping[str, int], self.observed["tables"])
+
+
+def write_manifest(manifest: Manifest, path: Path) -> None:
+    """Write by temporary file and rename."""
+    write_atomically(path, manifest.text())
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _floats(value: object, name: str) -> Iterator[tuple[str, float]]:
+    if isinstance(value, float):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _floats(inner, f"{name}.{key}")
+    elif isinstance(value, list | tuple):
+        for index, inner in enumerate(value):
+            yield from _floats(inner, f"{name}[{index}]")

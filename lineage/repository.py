@@ -1,0 +1,101 @@
+"""The repository of one run: git for what is small, DVC for artifacts, one commit a revision.
+
+    <root>/manifest.json  <name>.dvc …   in git
+    <root>/<name>/ …                     artifacts, in DVC's cache
+
+The history is linear, so the commit with N before it is revision N.
+"""
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+
+from configs.errors import CoevoError
+from lineage.artifacts import Artifacts, remove
+from lineage.git import Git
+from lineage.manifest import Manifest
+
+MANIFEST = "manifest.json"
+LAYOUT = (".git", ".gitignore", ".dvc")
+TRACKED = "/*\n!/.gitignore\n!/.dvc/\n!/*.dvc\n!/manifest.json\n"
+
+
+class Repository:
+    """Commits and finds revisions. Nothing here changes a commit once made."""
+
+    def __init__(self, root: Path, cache: Path) -> None:
+        """The repository at ``root``; an empty one is laid out where there is none.
+
+        Raises:
+            CoevoError: something else is there, or git is missing.
+        """
+        self.root = root
+        self.git = Git(root)
+        self.artifacts = Artifacts(root, cache)
+        if not root.exists():
+            _lay_out(root, cache)
+        if not (root / ".git").is_dir() or not (root / ".dvc").is_dir():
+            raise CoevoError(f"{root}: not a lineage, or a damaged one: restore it from a copy")
+
+    def commits(self) -> list[str]:
+        """Commit hash of every revision, by revision number."""
+        # A pattern, since naming the branch outright is an error before its first commit.
+        return self.git("rev-list", "--reverse", "--branches=[m]ain").split()
+
+    def manifests(self, commits: Sequence[str]) -> list[Manifest]:
+        """The manifests of these commits."""
+        wanted = "".join(f"{commit}:{MANIFEST}\n" for commit in commits)
+        found = BytesIO(self.git("cat-file", "--batch=%(objectsize)", stdin=wanted).encode())
+        return [Manifest.parse(found.read(int(size) + 1).decode()) for size in iter(found.readline, b"")]
+
+    def seal(self, manifest: Manifest) -> None:
+        """Commit the work tree with its manifest. The revision exists once ``git commit`` has returned."""
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", _message(manifest))
+        self.git("update-ref", f"refs/tags/r{manifest.revision}", "HEAD")
+
+    def reset(self) -> list[str]:
+        """Make the files that git tracks those of the last revision, and remove strangers; names of what differed."""
+        if not self.commits():
+            return self._empty()
+        changed = self.git("status", "--porcelain", "--no-renames", "-z").split("\0")
+        self.git("reset", "--quiet", "--hard", "HEAD")
+        kept = [name.removesuffix(".dvc") for name in self.git("ls-files", "*.dvc").splitlines()]
+        removed = self.git("clean", "-ffdx", *(f"--exclude=/{name}" for name in (".dvc", *kept))).splitlines()
+        return sorted({line[3:] for line in changed if line} | {line.removeprefix("Removing ") for line in removed})
+
+    def _empty(self) -> list[str]:
+        (self.root / ".git" / "index").unlink(missing_ok=True)
+        strangers = [path for path in self.root.iterdir() if path.name not in LAYOUT]
+        for path in strangers:
+            remove(path)
+        return sorted(path.name for path in strangers)
+
+    def check_out(self, commit: str) -> None:
+        """Put an earlier revision's files and artifacts into the work tree; HEAD stays."""
+        self.git("read-tree", "--reset", "-u", commit)
+        self.artifacts.checkout()
+
+    def retag(self) -> list[str]:
+        """Give every revision its tag ``r<N>``; the tags that were missing or wrong."""
+        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/tags/r*").splitlines()
+        wanted = {f"refs/tags/r{revision} {commit}" for revision, commit in enumerate(self.commits())}
+        wrong = sorted(wanted - set(listed))
+        if wrong:
+            self.git("update-ref", "--stdin", stdin="".join(f"update {line}\n" for line in wrong))
+        return [line.split()[0].removeprefix("refs/tags/") for line in wrong]
+
+
+def _lay_out(root: Path, cache: Path) -> None:
+    fresh = root.with_name(f".{root.name}.new")
+    remove(fresh)
+    fresh.mkdir(parents=True)
+    Artifacts(fresh, cache).init()
+    (fresh / ".gitignore").write_text(TRACKED, encoding="utf-8")
+    Git(fresh).init()
+    fresh.rename(root)
+
+
+def _message(manifest: Manifest) -> str:
+    source = "" if manifest.restored_from is None else f", restored from r{manifest.restored_from}"
+    return f"r{manifest.revision}: iteration {manifest.iteration}{source}"

@@ -1,0 +1,194 @@
+"""Where everything lives on disk.
+
+<workspace>/runs/<run>/bank  lineage  staging  lock  published.json  log
+<workspace>/cache            artifacts of all runs, warm-started policies
+<workspace>/mlflow.db  mlartifacts  prefect  servers.json
+"""
+
+import json
+import re
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+
+from configs.errors import CoevoError
+from configs.load import validate
+from configs.run import RunConfig
+from lineage.files import write_atomically
+from lineage.lineage import Lineage
+
+NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """Files of one run."""
+
+    root: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the run."""
+        return self.root.name
+
+    @property
+    def bank(self) -> Path:
+        """Directory of the bank's tables."""
+        return self.root / "bank"
+
+    @property
+    def lineage(self) -> Path:
+        """The git and DVC repository."""
+        return self.root / "lineage"
+
+    @property
+    def staging(self) -> Path:
+        """Where a revision's artifacts are written before they are committed."""
+        return self.root / "staging"
+
+    @property
+    def scratch(self) -> Path:
+        """What was materialised for this session."""
+        return self.root / "scratch"
+
+    @property
+    def reference(self) -> Path:
+        """The policy that the KL term compares with."""
+        return self.scratch / "reference"
+
+    @property
+    def quarantine(self) -> Path:
+        """Where batches that failed a gate are kept."""
+        return self.root / "quarantine"
+
+    @property
+    def lock(self) -> Path:
+        """The writer's lock."""
+        return self.root / "lock"
+
+    @property
+    def published(self) -> Path:
+        """The cursor of published revisions."""
+        return self.root / "published.json"
+
+    @property
+    def log(self) -> Path:
+        """What the run wrote about itself."""
+        return self.root / "log"
+
+    @property
+    def created(self) -> Path:
+        """When the run was created, in ns since 1970: file times do not survive a copy."""
+        return self.root / "created"
+
+    @property
+    def config(self) -> Path:
+        """The resolved configuration as JSON."""
+        return self.root / "config.json"
+
+    def read_config(self) -> RunConfig:
+        """The configuration that the run goes on with.
+
+        Raises:
+            CoevoError: the file was changed into something that is not one.
+        """
+        try:
+            settings = json.loads(self.config.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise CoevoError(f"{self.config}: not readable as JSON: {error}") from None
+        return validate(settings, source=str(self.config))
+
+    def write_config(self, config: RunConfig) -> None:
+        """Replace the configuration, for example by one with more iterations."""
+        write_atomically(self.config, config.model_dump_json(indent=1) + "\n")
+
+    def clear_staging(self) -> None:
+        """Throw away what an earlier session staged or materialised."""
+        for path in (self.staging, self.scratch):
+            shutil.rmtree(path, ignore_errors=True)
+            path.mkdir(parents=True)
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """The directory that holds all runs."""
+
+    root: Path
+
+    @property
+    def cache(self) -> Path:
+        """Artifacts of all runs."""
+        return self.root / "cache"
+
+    @property
+    def warmstarts(self) -> Path:
+        """Warm-started policies by the hash of what decides them."""
+        return self.cache / "warmstarts"
+
+    def runs(self) -> list[RunPaths]:
+        """All runs in the order of their creation."""
+        made = [
+            RunPaths(path.parent) for path in (self.root / "runs").glob("*/created") if NAME.fullmatch(path.parent.name)
+        ]
+        return sorted(made, key=lambda run: (int(run.created.read_text(encoding="utf-8")), run.name))
+
+    def run(self, name: str) -> RunPaths:
+        """Where a run of this name has its files, whether it is there or not.
+
+        Raises:
+            CoevoError: the name cannot be a run's.
+        """
+        if not NAME.fullmatch(name):
+            raise CoevoError(f"{name!r} cannot name a run: use letters, digits, '.', '_' and '-', no '..', at most 100")
+        return RunPaths(self.root / "runs" / name)
+
+    def existing(self, name: str) -> RunPaths:
+        """A run that is there.
+
+        Raises:
+            CoevoError: there is no such run.
+        """
+        run = self.run(name)
+        if not run.created.is_file():
+            latest = ", ".join(other.name for other in self.runs()[-5:])
+            raise CoevoError(
+                f"run {name!r} is not in {self.root}: " + (f"the latest are {latest}" if latest else "it has none")
+            )
+        return run
+
+    def create(self, name: str, config: RunConfig) -> RunPaths:
+        """A new run; of two processes that ask for the same name, one gets it.
+
+        Raises:
+            CoevoError: the name cannot be a run's or is taken, or the workspace cannot be written to.
+        """
+        run = self.run(name)
+        fresh = RunPaths(run.root.with_name(f".{name}.{token_hex(4)}"))
+        try:
+            fresh.root.mkdir(parents=True)
+            fresh.created.write_text(f"{time.time_ns()}\n", encoding="utf-8")
+            fresh.write_config(config)
+            fresh.root.rename(run.root)
+        except OSError as error:
+            shutil.rmtree(fresh.root, ignore_errors=True)
+            if run.root.exists():
+                raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name") from None
+            raise CoevoError(f"{self.root}: {error.strerror}: name another directory with --workspace") from None
+        return run
+
+    def next_name(self, recipe: str) -> str:
+        """``<recipe>-<n>``, n above that of every run there is."""
+        pattern = re.compile(re.escape(recipe) + r"-(\d+)")
+        taken = [int(found[1]) for run in self.runs() if (found := pattern.fullmatch(run.name))]
+        return f"{recipe}-{max(taken, default=0) + 1}"
+
+    def unfinished(self, recipe: str) -> str | None:
+        """The latest run of a recipe, if iterations of it remain."""
+        latest = next((run for run in reversed(self.runs()) if run.read_config().recipe == recipe), None)
+        if latest is None:
+            return None
+        head = Lineage.open(latest.lineage, self.cache).head() if latest.lineage.is_dir() else None
+        done = head.iteration if head else 0
+        return latest.name if done < latest.read_config().iterations else None
