@@ -1,0 +1,1 @@
+"""One file a step of the loop: a plain function and its Prefect task."""

@@ -1,0 +1,70 @@
+"""The commit: policy, optimizer, episodes and bank become one revision, or nothing does."""
+
+from pathlib import Path
+from time import perf_counter
+
+import pyarrow.parquet as pq
+
+from lineage.code import code_revision
+from lineage.manifest import Manifest
+from memory.change import BankChange
+from memory.stats import tally
+from records.arrow import episodes_to_table
+from records.episode import Episode
+from tasks.session import Session
+from tasks.stage import stage
+
+
+@stage("commit")
+def commit(session: Session) -> Manifest:
+    """Write what the draft holds and commit it; afterwards the next revision begins."""
+    stores, staging = session.stores, session.stores.paths.staging
+    write_episodes(session.draft.episodes, staging / "episodes")
+    stores.bank.merge(bank_change(session))
+    manifest = stores.lineage.commit(artifacts(staging), state(session), observed(session))
+    session.next_revision(manifest.revision)
+    return manifest
+
+
+def artifacts(staging: Path) -> dict[str, Path]:
+    """What was staged: an artifact that is not there stays as it was in the revision before."""
+    return {path.name: path for path in sorted(staging.iterdir()) if path.is_dir()}
+
+
+def write_episodes(episodes: list[Episode], directory: Path) -> None:
+    """Episodes as Parquet; they hold every retrieval and its outcome."""
+    directory.mkdir(parents=True)
+    pq.write_table(episodes_to_table(episodes), directory / "episodes.parquet", compression="zstd")
+
+
+def bank_change(session: Session) -> BankChange:
+    """Entries that enter, what replay said, and the counters of every entry that was retrieved."""
+    draft = session.draft
+    return BankChange(tuple(draft.added), tally(session.stores.bank.stats(), draft.episodes), tuple(draft.judged))
+
+
+def state(session: Session) -> dict[str, object]:
+    """What a run with the same seed has equal, bit for bit."""
+    config = session.config
+    return {
+        "iteration": session.iteration,
+        "fired": session.fired,
+        "config": config.model_dump(mode="json"),
+        "config_hash": config.digest(),
+        "code": code_revision(),
+        "accepted_change": session.accepted,
+        "tables": session.stores.bank.hashes(),
+        "panels": session.draft.panels,
+        "outcomes": session.draft.outcomes,
+        "metrics": session.draft.metrics,
+    }
+
+
+def observed(session: Session) -> dict[str, object]:
+    """What differs between two such runs; the seconds of a commit count towards the revision after it."""
+    seconds = {f"seconds/{stage}": spent for stage, spent in session.seconds.items()}
+    return {
+        "run": session.stores.paths.name,
+        "tables": session.stores.bank.versions(),
+        "metrics": {**session.draft.rates, **seconds, "seconds/wall": perf_counter() - session.since},
+    }

@@ -1,0 +1,55 @@
+"""Held-out measurement: panels played once a task, the bank read-only."""
+
+from configs.bank import BankConfig
+from envs.base import Environment
+from memory.index import Index
+from records.draws import extend, key
+from records.episode import Episode
+from records.task import Panel
+from tasks.expert import expert_success
+from tasks.play import Attempt, Player
+from tasks.retrieve import Context, retrieve
+from tasks.rollout import outcome_metrics
+from tasks.session import Session
+from tasks.stage import stage
+
+
+@stage("evaluate")
+def evaluate(session: Session) -> None:
+    """Play the panels that are due with the policy and bank of the revision in the making."""
+    for name in session.panels_due():
+        panel = session.parts.env.panel(name, session.config.evaluation.tasks)
+        index = panel_index(session.parts.env, name, session.index, session.config.bank)
+        context = retrieve(index, panel.tasks)
+        episodes = play_panel(session.parts.player, panel, context, session.config.seed, session.draft.revision)
+        session.draft.metrics |= outcome_metrics(episodes, name)
+        session.draft.panels[name] = panel.hash
+        session.draft.metrics |= blind_expert(session, panel) if session.is_new() else {}
+        session.draft.outcomes[name] = "".join("01"[episode.success] for episode in episodes)
+
+
+def blind_expert(session: Session, panel: Panel) -> dict[str, float]:
+    """Success of the environment's expert that is told nothing: more is not to be had without experience."""
+    env = session.parts.env
+    if not env.has_expert:
+        return {}
+    return {f"expert/{panel.name}": expert_success(env, panel.tasks, key(session.config.seed, "expert"))}
+
+
+def play_panel(player: Player, panel: Panel, context: Context, seed: int, revision: int) -> list[Episode]:
+    """One episode a task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
+    base = key(seed, "evaluate")
+    return player.play(
+        [
+            Attempt(task, 0, context[task.id], f"evaluate-{panel.name}", revision, extend(base, task.id))
+            for task in panel.tasks
+        ]
+    )
+
+
+def panel_index(env: Environment[object], panel: str, own: Index | None, bank: BankConfig | None) -> Index | None:
+    """What a panel is played with: the run's own bank, the true entries of the panel's world, or nothing."""
+    entries = env.panel_bank(panel)
+    if entries is None:
+        return own
+    return Index(entries, (bank or BankConfig()).retrieval) if entries else None

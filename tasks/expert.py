@@ -1,0 +1,35 @@
+"""Playing the environment's own expert: what can be reached with what a prompt holds."""
+
+from collections.abc import Sequence
+
+from envs.base import Environment
+from records.demonstration import Answer, Moment
+from records.draws import Key, extend
+from records.task import Task
+
+REPEATS = 8
+"""Episodes of each task, since the expert's guesses vary and its episodes cost nearly nothing."""
+
+
+def expert_success(env: Environment[object], tasks: Sequence[Task], key: Key) -> float:
+    """Success rate of the expert that is told no lessons, over ``REPEATS`` episodes a task."""
+    episodes = [play_expert(env, task, (), extend(key, task.id, n)) for task in tasks for n in range(REPEATS)]
+    return sum(shown[-1][2] for shown in episodes) / len(episodes)
+
+
+def play_expert(
+    env: Environment[object], task: Task, lessons: tuple[str, ...], key: Key
+) -> list[tuple[Moment, Answer, bool]]:
+    """One episode of the expert: each moment, what it answered, and whether that solved the task."""
+    state, observation = env.start(task)
+    shown: list[tuple[Moment, Answer, bool]] = []
+    history: tuple[tuple[str, str], ...] = ()
+    done = False
+    while not done:
+        moment = Moment(task.instruction, lessons, history, observation)
+        answer = env.expert(moment, extend(key, len(history)))
+        (step,) = env.step([state], [answer.action])
+        shown.append((moment, answer, step.success))
+        state, observation, done = step.state, step.observation, step.done
+        history = (*history, (answer.action, step.feedback))
+    return shown

@@ -1,0 +1,54 @@
+"""The gates of the loop: what they hold a run's batches to. A batch that fails is quarantined and stops the run."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.run import RunConfig
+from envs.base import Environment
+from records.entry import Entry
+from records.episode import Episode
+from tasks.gates.entries import check_candidates
+from tasks.gates.episodes import EpisodeLimits, check_advantages, check_episodes
+from tasks.gates.incoming import check_panel
+from tasks.session import Session
+from tasks.stage import stage
+
+
+@stage("gate panels")
+def gate_panels(session: Session) -> None:
+    """Hold back a held-out panel that is not what it should be."""
+    evaluation = session.config.evaluation
+    for name in dict.fromkeys((*evaluation.panels, *evaluation.final_panels)):
+        check_panel(session.parts.env.panel(name, evaluation.tasks), session.stores.paths.quarantine)
+
+
+@stage("gate episodes")
+def gate_episodes(session: Session, episodes: Sequence[Episode]) -> None:
+    """Hold back episodes that are not whole groups of training episodes within their limits."""
+    check_episodes(episodes, session.parts.limits, session.stores.paths.quarantine)
+
+
+@stage("gate advantages")
+def gate_advantages(session: Session, episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> None:
+    """Hold back advantages that are not finite, or not centred where the estimator centres them."""
+    update = session.config.update
+    assert update is not None
+    check_advantages(episodes, advantages, update.advantage.type, session.stores.paths.quarantine)
+
+
+@stage("gate candidates")
+def gate_candidates(session: Session, candidates: Sequence[Entry]) -> None:
+    """Hold back candidates that say nothing, say too much, or stem from an evaluation."""
+    if candidates:
+        check_candidates(candidates, session.stores.paths.quarantine)
+
+
+def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:
+    """What the configuration and the environment's panels say about training episodes."""
+    rollout = config.rollout
+    held_out = {task.id for name in env.panels for task in env.panel(name, config.evaluation.tasks).tasks}
+    return EpisodeLimits(
+        rollout.group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, frozenset(held_out)
+    )

@@ -1,0 +1,62 @@
+"""Gates on experience: candidates before they are replayed, banks from elsewhere before they are used."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from records.arrow import entries_to_table
+from records.entry import Entry
+from tasks.gates.gate import Check, expect, hold
+
+LONGEST = 2000
+"""Characters of the longest strategy or keyword list that an entry may carry."""
+
+
+def check_candidates(candidates: Sequence[Entry], quarantine: Path) -> None:
+    """Hold back candidates that say nothing, say too much, repeat an id, or do not come from training episodes.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    check = Check("candidates", _frame(candidates), [*_rules(), _learned()])
+    hold("candidates", [check], lambda: entries_to_table(candidates), quarantine)
+
+
+def check_bank(entries: Sequence[Entry], quarantine: Path) -> None:
+    """Hold back an imported bank: what candidates must satisfy, and revisions that can follow one another.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    order = expect().ExpectColumnPairValuesAToBeGreaterThanB(column_A="edited", column_B="created", or_equal=True)
+    check = Check("entries", _frame(entries), [*_rules(), order])
+    hold("bank", [check], lambda: entries_to_table(entries), quarantine)
+
+
+def _frame(entries: Sequence[Entry]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "id": [entry.id for entry in entries],
+            "strategy": [entry.strategy.strip() for entry in entries],
+            "keywords": [entry.keywords.strip() for entry in entries],
+            "split": [entry.split for entry in entries],
+            "sources": [len(entry.sources) for entry in entries],
+            "created": [entry.created for entry in entries],
+            "edited": [entry.edited for entry in entries],
+        }
+    )
+
+
+def _rules() -> list[Any]:
+    return [
+        expect().ExpectColumnValuesToBeUnique(column="id"),
+        expect().ExpectColumnValueLengthsToBeBetween(column="strategy", min_value=1, max_value=LONGEST),
+        expect().ExpectColumnValueLengthsToBeBetween(column="keywords", min_value=1, max_value=LONGEST),
+        expect().ExpectColumnValuesToBeInSet(column="split", value_set=["train"]),
+    ]
+
+
+def _learned() -> Any:
+    return expect().ExpectColumnValuesToBeBetween(column="sources", min_value=1)

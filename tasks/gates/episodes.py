@@ -1,0 +1,121 @@
+"""Gates on what was played: episodes and turns before rewards are used, advantages before the policy is."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from records.arrow import episodes_to_table
+from records.episode import Episode, Turn
+from tasks.gates.gate import Check, expect, hold
+
+GROUP_RELATIVE = frozenset({"grpo"})
+"""Estimators whose advantages have mean 0 in each group."""
+
+
+@dataclass(frozen=True)
+class EpisodeLimits:
+    """What training episodes must keep to.
+
+    Attributes:
+        group_size: episodes of one task.
+        reward_range: bounds of an episode's extrinsic return.
+        max_new_tokens: longest completion.
+        max_positions: longest sequence, prompt and completion together, that the model takes.
+        held_out: ids of the tasks of evaluation panels.
+    """
+
+    group_size: int
+    reward_range: tuple[float, float]
+    max_new_tokens: int
+    max_positions: int
+    held_out: frozenset[str] = field(default_factory=frozenset)
+
+
+def check_episodes(episodes: Sequence[Episode], limits: EpisodeLimits, quarantine: Path) -> None:
+    """Hold back episodes that are not whole groups of training episodes within the limits.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    checks = [_episodes(episodes, limits), _turns(episodes, limits)]
+    hold("episodes", checks, lambda: episodes_to_table(episodes), quarantine)
+
+
+def check_advantages(
+    episodes: Sequence[Episode], advantages: NDArray[np.float64], estimator: str, quarantine: Path
+) -> None:
+    """Hold back advantages, one an episode, that are not finite or not centred where the estimator centres them.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    frame = pd.DataFrame(
+        {
+            "episode": [episode.id for episode in episodes],
+            "task": [episode.task.id for episode in episodes],
+            "advantage": advantages,
+            "finite": np.isfinite(advantages),
+        }
+    )
+    frame["group_mean"] = frame.groupby("task")["advantage"].transform("mean")
+    rules = [expect().ExpectColumnValuesToBeInSet(column="finite", value_set=[True])]
+    if estimator in GROUP_RELATIVE:
+        rules.append(expect().ExpectColumnValuesToBeBetween(column="group_mean", min_value=-1e-6, max_value=1e-6))
+    hold("advantages", [Check("episodes", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
+
+
+def _episodes(episodes: Sequence[Episode], limits: EpisodeLimits) -> Check:
+    replicas: dict[str, set[int]] = defaultdict(set)
+    for episode in episodes:
+        replicas[episode.task.id].add(episode.replica)
+    frame = pd.DataFrame(
+        {
+            "episode": [episode.id for episode in episodes],
+            "group_size": [len(replicas[episode.task.id]) for episode in episodes],
+            "turns": [len(episode.turns) for episode in episodes],
+            "reward": [episode.reward for episode in episodes],
+            "split": [episode.task.split for episode in episodes],
+            "held_out": [episode.task.id in limits.held_out for episode in episodes],
+        }
+    )
+    low, high = limits.reward_range
+    rules = [
+        expect().ExpectColumnValuesToBeUnique(column="episode"),
+        expect().ExpectColumnValuesToBeInSet(column="group_size", value_set=[limits.group_size]),
+        expect().ExpectColumnValuesToBeBetween(column="turns", min_value=1),
+        expect().ExpectColumnValuesToNotBeNull(column="reward"),
+        expect().ExpectColumnValuesToBeBetween(column="reward", min_value=low, max_value=high),
+        expect().ExpectColumnValuesToBeInSet(column="split", value_set=["train"]),
+        expect().ExpectColumnValuesToBeInSet(column="held_out", value_set=[False]),
+    ]
+    return Check("episodes", frame, rules)
+
+
+def _turns(episodes: Sequence[Episode], limits: EpisodeLimits) -> Check:
+    frame = pd.DataFrame(
+        [_turn(episode.id, number, turn) for episode in episodes for number, turn in enumerate(episode.turns)],
+        columns=["episode", "turn", "prompt", "completion", "sequence", "logprobs", "finite_logprobs", "top_logprob"],
+    )
+    rules = [
+        expect().ExpectColumnValuesToBeBetween(column="prompt", min_value=1),
+        expect().ExpectColumnValuesToBeBetween(column="completion", min_value=1, max_value=limits.max_new_tokens),
+        expect().ExpectColumnValuesToBeBetween(column="sequence", max_value=limits.max_positions),
+        expect().ExpectColumnPairValuesToBeEqual(column_A="completion", column_B="logprobs"),
+        expect().ExpectColumnValuesToBeInSet(column="finite_logprobs", value_set=[True]),
+        expect().ExpectColumnValuesToBeBetween(column="top_logprob", max_value=0),
+    ]
+    return Check("turns", frame, rules)
+
+
+def _turn(episode: str, number: int, turn: Turn) -> tuple[str | int | float | bool, ...]:
+    prompt, completion = len(turn.prompt_ids), len(turn.completion.token_ids)
+    logprobs = turn.completion.logprobs
+    finite, top = all(map(math.isfinite, logprobs)), max(logprobs, default=0.0)
+    return episode, number, prompt, completion, prompt + completion, len(logprobs), finite, top

@@ -1,0 +1,104 @@
+"""The gate itself: validate frames of one batch; a batch that fails is quarantined and stops the run.
+
+Passing costs one boolean validation a frame and writes nothing. Only a failure is validated again in full, and leaves
+``<quarantine>/<gate>-<n>/`` behind: ``batch.parquet`` and the validation result, ``<rows>.json``.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from configs.errors import CoevoError
+from tasks import telemetry
+
+
+class GateError(CoevoError):
+    """A batch failed a gate: names gate, expectation, count, a sample row and where the batch is kept."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What the rows of a frame must satisfy.
+
+    Attributes:
+        rows: what one row is, in the plural; names the message and the file of the result.
+        frame: one row each, numbered from 0.
+        expectations: of Great Expectations, about single columns or pairs of them.
+    """
+
+    rows: str
+    frame: pd.DataFrame
+    expectations: Sequence[Any]
+
+
+def hold(gate: str, checks: Sequence[Check], batch: Callable[[], pa.Table], quarantine: Path) -> None:
+    """Let a batch pass, or quarantine it.
+
+    Args:
+        gate: its name.
+        checks: in the order in which they are made; the first that fails is reported.
+        batch: the whole batch as a table, called only to quarantine it.
+        quarantine: folder of the run's quarantined batches.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    for check in checks:
+        if not _validate(check, "BOOLEAN_ONLY").success:
+            result = _validate(check, "COMPLETE")
+            folder = _next_folder(quarantine, gate)
+            pq.write_table(batch(), folder / "batch.parquet")
+            (folder / f"{check.rows}.json").write_text(json.dumps(result.to_json_dict(), indent=1))
+            raise GateError(f"gate {gate}: {_describe(result, check)}; nothing was committed, the batch is in {folder}")
+
+
+def expect() -> Any:
+    """The module of expectations; importing it takes seconds, so it waits for the first gate."""
+    _batches()
+    from great_expectations import expectations
+
+    return expectations
+
+
+@cache
+def _batches() -> Any:
+    """The one batch definition of this process, in a context that lives in memory only."""
+    telemetry.switch_off()
+    import great_expectations as gx
+
+    context = gx.get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False, "metric_calculations": False}
+    asset = context.data_sources.add_pandas("batches").add_dataframe_asset("batch")
+    return asset.add_batch_definition_whole_dataframe("whole")
+
+
+def _validate(check: Check, result_format: str) -> Any:
+    batch = _batches().get_batch({"dataframe": check.frame})
+    from great_expectations import ExpectationSuite
+
+    suite = ExpectationSuite(name=check.rows, expectations=list(check.expectations))
+    return batch.validate(suite, result_format=result_format)
+
+
+def _next_folder(quarantine: Path, gate: str) -> Path:
+    folder = quarantine / f"{gate}-{len(list(quarantine.glob(f'{gate}-*'))) + 1}"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def _describe(result: Any, check: Check) -> str:
+    failures = [one for one in result.results if not one.success]
+    config, found = failures[0].expectation_config, failures[0].result
+    about = ", ".join(f"{name}={value!r}" for name, value in config.kwargs.items() if name != "batch_id")
+    sample = check.frame.iloc[found["unexpected_index_list"][0]].to_dict()
+    row = ", ".join(f"{name}={str(value)[:60]!r}" for name, value in sample.items())
+    more = f", and {len(failures) - 1} more expectations failed" if len(failures) > 1 else ""
+    count = f"{found['unexpected_count']} of {len(check.frame)} {check.rows}"
+    return f"{config.type}({about}) fails for {count}, for example {row}{more}"

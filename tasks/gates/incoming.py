@@ -1,0 +1,51 @@
+"""Gates on data sets that an environment hands in: panels and demonstrations."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+
+from records.demonstration import Demonstration
+from records.task import Panel
+from tasks.gates.gate import Check, expect, hold
+
+
+def check_panel(panel: Panel, quarantine: Path) -> None:
+    """Hold back a panel whose tasks repeat, say nothing, or do not carry the panel's name as their split.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    frame = pd.DataFrame(
+        {
+            "task": [task.id for task in panel.tasks],
+            "instruction": [task.instruction.strip() for task in panel.tasks],
+            "split": [task.split for task in panel.tasks],
+        }
+    )
+    rules = [
+        expect().ExpectColumnValuesToBeUnique(column="task"),
+        expect().ExpectColumnValueLengthsToBeBetween(column="instruction", min_value=1),
+        expect().ExpectColumnValuesToBeInSet(column="split", value_set=[panel.name]),
+    ]
+    hold(f"panel-{panel.name}", [Check("tasks", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
+
+
+def check_demonstrations(demonstrations: Sequence[Demonstration], quarantine: Path) -> None:
+    """Hold back expert material without an instruction, an observation or an action to imitate.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    frame = pd.DataFrame(
+        {
+            "instruction": [one.moment.instruction.strip() for one in demonstrations],
+            "observation": [one.moment.observation.strip() for one in demonstrations],
+            "action": [one.answer.action.strip() for one in demonstrations],
+        }
+    )
+    rules = [expect().ExpectColumnValueLengthsToBeBetween(column=column, min_value=1) for column in frame.columns]
+    batch = [asdict(one) for one in demonstrations]
+    hold("demonstrations", [Check("turns", frame, rules)], lambda: pa.Table.from_pylist(batch), quarantine)

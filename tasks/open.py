@@ -1,0 +1,133 @@
+"""Opening a run: take its lock, recover its stores, and find where it stands."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from configs.errors import CoevoError
+from configs.run import RunConfig
+from envs.base import Environment
+from envs.registry import make
+from lineage.code import changes, code_revision
+from lineage.cursor import Cursor
+from lineage.lineage import Lineage
+from lineage.lock import writer_lock
+from lineage.manifest import Manifest
+from lineage.workspace import RunPaths, Workspace
+from memory.store import Bank
+from models.trainer.client import Trainer
+from records.arrow import table_to_episodes
+from records.episode import Episode
+from tasks.assemble import assemble, check_panels
+from tasks.publish import catch_up, publishing
+from tasks.report import Reporter
+from tasks.session import Draft, Session, Stores
+from tasks.tracking import Tracker, tracking_store
+from tasks.warmstart import start_report, warm_start
+
+
+@contextmanager
+def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) -> Iterator[Session]:
+    """The run, recovered and ready for its next revision; one writer at a time.
+
+    Raises:
+        CoevoError: another process writes to the run, its configuration or code has changed, or a store is beyond
+            recovery.
+    """
+    workspace = Workspace(root)
+    paths = workspace.existing(run)
+    with ExitStack() as stack:
+        stack.enter_context(writer_lock(paths))
+        config = paths.read_config()
+        env = make(config.env)
+        check_panels(config, env)
+        lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
+        bank = Bank(paths.bank)
+        lineage.recover(bank)
+        paths.clear_staging()
+        head = lineage.head()
+        accepted = check_unchanged(config, head, run, accept_change)
+        start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
+        trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
+        stores = stack.enter_context(open_stores(workspace, paths, bank, lineage, env, reporter))
+        session = Session(config, assemble(config, env, start, trainer), stores)
+        session.accepted = accepted
+        position(session, head, start)
+        yield session
+
+
+def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: bool) -> list[str]:
+    """What has changed since the last revision, if that is accepted.
+
+    Raises:
+        CoevoError: something has, and it is not.
+    """
+    found = [] if head is None else changes(head, config.model_dump(mode="json"), code_revision())
+    if found and not accept:
+        raise CoevoError(
+            f"run {run!r} has changed since its last revision: {'; '.join(found)}; "
+            f"to go on all the same: coevo resume {run} --accept-change"
+        )
+    return found
+
+
+def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifest | None, paths: RunPaths) -> Trainer:
+    """The trainer child at the head's policy and optimizer; the reference is the policy of revision 0."""
+    assert config.update is not None
+    reference, optimizer = start, None
+    if head is not None:
+        reference = lineage.materialise(0, "policy", paths.reference)
+        optimizer = lineage.path("optimizer") if "optimizer" in head.artifacts else None
+    return Trainer(
+        config.update,
+        temperature=config.rollout.sampling.temperature,
+        threads=config.rollout.engine.threads,
+        policy=start,
+        reference=reference,
+        optimizer=optimizer,
+        log=paths.log,
+    )
+
+
+@contextmanager
+def open_stores(
+    workspace: Workspace, paths: RunPaths, bank: Bank, lineage: Lineage, env: Environment[object], reporter: Reporter
+) -> Iterator[Stores]:
+    """The stores, and whoever is told of them; what was committed but not published goes first."""
+    origin = paths.created.read_text(encoding="utf-8").strip()
+    tracker = Tracker(tracking_store(workspace.root), env.name, paths.name, origin)
+    with publishing(tracker, Cursor(paths.published), reporter) as publisher:
+        stores = Stores(paths, bank, lineage, publisher, reporter)
+        catch_up(stores)
+        yield stores
+
+
+def position(session: Session, head: Manifest | None, start: Path) -> None:
+    """Put the session where the run stands: before revision 0, or after its last one."""
+    if head is None:
+        shutil.copytree(start, session.stores.paths.staging / "policy")
+        session.draft.metrics |= {f"warmstart/{name}": value for name, value in start_report(start).items()}
+        return
+    session.iteration, session.fired = head.iteration, int(head.state["fired"])
+    session.draft = Draft(revision=head.revision + 1)
+    session.recent = episodes_since(session.stores.lineage, head, session.fired, session.stores.paths.scratch)
+
+
+def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:
+    """Training episodes of the revisions after ``fired``, oldest first, along the history that led to ``head``."""
+    trail: list[int] = []
+    while head.revision > fired:
+        restored = head.state["restored_from"]
+        if restored is None:
+            trail.append(head.revision)
+        head = lineage.manifest(head.state["parent"] if restored is None else restored)
+    return [episode for revision in reversed(trail) for episode in episodes_of(lineage, revision, scratch)]
+
+
+def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]:
+    """Training episodes of one revision."""
+    directory = lineage.materialise(revision, "episodes", scratch / f"episodes-{revision}")
+    return table_to_episodes(pq.read_table(directory / "episodes.parquet"))

@@ -1,0 +1,128 @@
+"""Playing episodes: a batch of attempts, turn by turn, each leaving the batch when it is over."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from envs.base import Environment, Step
+from models.context import Context
+from models.engine import Request
+from records.demonstration import Answer, Moment
+from records.draws import Key, extend
+from records.entry import Entry
+from records.episode import Completion, Episode, Turn
+from records.task import Task
+
+
+class Engine(Protocol):
+    """What generates: one completion a request, in order."""
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete every prompt."""
+        ...
+
+    def load(self, policy: Path) -> None:
+        """Generate with the weights of this policy from now on."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One episode to be played.
+
+    Attributes:
+        task: what to attempt.
+        replica: index within the task's group.
+        entries: the experience in its prompt, best first.
+        stage: why it is played; part of the episode's id.
+        revision: revision of the policy that plays.
+        key: root of its draws.
+    """
+
+    task: Task
+    replica: int
+    entries: tuple[Entry, ...]
+    stage: str
+    revision: int
+    key: Key
+
+    @property
+    def id(self) -> str:
+        """Identity of the episode."""
+        return f"{self.revision}/{self.stage}/{self.task.id}/{self.replica}"
+
+    @property
+    def group(self) -> str:
+        """Attempts of one group share task and experience, hence the head of their prompts."""
+        return f"{self.task.id}/{','.join(entry.id for entry in self.entries)}"
+
+
+@dataclass
+class _Live:
+    attempt: Attempt
+    state: object
+    observation: str
+    turns: list[Turn] = field(default_factory=list)
+    last: Step[object] | None = None
+
+    def moment(self) -> Moment:
+        task = self.attempt.task
+        lessons = tuple(entry.strategy for entry in self.attempt.entries)
+        history = tuple((turn.action, turn.feedback) for turn in self.turns)
+        return Moment(task.instruction, lessons, history, self.observation)
+
+    def advance(self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object]) -> None:
+        retrieved = tuple(entry.id for entry in self.attempt.entries)
+        self.turns.append(
+            Turn(self.observation, prompt, completion, answer.action, step.feedback, step.reward, step.valid, retrieved)
+        )
+        self.state, self.observation, self.last = step.state, step.observation, step
+
+    def episode(self) -> Episode:
+        attempt, last = self.attempt, self.last
+        assert last is not None
+        return Episode(
+            id=attempt.id,
+            task=attempt.task,
+            revision=attempt.revision,
+            replica=attempt.replica,
+            turns=tuple(self.turns),
+            success=last.success,
+            truncated=last.truncated or not last.done,
+            progress=last.progress,
+        )
+
+
+class Player:
+    """Plays attempts with one policy in one environment."""
+
+    def __init__(self, env: Environment[object], context: Context, engine: Engine, max_turns: int) -> None:
+        self.env = env
+        self.context = context
+        self.engine = engine
+        self.max_turns = max_turns
+
+    def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
+        """Play every attempt to its end, or to ``max_turns``; episodes come back in the order of the attempts."""
+        everyone = [_Live(attempt, *self.env.start(attempt.task)) for attempt in attempts]
+        running = everyone
+        for turn in range(self.max_turns):
+            if not running:
+                break
+            self._turn(running, turn)
+            running = [live for live in running if live.last is None or not live.last.done]
+        return [live.episode() for live in everyone]
+
+    def _turn(self, running: Sequence[_Live], turn: int) -> None:
+        prompts = [self.context.prompt(live.moment()) for live in running]
+        completions = self.engine.generate(
+            [
+                Request(prompt, extend(live.attempt.key, turn), live.attempt.group)
+                for live, prompt in zip(running, prompts, strict=True)
+            ]
+        )
+        answers = [self.context.read(completion.text) for completion in completions]
+        steps = self.env.step([live.state for live in running], [answer.action for answer in answers])
+        for live, prompt, completion, answer, step in zip(running, prompts, completions, answers, steps, strict=True):
+            live.advance(prompt, completion, answer, step)

@@ -1,0 +1,11 @@
+"""The iteration's task batch (CoEvo-RL Algorithm 1, line 2)."""
+
+from records.task import Task
+from tasks.session import Session
+from tasks.stage import stage
+
+
+@stage("sample tasks")
+def sample(session: Session) -> list[Task]:
+    """Draw the batch of training tasks; no panel holds any of them."""
+    return session.parts.env.sample(session.config.rollout.tasks, session.key("sample"))

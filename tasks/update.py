@@ -1,0 +1,28 @@
+"""The policy update in the trainer child (CoEvo-RL Algorithm 1, line 6), and the new weights' way to the engine."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from models.samples import write_samples
+from records.episode import Episode
+from tasks.session import Session
+from tasks.stage import stage
+
+
+@stage("update")
+def update(session: Session, episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> None:
+    """One update of the policy; afterwards the engine plays with the new weights."""
+    trainer = session.parts.trainer
+    assert trainer is not None
+    staging = session.stores.paths.staging
+    batch = staging / "batch.parquet"
+    counts = write_samples(batch, episodes, advantages)
+    report = trainer.update(batch, session.key("update"))
+    trainer.save(staging / "policy", staging / "optimizer")
+    session.parts.player.engine.load(staging / "policy")
+    session.draft.metrics |= {"update/groups": float(counts.groups), "update/skipped_groups": float(counts.skipped)}
+    for name, value in report.metrics.items():
+        target = session.draft.rates if "second" in name else session.draft.metrics
+        target[f"update/{name}"] = value

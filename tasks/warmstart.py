@@ -1,0 +1,107 @@
+"""The warm start: a policy that reads lessons, cloned once for each configuration and kept in the cache."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+
+from configs.policy import WarmStartConfig
+from configs.run import RunConfig, digest
+from envs.base import Environment
+from lineage.code import code_of
+from models.context import CONTEXT_WORDS, Context
+from models.policy import Policy, build, save
+from models.warmstart import ProbeResult, WarmStartReport, clone
+from records.demonstration import Demonstration
+from records.draws import extend, key
+from records.entry import Entry, entry_id
+from records.task import Task
+from tasks.assemble import player_of
+from tasks.gates.incoming import check_demonstrations
+from tasks.play import Attempt
+from tasks.report import Reporter
+from tasks.stage import stage
+
+REPORT = "warmstart.json"
+"""File of a warm-started policy with what the reading probe said of it."""
+
+
+@stage("warm start")
+def warm_start(config: RunConfig, env: Environment[object], cache: Path, reporter: Reporter) -> Path:
+    """Directory of the policy that the run starts from; made where the cache does not hold it."""
+    directory = cache / identity(config, env)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(directory.with_suffix(".lock")):
+        if not directory.is_dir():
+            unfinished = directory.with_suffix(".part")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            _make(config, env, unfinished, reporter)
+            unfinished.rename(directory)
+    return directory
+
+
+def identity(config: RunConfig, env: Environment[object]) -> str:
+    """Hash of all that decides the warm-started policy, the code of an environment from elsewhere by its version."""
+    parts = config.model_dump(mode="json", include={"seed", "env", "policy", "warmstart", "context"})
+    code = code_of("configs", "records", "envs", "models")
+    return digest({**parts, "env_version": env.version, "code": code})[:16]
+
+
+def start_report(directory: Path) -> dict[str, float]:
+    """What the reading probe said of a warm-started policy; empty for one that was not cloned."""
+    path = directory / REPORT
+    return dict(json.loads(path.read_text())) if path.is_file() else {}
+
+
+def _make(config: RunConfig, env: Environment[object], directory: Path, reporter: Reporter) -> None:
+    torch.set_num_threads(config.rollout.engine.threads)
+    policy = build(config.policy, (*env.vocabulary(), *CONTEXT_WORDS), key(config.seed, "warmstart", "init"))
+    directory.mkdir(parents=True)
+    if config.warmstart is not None and config.warmstart.steps > 0:
+        report = _clone(config, config.warmstart, env, policy, directory, reporter)
+        (directory / REPORT).write_text(json.dumps(report.figures(), sort_keys=True))
+    save(policy, directory)
+
+
+def _clone(
+    config: RunConfig, warm: WarmStartConfig, env: Environment[object], policy: Policy, directory: Path, to: Reporter
+) -> WarmStartReport:
+    base = key(config.seed, "warmstart", "demonstrations")
+
+    def material(step: int) -> list[Demonstration]:
+        return env.demonstrations(warm.episodes, warm.drills, extend(base, step))
+
+    check_demonstrations(material(0), directory.with_suffix(".quarantine"))
+    context = Context(config.context, policy.tokenizer)
+    report = clone(policy, context, material, lambda probed: probe(config, warm, env, probed), warm, progress=to.note)
+    if not report.passed:
+        right, wrong = report.probe.right, report.probe.wrong
+        to.warn(
+            f"after {report.steps} steps the warm-started policy succeeds with {right:.2f} of right and {wrong:.2f} of "
+            f"wrong lessons, short of warmstart.read={warm.read} and margin={warm.margin}; the run goes on"
+        )
+    return report
+
+
+def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], policy: Policy) -> ProbeResult:
+    """Success with lessons that hold and with lessons that do not, on tasks of a world that is never trained in."""
+    base = key(config.seed, "probe")
+    tasks = env.probe(warm.probe_tasks, base)
+    player = player_of(config, env, policy)
+
+    def success(lessons: Sequence[tuple[str, ...]]) -> float:
+        attempts = [
+            Attempt(task, 0, _entries(task, texts), "probe", 0, extend(base, task.id))
+            for task, texts in zip(tasks.tasks, lessons, strict=True)
+        ]
+        episodes = player.play(attempts)
+        return sum(episode.success for episode in episodes) / len(episodes)
+
+    return ProbeResult(right=success(tasks.right), wrong=success(tasks.wrong))
+
+
+def _entries(task: Task, texts: Sequence[str]) -> tuple[Entry, ...]:
+    return tuple(Entry(entry_id(task.scope, text), text, "", "", "", task.scope, "probe", (), 0, 0) for text in texts)
