@@ -1,0 +1,1 @@
+"""The loop, the other flows and the command line."""

@@ -1,0 +1,45 @@
+"""The ``coevo`` command."""
+
+import sys
+from collections.abc import Sequence
+
+import typer
+
+from configs.errors import CoevoError
+from flows.commands import bank, catalogue, doctor, evaluate, inspect, play, rollback, run, serve
+
+app = typer.Typer(
+    name="coevo",
+    help="Train an LLM agent's policy together with its bank of written experience.",
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for group in (run, evaluate, inspect, rollback, play, catalogue, doctor, serve):
+    for command in group.COMMANDS:
+        app.command()(command)
+app.add_typer(bank.app, name="bank")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command, help if there is none; a user's mistake is one line on standard error and exit code 2."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = app(args=arguments or ["--help"], prog_name="coevo", standalone_mode=False)
+    except typer.TyperException as error:
+        _stop(f"{error.format_message().rstrip('.')}: try `{_command(error)} --help`")
+    except CoevoError as error:
+        _stop(str(error))
+    except (typer.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _command(error: typer.TyperException) -> str:
+    context: typer.Context | None = getattr(error, "ctx", None)
+    return "coevo" if context is None else context.command_path
+
+
+def _stop(message: str) -> None:
+    sys.stderr.write(f"coevo: {message}\n")
+    sys.exit(2)

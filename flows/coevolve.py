@@ -1,0 +1,58 @@
+"""The loop: policy and experience evolve together (CoEvo-RL Algorithm 1), one durable revision after another."""
+
+from pathlib import Path
+
+from prefect import flow
+
+from flows.servers import check_prefect
+from flows.stale import mark_crashed
+from tasks.admit import admit
+from tasks.advantage import advantage
+from tasks.commit import commit
+from tasks.evaluate import evaluate
+from tasks.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
+from tasks.open import open_session
+from tasks.publish import publish
+from tasks.replay import replay
+from tasks.report import Reporter
+from tasks.rollout import rollout
+from tasks.sample import sample
+from tasks.session import Session
+from tasks.stage import recording
+from tasks.update import update
+from tasks.write import write
+
+
+@flow(name="coevolve", validate_parameters=False, persist_result=False)
+def coevolve(run: str, workspace: str, reporter: Reporter, accept_change: bool = False) -> None:
+    """Continue a run from its last committed revision to its last iteration."""
+    with open_session(run, Path(workspace), reporter, accept_change) as session, recording(session.seconds):
+        mark_crashed(run)
+        gate_panels(session)
+        if session.is_new():
+            evaluate(session)
+            publish(session, commit(session))
+        while session.iteration < session.config.iterations:
+            check_prefect()
+            iterate(session)
+
+
+def iterate(session: Session) -> None:
+    """One policy update, and whatever is due with it."""
+    tasks = sample(session)
+    episodes = rollout(session, tasks)
+    gate_episodes(session, episodes)
+    if session.learns():
+        advantages = advantage(session, episodes)
+        gate_advantages(session, episodes, advantages)
+        update(session, episodes, advantages)
+    if session.writer_is_due():
+        candidates = write(session)
+        gate_candidates(session, candidates)
+        verdict = replay(session, candidates)
+        admit(session, candidates, verdict)
+    if session.evaluation_is_due():
+        evaluate(session)
+    session.iteration += 1
+    if session.commit_is_due():
+        publish(session, commit(session))

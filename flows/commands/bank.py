@@ -1,0 +1,139 @@
+"""``coevo bank``: what a run has written down, and what came of it."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from flows import output
+from flows.commands.why import why
+from flows.reference import Reading, reading
+from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.verdicts import verdict_row
+from records.entry import Entry
+
+app = typer.Typer(help="Look into the experience bank of a run.", rich_markup_mode=None, add_completion=False)
+RunArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="A run, or one of its revisions.")]
+
+LOG_COLUMNS = (
+    "revision", "candidates", "admitted", "rejected", "bank", "difference", "low", "high", "inside_noise", "pairs",
+)  # fmt: skip
+ENTRY_COLUMNS = ("id", "scope", "strategy", "condition", "example", "created", "retrievals", "successes")
+HIT_COLUMNS = ("score", "id", "scope", "strategy", "condition", "example")
+DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
+
+
+@app.command()
+def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show what was written, and what replay said of it.
+
+    One row a batch of candidates. The difference is mean reward with the batch in the bank minus without it; low and
+    high bound its 95 % interval. Inside noise: the interval holds the threshold, so the verdict could have gone the
+    other way.
+
+    Example: coevo bank log homerules-coevo-rl-1
+    """
+    with reading(run, workspace_at(workspace)) as opened:
+        bank = opened.bank()
+        entries = bank.entries()
+        rows = [
+            verdict_row(judged)
+            | {"bank": _size(entries, judged.verdict.revision), "entries": _texts(judged.candidates)}
+            for judged in bank.judged()
+        ]
+    _print(rows, LOG_COLUMNS, as_json, f"No candidates were judged up to {opened.name}.")
+
+
+@app.command()
+def show(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Show the entries, and how each has served.
+
+    Retrievals counts the training episodes that were shown the entry, successes those of them that succeeded.
+
+    Example: coevo bank show homerules-coevo-rl-1@5
+    """
+    with reading(run, workspace_at(workspace)) as opened:
+        rows = _entry_rows(opened)
+    _print(rows, ENTRY_COLUMNS, as_json, f"The bank of {opened.name} is empty.")
+
+
+@app.command()
+def search(
+    run: RunArgument,
+    query: Annotated[str, typer.Argument(help="What a task would ask for.")],
+    scope: Annotated[str | None, typer.Option(help="Task key to search in, as in training; all without it.")] = None,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Search as a task would, with the run's settings.
+
+    Example: coevo bank search homerules-coevo-rl-1 "heat mug" --scope lotus
+    """
+    from memory.index import Index
+
+    with reading(run, workspace_at(workspace)) as opened:
+        entries = opened.bank().active()
+        assert opened.config.bank is not None
+        settings = opened.config.bank.retrieval
+    everywhere = settings if scope is not None else settings.model_copy(update={"scoped": False})
+    hits = Index(entries, everywhere).search(query, scope or "")
+    rows = [{"score": hit.score, **asdict(hit.entry)} for hit in hits]
+    _print(rows, HIT_COLUMNS, as_json, f"Nothing in {opened.name} matches {query!r}.")
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(metavar="RUN@N", help="Where to start from.")],
+    new: Annotated[str, typer.Argument(metavar="RUN@M", help="What to compare with it.")],
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show what changed between two revisions.
+
+    Example: coevo bank diff homerules-coevo-rl-1@2 homerules-coevo-rl-1@9
+    """
+    from memory.diff import diff as compare
+
+    place = workspace_at(workspace)
+    with reading(old, place) as before, reading(new, place) as after:
+        found = compare(before.bank().active(), after.bank().active())
+    rows = [
+        *(_change("added", entry) for entry in found.added),
+        *(_change("edited", entry, was) for was, entry in found.edited),
+        *(_change("retired", entry) for entry in found.retired),
+    ]
+    _print(rows, DIFF_COLUMNS, as_json, f"{before.name} and {after.name} hold the same entries.")
+
+
+app.command()(why)
+
+
+def _entry_rows(opened: Reading) -> list[dict[str, Any]]:
+    bank = opened.bank()
+    stats = bank.stats()
+    return [
+        asdict(entry) | {name: getattr(stats.get(entry.id), name, 0) for name in ("retrievals", "successes")}
+        for entry in sorted(bank.active(), key=lambda entry: (entry.scope, entry.strategy))
+    ]
+
+
+def _size(entries: list[Entry], revision: int) -> int:
+    """Active entries at a revision."""
+    return sum(entry.created <= revision and not 0 <= entry.retired <= revision for entry in entries)
+
+
+def _texts(entries: tuple[Entry, ...]) -> list[dict[str, str]]:
+    return [{"id": entry.id, "strategy": entry.strategy} for entry in entries]
+
+
+def _change(change: str, entry: Entry, was: Entry | None = None) -> dict[str, Any]:
+    return {"change": change, **asdict(entry), "was": None if was is None else was.strategy}
+
+
+def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool, empty: str) -> None:
+    if as_json:
+        output.document(rows)
+    elif rows:
+        output.table(rows, columns)
+    else:
+        output.line(empty)

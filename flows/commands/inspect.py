@@ -1,0 +1,129 @@
+"""Looking at runs: ``coevo runs``, ``coevo log`` and ``coevo compare``."""
+
+import json
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Annotated
+
+import typer
+
+from configs.errors import CoevoError
+from flows import history, output
+from flows.comparison import Comparison
+from flows.comparison import compare as compare_readings
+from flows.reference import reading
+from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import RunPaths, Workspace
+
+RUN_COLUMNS = ("run", "recipe", "revision", "iteration", "start_success", "final_success", "seconds")
+LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what", "commit")
+References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
+
+
+def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """List the runs, newest last.
+
+    Success is on the first held-out panel: at the start, and where the run was last evaluated.
+
+    Example: coevo runs --json
+    """
+    place = workspace_at(workspace)
+    rows = [_run_row(paths, place) for paths in place.runs()]
+    if as_json:
+        output.document(rows)
+    elif rows:
+        output.table(rows, RUN_COLUMNS)
+    else:
+        output.line(f"No runs in {place.root}; start one with: coevo run homerules-coevo-rl")
+
+
+def log(
+    run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Name of the run, and its last revision to show.")],
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show what happened to a run, one row a revision.
+
+    Example: coevo log homerules-coevo-rl-1
+    """
+    with reading(run, workspace_at(workspace)) as opened:
+        commits = opened.lineage.commits()
+        sizes = history.bank_sizes(opened.history)
+        rows = [
+            {
+                "revision": manifest.revision,
+                "iteration": manifest.iteration,
+                "time": history.time_of(manifest),
+                "success": manifest.state["metrics"].get("success/train"),
+                "held_out": history.held_out(manifest),
+                "bank": size,
+                "what": history.happened(manifest),
+                "restored_from": manifest.state["restored_from"],
+                "commit": commit[:12],
+            }
+            for manifest, size, commit in zip(opened.history, sizes, commits, strict=False)
+        ]
+    if as_json:
+        output.document(rows)
+    else:
+        output.table(rows, LOG_COLUMNS)
+
+
+def compare(references: References, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+    """Set runs side by side.
+
+    Shows the settings that differ, held-out success where each was last evaluated, and its difference from the first
+    run: paired by task, with a 95 % interval.
+
+    Example: coevo compare homerules-coevo-rl-1 homerules-grpo-1@40
+    """
+    if len(references) < 2:
+        raise CoevoError(f"compare {references[0]}: one run is not a comparison, name another one")
+    place = workspace_at(workspace)
+    with ExitStack() as stack:
+        found = compare_readings([stack.enter_context(reading(text, place)) for text in references])
+    if as_json:
+        output.document(found.document())
+        return
+    settings = _setting_rows(found)
+    output.table(settings, ("setting", *found.names))
+    if not settings:
+        output.line("No setting differs.")
+    output.line()
+    output.table(found.success_rows(), ("panel", *found.names))
+    output.line()
+    for sentence in found.sentences():
+        output.line(sentence)
+
+
+def _setting_rows(found: Comparison) -> list[dict[str, object]]:
+    return [
+        {"setting": key} | {name: json.dumps(values[name]) if name in values else None for name in found.names}
+        for key, values in found.settings().items()
+    ]
+
+
+def _run_row(paths: RunPaths, place: Workspace) -> dict[str, object]:
+    names = {"run": paths.name, "recipe": paths.read_config().recipe}
+    row: dict[str, object] = dict.fromkeys(RUN_COLUMNS) | names
+    if not paths.lineage.is_dir():
+        return row
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        revisions = lineage.log()
+    return row | (_figures(revisions) if revisions else {})
+
+
+def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
+    head, last = revisions[-1], history.evaluated(revisions)
+    return {
+        "revision": head.revision,
+        "iteration": head.iteration,
+        "start_success": history.held_out(revisions[0]),
+        "final_success": None if last is None else history.held_out(last),
+        "seconds": round(history.seconds(revisions), 3),
+    }
+
+
+COMMANDS = (runs, log, compare)

@@ -1,0 +1,89 @@
+"""``coevo play``: one episode of an environment, turn by turn."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from configs.errors import CoevoError
+from configs.load import load_env
+from flows import output
+from records.demonstration import Answer, Moment
+
+Act = Callable[[Moment], Answer]
+RANDOM_EPISODES = 8
+"""Expert episodes of other worlds whose actions a random agent draws from."""
+
+
+class Agent(StrEnum):
+    """Who acts."""
+
+    EXPERT = "expert"
+    RANDOM = "random"
+    HUMAN = "human"
+
+
+def play(
+    env: Annotated[str, typer.Argument(help="Name of the environment, or package.module:Class.")],
+    settings: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of the environment.")
+    ] = None,
+    agent: Annotated[
+        Agent, typer.Option(help="The expert knows no lessons; human reads actions from standard input.")
+    ] = Agent.EXPERT,
+    seed: Annotated[int, typer.Option(min=0, help="Which training task, and what is drawn.")] = 0,
+) -> None:
+    """Play one training task, turn by turn.
+
+    Example: coevo play homerules level=2 --agent human --seed 3
+    """
+    from envs.base import MissingPartError
+    from envs.registry import make
+    from records.draws import key
+
+    environment = make(load_env(env, settings or []))
+    try:
+        _episode(environment, _agent(agent, environment, seed), key(seed, "play"))
+    except MissingPartError as error:
+        raise CoevoError(f"--agent {agent}: {error}; or play with --agent human") from None
+
+
+def _episode(environment: Any, act: Act, key: Any) -> None:
+    (task,) = environment.sample(1, key)
+    state, observation = environment.start(task)
+    output.line(f"task      {task.instruction}")
+    history: tuple[tuple[str, str], ...] = ()
+    done = False
+    while not done:
+        output.line(f"observe   {observation}")
+        answer = act(Moment(task.instruction, (), history, observation))
+        output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
+        (step,) = environment.step([state], [answer.action])
+        output.line(f"feedback  {step.feedback}" + ("" if step.valid else "   (not understood)"))
+        state, observation, done = step.state, step.observation, step.done
+        history = (*history, (answer.action, step.feedback))
+    output.line(f"{'solved' if step.success else 'not solved'} in {len(history)} turns")
+
+
+def _agent(agent: Agent, environment: Any, seed: int) -> Act:
+    from records.draws import extend, generator, key
+
+    base = key(seed, "play", agent.value)
+    if agent is Agent.HUMAN:
+        return _ask
+    if agent is Agent.EXPERT:
+        return lambda moment: environment.expert(moment, extend(base, len(moment.history)))
+    shown = environment.demonstrations(RANDOM_EPISODES, 0, base)
+    actions = sorted({each.answer.action for each in shown})
+    return lambda moment: Answer("", actions[generator(extend(base, len(moment.history))).integers(len(actions))])
+
+
+def _ask(moment: Moment) -> Answer:
+    try:
+        return Answer("", input("> ").strip())
+    except EOFError:
+        raise typer.Abort from None
+
+
+COMMANDS = (play,)

@@ -1,0 +1,44 @@
+"""The workspace's servers: ``coevo ui`` and ``coevo down``."""
+
+from typing import Annotated
+
+import typer
+
+from flows import output
+from flows.settings import WorkspaceOption, workspace_at
+
+
+def ui(
+    open_pages: Annotated[bool, typer.Option("--open", help="Open both in a browser.")] = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Show where the pages of Prefect and MLflow are.
+
+    Their servers are started where they do not run yet.
+
+    Example: coevo ui --open
+    """
+    from flows.servers import ensure_mlflow_ui, ensure_prefect
+
+    root = workspace_at(workspace).root
+    pages = {"Prefect": ensure_prefect(root).removesuffix("/api"), "MLflow": ensure_mlflow_ui(root)}
+    for name, url in pages.items():
+        output.line(f"{name:8}{url}")
+        if open_pages:
+            typer.launch(url)
+    output.line("Stop them with: coevo down")
+
+
+def down(workspace: WorkspaceOption = None) -> None:
+    """Stop the servers of the workspace.
+
+    Example: coevo down
+    """
+    from flows.daemon import down as stop
+
+    root = workspace_at(workspace).root
+    stopped = stop(root)
+    output.line(f"Stopped {' and '.join(stopped)}." if stopped else f"No server of {root} was running.")
+
+
+COMMANDS = (ui, down)

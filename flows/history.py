@@ -1,0 +1,77 @@
+"""What a run's revisions say, oldest first: which of them led to the last one, and their headline figures."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from lineage.manifest import Manifest
+
+
+def predecessor(manifest: Manifest) -> int | None:
+    """The revision whose state this one goes on from; for a rollback, the one that it restored."""
+    restored: int | None = manifest.state["restored_from"]
+    parent: int | None = manifest.state["parent"]
+    return parent if restored is None else restored
+
+
+def trail(history: Sequence[Manifest]) -> list[Manifest]:
+    """The revisions that led to the last of ``history``; what a rollback left behind is not among them."""
+    found: list[Manifest] = []
+    revision = history[-1].revision if history else None
+    while revision is not None:
+        found.append(history[revision])
+        revision = predecessor(history[revision])
+    return found[::-1]
+
+
+def headline_panel(manifest: Manifest) -> str | None:
+    """The first panel of the configuration, which is the one that a run is known by."""
+    panels = manifest.state["config"]["evaluation"]["panels"]
+    return panels[0] if panels else None
+
+
+def held_out(manifest: Manifest) -> float | None:
+    """Success on the headline panel; None where this revision was not evaluated."""
+    success: float | None = manifest.state["metrics"].get(f"success/{headline_panel(manifest)}")
+    return success
+
+
+def evaluated(history: Sequence[Manifest]) -> Manifest | None:
+    """The last revision on the trail that was evaluated."""
+    return next((manifest for manifest in reversed(trail(history)) if held_out(manifest) is not None), None)
+
+
+def bank_sizes(history: Sequence[Manifest]) -> list[int | None]:
+    """Active entries at each revision; None for a run without a bank."""
+    sizes: list[int | None] = []
+    for manifest in history:
+        before = predecessor(manifest)
+        start = None if manifest.state["config"]["bank"] is None else 0
+        known = manifest.state["metrics"].get("bank/size")
+        sizes.append(int(known) if known is not None else start if before is None else sizes[before])
+    return sizes
+
+
+def seconds(history: Sequence[Manifest]) -> float:
+    """Wall-clock seconds spent on all revisions, those that a rollback left behind included."""
+    return sum(float(manifest.observed.get("metrics", {}).get("seconds/wall", 0)) for manifest in history)
+
+
+def happened(manifest: Manifest) -> str:
+    """What made the revision, in a few words."""
+    state = manifest.state
+    if state["restored_from"] is not None:
+        return f"restored from {state['restored_from']}"
+    counts = {what: int(state["metrics"].get(f"bank/{what}", 0)) for what in ("admitted", "rejected")}
+    words = [f"{count} {what}" for what, count in counts.items() if count]
+    if state["parent"] is None:
+        words.insert(0, "start")
+    if held_out(manifest) is not None:
+        words.append("evaluated")
+    return ", ".join([*words, *(f"changed {change}" for change in state.get("accepted_change", ()))])
+
+
+def time_of(manifest: Manifest) -> str:
+    """When it was committed, ISO 8601 in UTC."""
+    moment: Any = manifest.observed["timestamp"]
+    return datetime.fromtimestamp(moment / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

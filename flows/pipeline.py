@@ -1,0 +1,113 @@
+"""The stages of ``dvc.yaml``, run by ``dvc repro`` at the root of a checkout as ``python -m flows.pipeline STAGE``.
+
+    pipeline.yaml                  the recipe
+    pipeline/tasks.json            tasks: the held-out panels, after their gate
+    pipeline/warmstart/            warmstart: the policy that training starts from
+    pipeline/coevolve.json         coevolve: the run in the workspace, and what its last revision consists of
+    pipeline/evaluation.json       evaluate: held-out success of that revision
+
+Trained weights and the bank stay in the lineage of the run.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+
+from rich.console import Console
+
+from configs.errors import CoevoError
+from configs.load import load_recipe
+from configs.run import RunConfig
+from envs.registry import make
+from flows.progress import Progress
+from flows.servers import use_prefect
+from flows.settings import workspace_at
+from lineage.files import write_atomically
+from lineage.workspace import Workspace
+from tasks import telemetry
+
+RECIPE = "pipeline.yaml"
+OUTPUTS = Path("pipeline")
+
+
+def tasks(config: RunConfig) -> None:
+    """Write down the held-out panels."""
+    from tasks.gates.incoming import check_panel
+
+    env = make(config.env)
+    panels = [env.panel(name, config.evaluation.tasks) for name in panel_names(config)]
+    for panel in panels:
+        check_panel(panel, OUTPUTS / "quarantine")
+    listed = {panel.name: {"hash": panel.hash, "tasks": [task.id for task in panel.tasks]} for panel in panels}
+    write("tasks.json", {"env": env.name, "version": env.version, "panels": listed})
+
+
+def warmstart(config: RunConfig) -> None:
+    """Clone the policy, or take it from the workspace's cache."""
+    from tasks.warmstart import warm_start
+
+    with closing(Progress(Console(), config.iterations)) as progress:
+        policy = warm_start(config, make(config.env), workspace().warmstarts, progress)
+    shutil.rmtree(OUTPUTS / "warmstart", ignore_errors=True)
+    shutil.copytree(policy, OUTPUTS / "warmstart")
+
+
+def coevolve(config: RunConfig) -> None:
+    """Run the loop from that policy, as a new run of the workspace."""
+    place = workspace()
+    use_prefect(place.root)  # before what follows imports Prefect
+    from flows.operate import head_of, operate
+    from tasks.warmstart import identity
+
+    cached = place.warmstarts / identity(config, make(config.env))
+    if not cached.is_dir():
+        shutil.copytree(OUTPUTS / "warmstart", cached)
+    paths = place.create(place.next_name(config.recipe), config)
+    operate(place, paths, Console(highlight=False))
+    head = head_of(place, paths)
+    if head is None:
+        raise CoevoError(f"{paths.name} committed no revision; see {paths.log}")
+    made = {"artifacts": head.artifacts, "tables": head.tables}
+    write("coevolve.json", {"run": paths.name, "revision": head.revision, "iteration": head.iteration, **made})
+
+
+def evaluate(config: RunConfig) -> None:
+    """Play every panel with what the run reached."""
+    from flows.evaluate import evaluate_revision
+    from tasks.rollout import outcome_metrics
+
+    made = json.loads((OUTPUTS / "coevolve.json").read_text(encoding="utf-8"))
+    reference, place = f"{made['run']}@{made['revision']}", workspace()
+    played = {name: evaluate_revision(reference, name, None, "own", place).episodes for name in panel_names(config)}
+    write("evaluation.json", {name: outcome_metrics(episodes, name) for name, episodes in played.items()})
+
+
+def panel_names(config: RunConfig) -> list[str]:
+    """Panels that the recipe names, each once."""
+    return list(dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels)))
+
+
+def workspace() -> Workspace:
+    """The workspace that the ``coevo`` command uses when none is named."""
+    named = os.environ.get("COEVO_WORKSPACE")
+    return workspace_at(Path(named) if named else None)
+
+
+def write(name: str, content: Mapping[str, object]) -> None:
+    """Write one output as JSON."""
+    OUTPUTS.mkdir(exist_ok=True)
+    write_atomically(OUTPUTS / name, json.dumps(content, indent=1, sort_keys=True) + "\n")
+
+
+STAGES = {stage.__name__: stage for stage in (tasks, warmstart, coevolve, evaluate)}
+
+if __name__ == "__main__":
+    telemetry.switch_off()
+    try:
+        STAGES[sys.argv[1]](load_recipe(RECIPE))
+    except CoevoError as error:
+        sys.exit(f"coevo: {error}")

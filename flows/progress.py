@@ -1,0 +1,98 @@
+"""What a run shows while it works: one line a revision, and what is under way."""
+
+from time import monotonic
+
+from rich.console import Console
+from rich.status import Status
+
+from lineage.manifest import Manifest
+
+COLUMNS = (
+    ("rev", 4), ("iter", 5), ("success", 8), ("held-out", 9), ("reward", 7), ("adv std", 8), ("bank", 5),
+    ("+/-", 7), ("rollout", 8), ("update", 7), ("replay", 7), ("rest", 6), ("ETA", 7),
+)  # fmt: skip
+
+
+class Progress:
+    """Writes rows to a console; on a terminal, a spinner says what is under way."""
+
+    def __init__(self, console: Console, iterations: int) -> None:
+        self.console = console
+        self.iterations = iterations
+        self.status: Status | None = None
+        self.stage = ""
+        self.rows = 0
+        self.started = monotonic()
+        self.first_iteration: int | None = None
+
+    def note(self, text: str) -> None:
+        """Show what is under way; where there is no terminal, a line when it begins."""
+        if not self.console.is_terminal:
+            self._begin(text.partition(":")[0])
+            return
+        if self.status is None:
+            self.status = self.console.status(text)
+            self.status.start()
+        self.status.update(text)
+
+    def _begin(self, stage: str) -> None:
+        if stage != self.stage:
+            self.stage = stage
+            self.console.print(f"{stage} ...", soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        """A line that stays."""
+        self.console.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
+
+    def close(self) -> None:
+        """Stop the spinner."""
+        if self.status is not None:
+            self.status.stop()
+            self.status = None
+
+    def revision(self, manifest: Manifest) -> None:
+        """One row."""
+        if self.rows % 20 == 0:
+            self.console.print("".join(name.rjust(width) for name, width in COLUMNS), style="bold", soft_wrap=True)
+        self.rows += 1
+        cells = self._cells(manifest)
+        row = "".join(cell.rjust(width) for cell, (_, width) in zip(cells, COLUMNS, strict=True))
+        self.console.print(row, soft_wrap=True)
+
+    def _cells(self, manifest: Manifest) -> list[str]:
+        metrics, rates = manifest.state["metrics"], manifest.observed["metrics"]
+        seconds = {name.removeprefix("seconds/"): value for name, value in rates.items() if name.startswith("seconds/")}
+        wall = seconds.pop("wall")
+        panel = manifest.state["config"]["evaluation"]["panels"][0]
+        main = {name: seconds.get(name) for name in ("rollout", "update", "replay")}
+        return [
+            str(manifest.revision),
+            str(manifest.state["iteration"]),
+            _number(metrics.get("success/train")),
+            _number(metrics.get(f"success/{panel}")),
+            _number(metrics.get("reward/train")),
+            _number(metrics.get("advantage/std")),
+            _number(metrics.get("bank/size"), 0),
+            _admitted(metrics),
+            *(_number(value, 1) for value in main.values()),
+            _number(wall - sum(value or 0.0 for value in main.values()), 1),
+            self._eta(manifest.state["iteration"]),
+        ]
+
+    def _eta(self, iteration: int) -> str:
+        if self.first_iteration is None:
+            self.first_iteration, self.started = iteration, monotonic()
+            return ""
+        pace = (monotonic() - self.started) / max(1, iteration - self.first_iteration)
+        left = pace * (self.iterations - iteration)
+        return f"{int(left) // 60}:{int(left) % 60:02d}"
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
+
+
+def _admitted(metrics: dict[str, float]) -> str:
+    if "bank/admitted" not in metrics:
+        return ""
+    return f"{metrics['bank/admitted']:.0f}/{metrics['bank/rejected']:.0f}"

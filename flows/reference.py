@@ -1,0 +1,128 @@
+"""``RUN`` and ``RUN@N`` on the command line, and reading a run as it was at that revision.
+
+Readers take no lock and leave the run's tree alone: manifests come from its commits, the bank from versions of its
+tables, episodes from the cache. So they work while the run goes on.
+"""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Self
+
+from configs.errors import CoevoError
+from configs.load import validate
+from configs.run import RunConfig
+from flows.history import trail
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import RunPaths, Workspace
+
+if TYPE_CHECKING:
+    from memory.store import BankView
+
+WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@(?P<revision>\d+))?")
+EPISODE_COLUMNS = ("id", "task_id", "instruction", "revision", "success", *(
+    f"turns.list.element.{name}" for name in ("action", "feedback", "retrieved")
+))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A run, and one of its revisions; without one the last is meant."""
+
+    run: str
+    revision: int | None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read ``RUN`` or ``RUN@N``.
+
+        Raises:
+            CoevoError: it is written in another way.
+        """
+        found = WRITTEN.fullmatch(text)
+        if found is None:
+            raise CoevoError(f"{text!r}: write RUN, or RUN@N for its revision N, for example first@12")
+        revision = found["revision"]
+        return cls(found["run"], None if revision is None else int(revision))
+
+
+class Reading:
+    """A run as it was at one revision."""
+
+    def __init__(self, paths: RunPaths, lineage: Lineage, history: list[Manifest]) -> None:
+        """``history``: its revisions up to the one that is read."""
+        self.paths = paths
+        self.lineage = lineage
+        self.history = history
+
+    @property
+    def name(self) -> str:
+        """``RUN@N``."""
+        return f"{self.paths.name}@{self.manifest.revision}"
+
+    @property
+    def manifest(self) -> Manifest:
+        """The revision that is read."""
+        return self.history[-1]
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """Its resolved configuration."""
+        return validate(dict(self.manifest.state["config"]), source=self.name)
+
+    def bank(self, revision: int | None = None) -> "BankView":
+        """The bank at this revision, or at an earlier one.
+
+        Raises:
+            CoevoError: the run has no bank, or the versions of that revision are gone.
+        """
+        from memory.store import Bank
+
+        manifest = self.manifest if revision is None else self.history[revision]
+        if manifest.state["config"]["bank"] is None:
+            raise CoevoError(f"run {self.paths.name!r} has no bank (bank = null): choose a run of another method")
+        return Bank(self.paths.bank).at(manifest.versions)
+
+    def episodes(self) -> Iterator[dict[str, Any]]:
+        """Training episodes that led to this revision, as rows of ``EPISODE_COLUMNS``, oldest first."""
+        from pyarrow import parquet
+
+        # A rollback has the episodes of the revision that it restored: they are read once.
+        contents = {m.artifacts["episodes"]: m.revision for m in trail(self.history) if "episodes" in m.artifacts}
+        with TemporaryDirectory(prefix="coevo-") as scratch:
+            for revision in sorted(contents.values()):
+                directory = self.lineage.materialise(revision, "episodes", Path(scratch) / str(revision))
+                yield from parquet.ParquetFile(directory / "episodes.parquet").read(list(EPISODE_COLUMNS)).to_pylist()
+
+
+@contextmanager
+def reading(text: str, place: Workspace) -> Iterator[Reading]:
+    """Open what ``RUN`` or ``RUN@N`` names.
+
+    Raises:
+        CoevoError: it is malformed, there is no such run, or no such revision.
+    """
+    reference = Reference.parse(text)
+    paths = place.existing(reference.run)
+    if not paths.lineage.is_dir():
+        raise CoevoError(_nothing_yet(paths.name))
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        yield Reading(paths, lineage, _until(reference, lineage.log()))
+
+
+def _until(reference: Reference, history: list[Manifest]) -> list[Manifest]:
+    if not history:
+        raise CoevoError(_nothing_yet(reference.run))
+    last = history[-1].revision
+    if reference.revision is not None and reference.revision > last:
+        raise CoevoError(f"revision {reference.revision} is not in run {reference.run!r}: it has 0 to {last}")
+    return history if reference.revision is None else history[: reference.revision + 1]
+
+
+def _nothing_yet(run: str) -> str:
+    return f"run {run!r} has no revision yet: wait for its first one, or continue it with `coevo resume {run}`"

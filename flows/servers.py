@@ -1,0 +1,111 @@
+"""The servers of a workspace: Prefect's for its runs, MLflow's for its pages.
+
+One that is named by ``PREFECT_API_URL`` or ``MLFLOW_TRACKING_URI`` is used and left alone; otherwise one is started
+and shared by whoever works in the workspace. ``flows.daemon.down`` stops what was started.
+"""
+
+import os
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError
+
+from filelock import FileLock
+
+from flows.daemon import ServerError, ensure
+from tasks import telemetry
+from tasks.tracking import tracking_store
+
+CLIENT = {
+    "PREFECT_CLIENT_MAX_RETRIES": "2",
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+}
+"""Settings of Prefect's client: quiet, and seconds rather than minutes until it gives up a server that has gone."""
+
+
+def ensure_prefect(workspace: Path) -> str:
+    """API URL of the Prefect server, which is started where none is named or alive.
+
+    Raises:
+        ServerError: it did not start.
+    """
+    named = os.environ.get("PREFECT_API_URL")
+    if named:
+        return named
+    command = ["prefect", "server", "start", "--host", "127.0.0.1", "--port"]
+    return ensure(workspace, "prefect", command, "/api/health", {"PREFECT_HOME": str(_home(workspace))}).url + "/api"
+
+
+def ensure_mlflow_ui(workspace: Path) -> str:
+    """URL of MLflow's pages, whose server is started where none is named or alive.
+
+    Raises:
+        ServerError: it did not start.
+    """
+    store = tracking_store(workspace)
+    if store.artifacts is None:
+        return store.uri
+    workspace.mkdir(parents=True, exist_ok=True)
+    command = ["mlflow", "server", "--backend-store-uri", store.uri, "--default-artifact-root", str(store.artifacts)]
+    command += ["--workers", "1", "--host", "127.0.0.1", "--port"]
+    settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # else eight more processes, a gigabyte together
+    with FileLock(store.lock):
+        return ensure(workspace, "mlflow", command, "/health", settings).url
+
+
+def use_prefect(workspace: Path) -> str:
+    """Make this process and its children clients of ``ensure_prefect``; call it before Prefect is imported.
+
+    The server shows flows, tasks and their states; on the console belongs the one line that the command prints.
+
+    Raises:
+        ServerError: the server did not start.
+    """
+    telemetry.switch_off()
+    os.environ |= CLIENT
+    if not os.environ.get("PREFECT_API_URL"):
+        url = ensure_prefect(workspace)
+        os.environ |= {"PREFECT_API_URL": url, "PREFECT_HOME": str(_home(workspace))}
+    return os.environ["PREFECT_API_URL"]
+
+
+def check_prefect() -> None:
+    """Make sure that the server in use still answers: tasks run on without it, and only their end would tell.
+
+    Raises:
+        ServerError: it does not.
+    """
+    url = os.environ["PREFECT_API_URL"]
+    try:
+        urllib.request.urlopen(f"{url}/health", timeout=10).close()
+    except HTTPError:  # an answer, too
+        return
+    except OSError as error:
+        raise _gone() from error
+
+
+@contextmanager
+def prefect_in_use() -> Iterator[None]:
+    """Call a flow within: what its client raises once the server has gone becomes one line.
+
+    Raises:
+        ServerError: the server does not answer any more.
+    """
+    from httpx import TransportError
+
+    try:
+        yield
+    except TransportError as error:
+        raise _gone() from error
+
+
+def _gone() -> ServerError:
+    url = os.environ["PREFECT_API_URL"]
+    return ServerError(f"the Prefect server at {url} has gone: what is committed is safe, continue with `coevo resume`")
+
+
+def _home(workspace: Path) -> Path:
+    return workspace.resolve() / "prefect"

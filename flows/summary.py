@@ -1,0 +1,73 @@
+"""What a finished run says: the success it reached and what to compare it with, three entries, where to look next."""
+
+from collections.abc import Mapping, Sequence
+
+from envs.registry import find
+from flows.baselines import MEASURED, equal_time_baseline
+from flows.history import headline_panel
+from flows.output import line, table
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import RunPaths, Workspace
+from memory.stats import Stats
+from memory.store import Bank
+from records.entry import Entry
+
+COLUMNS = ("held-out success", "start", "end", "what it is")
+
+
+def summarise(place: Workspace, paths: RunPaths) -> None:
+    """Print the end of a run."""
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        history = lineage.log()
+    bank = Bank(paths.bank)
+    line()
+    table(outcome(history, find(history[-1].state["config"]["env"]["type"]).panels), COLUMNS)
+    line()
+    for entry, stats in most_used(bank.active(), bank.stats(), 3):
+        uses = f"({stats.successes} of {stats.retrievals} uses succeeded)"
+        line(f"  {entry.id}  {in_plain_words(entry)} {uses}")
+    line()
+    line("Look further:")
+    for command in look_further(paths.name, history[-1].revision):
+        line(f"  coevo {command}")
+
+
+def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str, object]]:
+    """Success of first and last revision on the held-out panels, and what to compare it with."""
+    first, last = history[0].state["metrics"], history[-1].state["metrics"]
+    played = [name for name in panels if f"success/{name}" in last]
+    rows = [_row(name, first.get(f"success/{name}"), last[f"success/{name}"], panels[name]) for name in played]
+    if f"expert/{headline_panel(history[0])}" in first:
+        blind = first[f"expert/{headline_panel(history[0])}"]
+        rows.append(_row("blind expert", None, blind, "an expert that is told nothing"))
+    if history[-1].state["config"]["recipe"] == MEASURED:
+        rows.append(_row("policy-only GRPO", None, equal_time_baseline(), "the same policy and time, no bank"))
+    return rows
+
+
+def _row(name: str, start: float | None, end: float | str, about: str) -> dict[str, object]:
+    return {"held-out success": name, "start": start, "end": end, "what it is": about}
+
+
+def most_used(entries: Sequence[Entry], stats: Mapping[str, Stats], count: int) -> list[tuple[Entry, Stats]]:
+    """The entries that most successful episodes had in their prompts."""
+    ranked = sorted(entries, key=lambda entry: -stats.get(entry.id, Stats(entry.id)).successes)
+    return [(entry, stats.get(entry.id, Stats(entry.id))) for entry in ranked[:count]]
+
+
+def in_plain_words(entry: Entry) -> str:
+    """An entry as a sentence."""
+    where = f" in {entry.scope}" if entry.scope else ""
+    return f"when {entry.condition}{where}: {entry.strategy}; for example {entry.example}"
+
+
+def look_further(run: str, last: int) -> tuple[str, ...]:
+    """Commands for a next step."""
+    return (
+        f"log {run}",
+        f"bank log {run}",
+        f"rollback {run} --to {last // 2}",
+        f"resume {run} --iterations {2 * max(1, last)}",
+        "ui",
+    )
