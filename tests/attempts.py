@@ -1,0 +1,40 @@
+"""Hand-written attempts at tasks, for tests."""
+
+from records.episode import Completion, Episode, Turn
+from records.task import Task
+
+SAFE = [
+    ("at hall hold nothing . seen nothing", "go safe", "mug in safe"),
+    ("at safe hold nothing . seen safe", "take mug", "hold mug"),
+    ("at safe hold mug . seen safe", "go microwave", "nothing"),
+    ("at microwave hold mug . seen safe microwave", "use microwave", "heat with microwave"),
+    ("at microwave hold mug . seen safe microwave", "put counter", "done"),
+]
+"""A success: (observation, action, feedback) of every turn."""
+
+STOVE = [
+    *SAFE[:2],
+    (SAFE[2][0], "go stove", "nothing"),
+    ("at stove hold mug . seen safe", "use stove", "heat not stove"),
+]
+"""A failure that parts from it at the third turn; its last action ends the episode."""
+
+
+def attempt(
+    name, turns, *, success, instruction="house lotus . task heat mug to counter", scope="lotus", split="train"
+):
+    """An episode of the given turns: (observation, action, feedback) or those and the ids retrieved."""
+    task = Task("a", "k", instruction, scope, split, {})
+    return Episode(
+        id=f"1/rollout/{task.id}/{name}",
+        task=task,
+        revision=1,
+        replica=0,
+        turns=tuple(_turn(*turn) for turn in turns),
+        success=success,
+        truncated=False,
+    )
+
+
+def _turn(observation, action, feedback, retrieved=()):
+    return Turn(observation, (1,), Completion((2,), (-0.5,), action, True), action, feedback, 0.0, True, retrieved)

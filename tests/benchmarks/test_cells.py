@@ -1,0 +1,124 @@
+"""What the benchmarks compute, by hand, and how they go on where they were stopped."""
+
+import json
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from benchmarks import seconds
+from benchmarks.__main__ import main
+from benchmarks.bench import Bench
+from benchmarks.homerules import PANELS, further, report
+from benchmarks.intervals import paired
+from benchmarks.newcomer import resident
+from benchmarks.orchestration import medians
+from lineage.manifest import Manifest
+from lineage.workspace import Workspace
+
+
+def revision(timestamp, **spent):
+    rates = {f"seconds/{name.replace('_', ' ')}": value for name, value in spent.items()}
+    return Manifest({}, {"timestamp": timestamp, "metrics": rates | {"update/tokens": 7.0}})
+
+
+HISTORY = [
+    revision(1_000, warm_start=60.0, evaluate=3.0, wall=64.0),
+    revision(6_000, gate_panels=2.0, rollout=1.0, update=1.0, commit=0.25, wall=5.0),
+    revision(9_000, rollout=1.0, update=0.5, replay=0.25, commit=0.125, evaluate=1.0, wall=3.0),
+]
+
+
+@pytest.fixture
+def bench(tmp_path):
+    return Bench(tmp_path / "results", Workspace(tmp_path / "workspace"))
+
+
+def test_a_cell_that_is_there_is_not_measured_again(bench):
+    first = bench.cell("joint-1", lambda: {"success": 0.5})
+    assert first == bench.cell("joint-1", lambda: pytest.fail("measured twice"))
+    assert first["success"] == 0.5
+    assert set(first["measured_on"]) == {"code", "cores", "machine", "python", "torch"}
+    assert json.loads((bench.cells / "joint-1.json").read_text()) == first
+
+
+def test_a_cell_that_fails_leaves_nothing(bench):
+    with pytest.raises(ZeroDivisionError):
+        bench.cell("joint-1", lambda: {"success": 1 / 0})
+    assert bench.cell("joint-1", lambda: {"success": 0.25})["success"] == 0.25
+
+
+def test_the_loop_counts_learning_not_measuring_or_preparing():
+    assert seconds.loop(HISTORY) == 1.0 + 1.0 + 0.25 + 1.0 + 0.5 + 0.25 + 0.125
+
+
+def test_orchestration_is_what_learning_leaves_of_the_time_between_commits():
+    assert seconds.orchestration(*HISTORY[1:]) == 3.0 - 1.0 - 0.5 - 0.25 - 1.0
+    assert seconds.share(*HISTORY[1:]) == 0.25 / 2.0
+
+
+def test_medians_leave_out_the_start_and_two_cold_iterations():
+    cold = [revision(second * 1_000, rollout=50.0) for second in (0, 60, 120)]
+    warm = [
+        revision(122_000, rollout=1.0, replay=0.5, commit=0.25),
+        revision(126_000, rollout=2.0, evaluate=1.0, commit=0.5),
+        revision(129_000, rollout=2.5, commit=0.25),
+    ]
+    assert medians([*cold, *warm]) == {
+        "iterations": 3,
+        "stages": {"rollout": 2.0, "replay": 0.0, "commit": 0.25, "evaluate": 0.0},
+        "orchestration_seconds": 0.5,  # of 0.5, 1.0 and 0.5
+        "orchestration_share": 0.25,  # of 0.5 / 2, 1 / 3 and 0.5 / 3
+    }
+
+
+@pytest.mark.parametrize(
+    ("iterations", "spent", "budget", "more"),
+    [(40, 20.0, 60.0, 80), (40, 20.0, 20.1, 1), (40, 20.0, 20.0, 0), (40, 21.0, 20.0, 0)],
+)
+def test_policy_only_training_goes_on_until_the_budget_is_used_up(iterations, spent, budget, more):
+    assert further(iterations, spent, budget) == more
+
+
+def test_a_paired_difference_has_students_interval():
+    # Gains .1, .2, .3: sd .1, t(.975, 2) = 4.302653, half = 4.302653 * .1 / sqrt(3) = .248414
+    found = paired([0.6, 0.8, 1.0], [0.5, 0.6, 0.7])
+    assert (found.mean, found.low, found.high) == pytest.approx((0.2, -0.048414, 0.448414), abs=1e-6)
+
+
+def arm(*ends):
+    return [
+        {
+            "start": dict.fromkeys(PANELS, 0.25),
+            "success": dict.fromkeys(PANELS, end),
+            "iterations": 40,
+            "loop_seconds": 30.0,
+        }
+        for end in ends
+    ]
+
+
+def test_the_table_sets_the_arms_side_by_side(capsys):
+    report({"joint": arm(0.9, 0.8), "policy-only": arm(0.3, 0.2)})
+    printed = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert printed[2] == ["seen-houses", "joint", "0.250", "0.850", "0.800"]
+    assert printed[3] == ["seen-houses", "policy-only", "0.250", "0.250", "0.200", "+0.600", "[+0.600,", "+0.600]"]
+
+
+def test_resident_memory_counts_descendants():
+    own = psutil.Process()
+    before = resident(own)
+    hog = [sys.executable, "-c", "held = bytearray(10**8); print(flush=True); input()"]
+    with subprocess.Popen(hog, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        grown = resident(own) - before
+        child.communicate(b"\n")
+    assert 0.8e8 < grown < 2e8
+
+
+def test_an_unknown_benchmark_is_a_line_that_names_those_there_are(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["speed"])
+    assert stop.value.code == 2
+    assert "no benchmark 'speed': choose from newcomer, orchestration, homerules" in capsys.readouterr().err

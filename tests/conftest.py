@@ -1,0 +1,30 @@
+"""Shared by every test: the one Prefect server of the session."""
+
+import os
+import tempfile
+
+import pytest
+
+from flows.daemon import down
+from flows.servers import ensure_prefect
+
+HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
+os.environ["PREFECT_HOME"] = HOME.name  # before Prefect is imported, which would make ~/.prefect
+
+
+@pytest.fixture(scope="session")
+def prefect_workspace(tmp_path_factory):
+    """A workspace whose Prefect server runs until the session ends."""
+    workspace = tmp_path_factory.mktemp("prefect workspace")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("PREFECT_API_URL", raising=False)
+        ensure_prefect(workspace)
+    yield workspace
+    down(workspace)
+
+
+@pytest.fixture(scope="session")
+def prefect_url(prefect_workspace):
+    """Its API."""
+    assert not os.environ.get("PREFECT_API_URL")
+    return ensure_prefect(prefect_workspace)

@@ -1,0 +1,89 @@
+"""The worked example of docs/add-an-environment.md, as it stands there."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from configs.load import load_recipe
+from envs.registry import make
+from flows.cli import main
+from records.draws import key
+from tasks.expert import expert_success, play_expert
+from tasks.gates.incoming import check_demonstrations, check_panel
+
+ROOT = Path(__file__).parents[2]
+BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def example(tmp_path, monkeypatch):
+    """The files that the page describes, on the import path."""
+    files = {}
+    for block in BLOCK.finditer((ROOT / "docs/add-an-environment.md").read_text(encoding="utf-8")):
+        files[block["file"]] = files.get(block["file"], "") + block["text"] + "\n"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield tmp_path
+    sys.modules.pop("lockers", None)
+
+
+def test_the_environment_keeps_the_promises_of_its_interface(example):
+    env = make(load_recipe(str(example / "lockers.yaml")).env)
+    trained = env.sample(32, key("all"))
+    panel = env.panel("new-items", 16)
+    check_panel(panel, example / "quarantine")
+    check_demonstrations(env.demonstrations(20, 10, key("shown")), example / "quarantine")
+    assert len({task.id for task in trained}) == 32
+    assert not {task.id for task in trained} & {task.id for task in panel.tasks}
+    spoken = " ".join(shown.moment.instruction for shown in env.demonstrations(50, 0, key("words")))
+    assert set(spoken.split()) <= set(env.vocabulary())
+
+
+def test_the_expert_obeys_lessons_and_guesses_without(example):
+    env = make(load_recipe(str(example / "lockers.yaml")).env)
+    probe = env.probe(32, key("probe"))
+    told = [
+        [play_expert(env, task, lessons, key("expert"))[-1][2] for task, lessons in zip(probe.tasks, side, strict=True)]
+        for side in (probe.right, probe.wrong)
+    ]
+    assert told == [[True] * 32, [False] * 32]
+    assert 0.1 < expert_success(env, env.sample(32, key("blind")), key("guesses")) < 0.6
+
+
+def test_the_command_line_plays_it(example, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["play", "lockers:TaughtLockers"])
+    assert stop.value.code == 0
+    assert "solved in 1 turns" in capsys.readouterr().out
+
+
+def test_the_entry_point_names_the_class_of_the_recipe(example):
+    declared = tomllib.loads((example / "pyproject.toml").read_text())
+    registered = declared["project"]["entry-points"]["coevo.envs"]["lockers"]
+    assert registered == load_recipe(str(example / "lockers.yaml")).env.type
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_the_loop_runs_it(example):
+    def coevo(*arguments):
+        command = [sys.executable, "-m", "flows", *arguments, "--workspace", str(example / "workspace")]
+        env = os.environ | {"PYTHONPATH": f"{example}{os.pathsep}{ROOT}"}
+        done = subprocess.run(command, cwd=example, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    try:
+        coevo("run", "lockers.yaml", "--name", "example")
+        (run,) = json.loads(coevo("runs", "--json"))
+        assert run["iteration"] == 6
+        assert run["final_success"] > run["start_success"] + 0.2
+    finally:
+        coevo("down")

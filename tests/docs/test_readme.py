@@ -1,0 +1,37 @@
+"""The pages name commands, options, targets and files that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from flows.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
+COMMANDS = sorted({line for text in TEXT.values() for line in re.findall(r"^\$ coevo ([^#\n]+)", text, re.MULTILINE)})
+LINKS = [(page, link) for page, text in TEXT.items() for link in re.findall(r"\]\((?!http)([^)#]+)", text)]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_takes_what_it_is_shown_with(line, capsys):
+    words = line.split()
+    names = words[:2] if words[0] == "bank" else words[:1]
+    with pytest.raises(SystemExit) as stop:
+        main([*names, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in words if word.startswith("--"))
+
+
+@pytest.mark.parametrize(("page", "link"), LINKS, ids=lambda value: getattr(value, "name", value))
+def test_a_link_leads_to_a_file(page, link):
+    assert (page.parent / link).is_file()
+
+
+def test_the_two_commands_come_first_and_every_target_is_there():
+    readme, targets = TEXT[ROOT / "README.md"], (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.findall(r"\bmake ([a-z-]+)", readme)
+    assert named[:2] == ["run", "test"]
+    assert all(re.search(rf"^{target}:", targets, re.MULTILINE) for target in named)

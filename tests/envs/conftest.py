@@ -1,0 +1,23 @@
+"""An episode of the expert, for every test that needs one."""
+
+import pytest
+
+from records.demonstration import Moment
+from records.draws import extend
+
+
+@pytest.fixture
+def play():
+    """``play(env, task, lessons, key)`` lets the expert play a task and returns its steps."""
+
+    def run(env, task, lessons, key):
+        (state, observation), history, steps = env.start(task), (), []
+        while not (steps and steps[-1].done):
+            moment = Moment(task.instruction, tuple(lessons), history, observation)
+            answer = env.expert(moment, extend(key, len(history)))
+            (step,) = env.step([state], [answer.action])
+            state, observation, history = step.state, step.observation, (*history, (answer.action, step.feedback))
+            steps.append(step)
+        return steps
+
+    return run

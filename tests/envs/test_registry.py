@@ -1,0 +1,114 @@
+import sys
+
+import pytest
+
+from configs.env import HomeRulesConfig, PluginEnvConfig
+from configs.errors import CoevoError
+from envs.base import MissingPartError
+from envs.homerules import HomeRules
+from envs.registry import available, make
+from records.draws import key
+
+SOURCE = """
+from envs.base import Environment, Step
+from records.task import Panel, Task
+
+
+class Echo(Environment[str]):
+    name, version, panels = "echo", "1", {"words": "some words"}
+
+    def __init__(self, word: str = "hello") -> None:
+        if not word:
+            raise ValueError("word is empty")
+        self.word = word
+
+    def _task(self, split):
+        return Task("echo", "say", f"say {self.word}", "", split, {"word": self.word})
+
+    def sample(self, count, key):
+        return [self._task("train")] * count
+
+    def panel(self, name, size):
+        return Panel(name, self.version, (self._task(name),) * size)
+
+    def start(self, task):
+        return task.data["word"], "listening"
+
+    def step(self, states, actions):
+        return [Step(s, "listening", a, float(a == s), True, a == s) for s, a in zip(states, actions)]
+
+
+class Half(Environment[str]):
+    name, version, panels = "half", "1", {}
+
+    def sample(self, count, key):
+        return []
+
+
+NOT_AN_ENVIRONMENT = 3
+"""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """A package outside the repository, as an installer would leave it: a module and its metadata."""
+    (tmp_path / "echo_package.py").write_text(SOURCE)
+    (tmp_path / "broken_package.py").write_text("import a_module_that_nobody_has\n")
+    metadata = tmp_path / "echo_package-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: echo-package\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text("[coevo.envs]\necho = echo_package:Echo\nlost = echo_package:Lost\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    sys.modules.pop("echo_package", None)
+
+
+def plugin(kind, **options):
+    return make(PluginEnvConfig(type=kind, options=options))
+
+
+def test_the_embedded_environment_is_built_with_its_settings():
+    config = HomeRulesConfig(level=2, world=3, houses=4)
+    assert make(config).sample(5, key(1)) == HomeRules(2, 3, 4).sample(5, key(1))
+    assert "homerules" in available()
+
+
+@pytest.mark.parametrize("kind", ["echo", "echo_package:Echo"])
+def test_an_environment_from_outside_the_repository_is_played(package, kind):
+    env = plugin(kind, word="hi")
+    (task,) = env.sample(1, key(0))
+    state, _ = env.start(task)
+    assert [step.success for step in env.step([state, state], ["hi", "no"])] == [True, False]
+    assert env.panel_bank("words") is None
+    assert env.vocabulary() == ()
+
+
+def test_a_registered_name_is_listed(package):
+    assert {"echo", "homerules"} <= set(available())
+
+
+def test_an_optional_part_that_is_missing_is_named(package):
+    with pytest.raises(MissingPartError, match="echo has no reading probe"):
+        plugin("echo").probe(1, key(0))
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "said"),
+    [
+        ("ekko", {}, "env.type = 'ekko'.*choose one of.*homerules.*package.module:Class"),
+        ("no_such_package:Echo", {}, "no_such_package cannot be imported.*install"),
+        ("broken_package:Echo", {}, "broken_package cannot be imported.*a_module_that_nobody_has"),
+        ("echo_package:Missing", {}, "echo_package has no Missing"),
+        ("lost", {}, "echo_package has no Lost"),
+        ("echo_package:NOT_AN_ENVIRONMENT", {}, "no environment"),
+        ("echo_package:Task", {}, "no environment"),
+        ("echo_package:Half", {}, "lacks panel, start, step"),
+        ("echo", {"wrd": "hi"}, "'wrd': 'hi'.*echo refuses.*unexpected keyword argument 'wrd'"),
+        ("echo", {"word": ""}, "echo refuses.*word is empty"),
+        ("envs.homerules:HomeRules", {"level": 9}, "env.level = 9"),
+    ],
+)
+def test_what_cannot_be_built_is_one_line_with_a_remedy(package, kind, options, said):
+    with pytest.raises(CoevoError, match=said) as caught:
+        plugin(kind, **options)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,117 @@
+"""Listing, telling and comparing runs, beside a writer and without a trace."""
+
+import json
+import math
+
+import pytest
+from support.small_run import MUG, RECIPE
+
+from lineage.lock import writer_lock
+from lineage.workspace import Workspace
+
+
+def test_runs_are_listed_newest_last_with_their_headline_figures(coevo):
+    listed = json.loads(coevo("runs", "--json").out)
+    assert [row["run"] for row in listed] == ["first", "other", "bankless", "new"]
+    assert listed[1] == {
+        "run": "other",
+        "recipe": RECIPE,
+        "revision": 3,
+        "iteration": 3,
+        "start_success": 0.0,
+        "final_success": 0.5,
+        "seconds": 8.0,
+    }
+
+
+def test_a_run_without_revisions_is_listed_without_figures(coevo):
+    row = json.loads(coevo("runs", "--json").out)[-1]
+    assert row == dict.fromkeys(row) | {"run": "new", "recipe": RECIPE}
+
+
+def test_an_empty_workspace_has_no_runs_and_says_how_to_start_one(coevo, tmp_path):
+    assert json.loads(coevo("runs", "--json", "--workspace", tmp_path).out) == []
+    assert "coevo run" in coevo("runs", "--workspace", tmp_path).out
+
+
+def test_the_log_has_one_row_a_revision(coevo):
+    rows = json.loads(coevo("log", "first", "--json").out)
+    assert [row["revision"] for row in rows] == [0, 1, 2, 3]
+    assert [row["held_out"] for row in rows] == [0.0, None, 0.5, 1.0]
+    assert [row["bank"] for row in rows] == [0, 2, 2, 2]
+    assert [row["what"] for row in rows] == ["start, evaluated", "2 admitted", "1 rejected, evaluated", "evaluated"]
+    assert rows[2]["time"] == "1970-01-01T00:02:00Z"
+    assert len({row["commit"] for row in rows}) == 4
+
+
+def test_the_log_ends_at_the_revision_named(coevo):
+    assert [row["revision"] for row in json.loads(coevo("log", "first@1", "--json").out)] == [0, 1]
+
+
+def test_a_run_without_a_bank_has_no_bank_size(coevo):
+    assert json.loads(coevo("log", "bankless@0", "--json").out)[0]["bank"] is None
+
+
+def test_people_get_a_table(coevo):
+    lines = coevo("log", "first").out.splitlines()
+    assert lines[0].split()[:3] == ["revision", "iteration", "time"]
+    assert len(lines) == 5
+
+
+def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
+    found = json.loads(coevo("compare", "first", "other", "--json").out)
+    assert found["settings"] == {
+        "seed": {"first@3": 0, "other@3": 4},
+        "bank.retrieval.k": {"first@3": 4, "other@3": 1},
+    }
+    assert found["runs"][1] == {"run": "other@3", "evaluated": 3, "success": {"seen-houses": 0.5}}
+    (difference,) = found["differences"]
+    # 1111 against 1010: gains 0, -1, 0, -1, whose standard deviation is sqrt(1/3).
+    half = 1.96 * math.sqrt(1 / 3) / 2
+    assert (difference["run"], difference["against"], difference["tasks"]) == ("other@3", "first@3", 4)
+    assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.5, -0.5 - half, -0.5 + half])
+
+
+def test_comparison_takes_the_last_evaluation_up_to_the_revision(coevo):
+    found = json.loads(coevo("compare", "first@1", "first@2", "--json").out)
+    assert [side["evaluated"] for side in found["runs"]] == [0, 2]
+    assert found["differences"][0]["difference"] == 0.5
+    assert "No setting differs." in coevo("compare", "first@1", "first@2").out.splitlines()
+
+
+def test_other_tasks_are_not_paired(coevo):
+    found = json.loads(coevo("compare", "first", "bankless", "--json").out)
+    assert found["differences"][0]["low"] is None
+    assert "without an interval" in coevo("compare", "first", "bankless").out
+
+
+def test_one_run_is_no_comparison(coevo):
+    result = coevo("compare", "first")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "name another one" in result.err
+
+
+READERS = (
+    ("runs",),
+    ("log", "first"),
+    ("compare", "first", "other"),
+    ("bank", "log", "first"),
+    ("bank", "show", "first@1"),
+    ("bank", "search", "first", "mug"),
+    ("bank", "why", "first", MUG.id),
+    ("bank", "diff", "first@1", "first"),
+)
+
+
+def files(root):
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in root.rglob("*")}
+
+
+def test_readers_work_beside_a_writer_and_leave_no_trace(coevo, small_workspace):
+    with writer_lock(Workspace(small_workspace).existing("first")):
+        before = files(small_workspace / "runs")
+        for reader in READERS:
+            for arguments in (reader, (*reader, "--json")):
+                result = coevo(*arguments)
+                assert (result.code, result.err) == (0, ""), arguments
+        assert files(small_workspace / "runs") == before

@@ -1,0 +1,78 @@
+"""Going back is a new revision; everything of the old one is there again, and forward is the same command."""
+
+import json
+import shutil
+
+import pytest
+from support.small_run import EDITED, HEAT, SAFE
+
+from lineage.lock import writer_lock
+from lineage.workspace import Workspace
+
+
+@pytest.fixture
+def copied(small_workspace, tmp_path, coevo, monkeypatch):
+    """A copy of the workspace that may be changed; a run does not mind having been moved."""
+    root = tmp_path / "copy"
+    shutil.copytree(small_workspace, root)
+    monkeypatch.setenv("COEVO_WORKSPACE", str(root))
+    return root
+
+
+def strategies(coevo):
+    return {row["strategy"] for row in json.loads(coevo("bank", "show", "first", "--json").out)}
+
+
+def test_rollback_restores_policy_and_bank_as_a_new_revision(coevo, copied):
+    result = coevo("rollback", "first", "--to", 1)
+    assert result.code == 0
+    assert "first@4 is revision 1 again: iteration 1, policy, 2 entries" in result.out
+    assert (copied / "runs/first/lineage/policy/weights").read_text() == "policy of 1"
+    assert strategies(coevo) == {SAFE, HEAT}
+    last = json.loads(coevo("log", "first", "--json").out)[-1]
+    assert (last["revision"], last["restored_from"], last["what"]) == (4, 1, "restored from 1")
+
+
+def test_forward_again_is_the_same_command(coevo, copied):
+    coevo("rollback", "first", "--to", 1)
+    coevo("rollback", "first", "--to", 3)
+    assert (copied / "runs/first/lineage/policy/weights").read_text() == "policy of 3"
+    assert strategies(coevo) == {EDITED.strategy, HEAT}
+    assert json.loads(coevo("runs", "--json").out)[0]["final_success"] == 1.0
+
+
+def test_figures_follow_what_was_restored_not_what_was_left_behind(coevo, copied):
+    coevo("rollback", "first", "--to", 2)
+    row = json.loads(coevo("runs", "--json").out)[0]
+    assert (row["revision"], row["iteration"], row["final_success"], row["seconds"]) == (4, 2, 0.5, 8.0)
+
+
+def test_episodes_of_a_restored_revision_count_once(coevo, copied):
+    entry = json.loads(coevo("bank", "show", "first@2", "--json").out)[1]["id"]
+    before = json.loads(coevo("bank", "why", "first@2", entry, "--json").out)
+    coevo("rollback", "first", "--to", 2)
+    assert json.loads(coevo("bank", "why", "first", entry, "--json").out) == before
+
+
+def test_a_run_in_use_is_refused_in_one_line(coevo, copied):
+    with writer_lock(Workspace(copied).existing("first")):
+        result = coevo("rollback", "first", "--to", 1)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "in use" in result.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("first", "--to", "9"), "it has 0 to 3"),
+        (("nope", "--to", "1"), "run 'nope' is not in"),
+        (("new", "--to", "0"), "no revision yet"),
+        (("first",), "--to"),
+        (("first", "--to", "x"), "--to"),
+    ],
+)
+def test_a_mistake_is_one_line_and_changes_nothing(coevo, copied, arguments, says):
+    result = coevo("rollback", *arguments)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert says in result.err
+    assert len(json.loads(coevo("log", "first", "--json").out)) == 4

@@ -1,0 +1,31 @@
+"""Servers that are named are shown, those of the workspace are started once and stopped."""
+
+import json
+import re
+
+import pytest
+
+
+def test_servers_that_the_environment_names_are_shown_and_left_alone(coevo, tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example:4200/api")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example:5000")
+    result = coevo("ui", "--workspace", tmp_path / "new")
+    assert re.findall(r"http\S+", result.out) == ["http://prefect.example:4200", "http://mlflow.example:5000"]
+    assert "No server" in coevo("down", "--workspace", tmp_path / "new").out
+
+
+@pytest.mark.full
+def test_started_servers_answer_are_used_again_and_stop(coevo, tmp_path, monkeypatch):
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COEVO_WORKSPACE", str(tmp_path))
+    try:
+        first = coevo("ui")
+        assert len(re.findall(r"http://127.0.0.1:\d+", first.out)) == 2
+        assert coevo("ui").out == first.out
+        servers = [row for row in json.loads(coevo("doctor", "--json").out) if row["check"] == "servers"]
+        assert [row["status"] for row in servers] == ["ok", "ok"]
+    finally:
+        stopped = coevo("down")
+    assert "prefect" in stopped.out
+    assert "mlflow" in stopped.out

@@ -1,0 +1,149 @@
+"""Equal seeds give equal states, and neither a kill nor a neighbour changes that."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from mlflow import MlflowClient
+from support.runs import ROOT, SMALL, coevo, states
+
+from lineage.lock import writer_lock
+from lineage.workspace import Workspace
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+RECIPE = "homerules-coevo-rl"
+RUN = ("run", RECIPE, "iterations=3", "seed=5", *SMALL)
+
+KILLS = {
+    "rollout": "tasks.play:Player._turn@9",
+    "update": "models.trainer.client:Trainer.save@2+",
+    "bank written, not committed": "memory.store:Bank.merge@3+",
+    "staged, not committed": "lineage.lineage:write_manifest@3+",
+    "committed, not published": "lineage.lineage:Lineage.commit@2+",
+}
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    place = tmp_path_factory.mktemp("workspace")
+    yield place
+    coevo("down", workspace=place)
+
+
+@pytest.fixture(scope="module")
+def untouched(workspace):
+    """A run that nothing disturbed."""
+    done = coevo(*RUN, "--name", "untouched", workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    return states(workspace, "untouched")
+
+
+def published(workspace, run):
+    """Steps at which MLflow has the size of the bank, one for each point; the run must be closed."""
+    client = MlflowClient(f"sqlite:///{workspace / 'mlflow.db'}")
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+    (found,) = client.search_runs(experiments, f"tags.`coevo.run` = '{run}'")
+    assert found.info.status == "FINISHED"
+    return [point.step for point in client.get_metric_history(found.info.run_id, "bank/size")]
+
+
+def test_every_revision_is_published_once(untouched, workspace):
+    assert published(workspace, "untouched") == [1, 2, 3]
+
+
+def test_the_run_commits_every_iteration_and_grows_its_bank(untouched):
+    assert [state["iteration"] for state in untouched] == [0, 1, 2, 3]
+    assert untouched[-1]["tables"] != untouched[0]["tables"]
+    assert len({state["artifacts"]["policy"] for state in untouched}) > 1
+
+
+def test_the_same_seed_gives_the_same_states_in_another_workspace(untouched, tmp_path):
+    done = coevo(*RUN, "--name", "again", workspace=tmp_path)
+    coevo("down", workspace=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert states(tmp_path, "again") == untouched
+
+
+@pytest.mark.parametrize("stage", KILLS)
+def test_a_killed_run_resumes_to_the_same_states(untouched, workspace, stage):
+    name = re.sub(r"\W+", "-", stage)
+    killed = coevo(*RUN, "--name", name, workspace=workspace, kill=KILLS[stage])
+    assert killed.returncode == -9, killed.stderr
+    print(f"{stage}: {killed.stdout.splitlines()[-1]} after {len(states(workspace, name))} revisions")
+    resumed = coevo("resume", name, workspace=workspace)
+    assert resumed.returncode == 0, resumed.stderr
+    assert states(workspace, name) == untouched
+    assert published(workspace, name) == [1, 2, 3]
+
+
+def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, workspace):
+    done = coevo("evaluate", "untouched", "--json", workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["success"] == untouched[-1]["metrics"]["success/seen-houses"]
+
+
+def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouched, workspace):
+    command = [sys.executable, "-m", "flows", *RUN, "--name", "bereft", "--workspace", str(workspace)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    manifest = workspace / "runs" / "bereft" / "lineage" / "manifest.json"
+    while process.poll() is None and not manifest.exists():
+        time.sleep(0.05)
+    (server,) = (s for s in json.loads((workspace / "servers.json").read_text()) if s["name"] == "prefect")
+    os.kill(server["pid"], signal.SIGKILL)
+    _, errors = process.communicate(timeout=280)
+    assert process.returncode == 2, errors
+    assert re.fullmatch(r"coevo: the Prefect server at \S+ has gone: .*\n", errors)
+    resumed = coevo("resume", "bereft", workspace=workspace)
+    assert resumed.returncode == 0, resumed.stderr
+    assert states(workspace, "bereft") == untouched
+
+
+@pytest.mark.parametrize(
+    ("stage", "safeguard"),
+    [
+        ("bank written, not committed", "memory.store:Bank.restore"),
+        ("staged, not committed", "lineage.repository:Repository.reset"),
+    ],
+)
+def test_the_kill_test_notices_a_safeguard_that_is_taken_out(untouched, workspace, stage, safeguard):
+    name = "without-" + re.sub(r"\W+", "-", safeguard)
+    assert coevo(*RUN, "--name", name, workspace=workspace, kill=KILLS[stage]).returncode == -9
+    resumed = coevo("resume", name, workspace=workspace, without=[safeguard])
+    assert resumed.returncode != 0 or states(workspace, name) != untouched
+
+
+def test_two_runs_side_by_side_do_not_disturb_each_other(untouched, workspace):
+    with ThreadPoolExecutor(2) as both:
+        runs = [both.submit(coevo, *RUN, "--name", name, workspace=workspace) for name in ("left", "right")]
+    for done, name in zip(runs, ("left", "right"), strict=True):
+        assert done.result().returncode == 0, done.result().stderr
+        assert states(workspace, name) == untouched
+
+
+def test_one_run_has_one_writer(workspace, untouched):
+    paths = Workspace(workspace).existing("untouched")
+    with writer_lock(paths):
+        second = coevo("resume", "untouched", "--iterations", "4", workspace=workspace)
+    assert paths.read_config().iterations == 3
+    assert second.returncode == 2
+    assert "is in use by process" in second.stderr
+    assert second.stderr.count("\n") == 1
+
+
+def test_a_run_with_nothing_left_to_do_says_so(workspace, untouched):
+    done = coevo("resume", "untouched", workspace=workspace)
+    assert done.returncode == 0
+    assert "all of its 3 iterations" in done.stdout
+
+
+def test_nothing_kept_is_a_pickle(workspace, untouched):
+    kept = [path for path in workspace.rglob("*") if path.is_file()]
+    assert not [path for path in kept if path.suffix in {".pkl", ".pickle", ".pt", ".pth", ".bin", ".joblib"}]
+    # A pickle of protocol 2 or later, or a zip archive as torch.save writes it.
+    assert not [path for path in kept if path.read_bytes()[:2] in (b"\x80\x02", b"\x80\x04", b"\x80\x05", b"PK")]

@@ -1,0 +1,73 @@
+"""What is silently broken without the pins of ``pyproject.toml``, and what packaging could break."""
+
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def post(url, path, body):
+    return httpx.post(f"{url}/{path}", json=body, timeout=30)
+
+
+def scheduled_runs(url, seconds=90):
+    """Runs that the server creates for a new deployment with a cron, waited for."""
+    flow = post(url, "flows/", {"name": "pinned"}).json()["id"]
+    schedule = {"schedule": {"cron": "* * * * *"}, "active": True}
+    body = {"name": f"cron-{time.time_ns()}", "flow_id": flow, "schedules": [schedule]}
+    deployment = post(url, "deployments/", body).json()["id"]
+    give_up = time.monotonic() + seconds
+    runs = []
+    while not runs and time.monotonic() < give_up:
+        time.sleep(1)
+        runs = post(url, "flow_runs/filter", {"deployments": {"id": {"any_": [deployment]}}}).json()
+    httpx.delete(f"{url}/deployments/{deployment}", timeout=30)
+    return runs
+
+
+@pytest.mark.full
+def test_a_filter_without_limit_is_answered(prefect_url):
+    assert post(prefect_url, "flow_runs/filter", {"limit": None}).status_code == 200
+
+
+@pytest.mark.full
+def test_a_deployment_with_a_cron_acquires_runs(prefect_url):
+    assert {run["state_type"] for run in scheduled_runs(prefect_url)} == {"SCHEDULED"}
+
+
+@pytest.mark.full
+def test_the_server_logs_no_error(prefect_workspace, prefect_url):
+    post(prefect_url, "flow_runs/filter", {"limit": None})
+    scheduled_runs(prefect_url)
+    log = (prefect_workspace / "prefect.log").read_text()
+    assert log
+    assert [line for line in log.splitlines() if "ERROR" in line or "Traceback" in line] == []
+
+
+def test_the_folder_mlflow_is_no_package():
+    assert not (ROOT / "mlflow" / "__init__.py").exists()
+
+
+@pytest.mark.full
+def test_the_wheel_holds_the_house_and_nothing_else(tmp_path):
+    source = tmp_path / "source"
+    files = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    names = subprocess.run(files, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    for name in names:
+        (source / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, source / name)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--skip-dependency-check"]
+    subprocess.run([*build, "--outdir", tmp_path, source], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    house = {"coevo", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks"}
+    about = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
+    assert {name.split("/")[0] for name in shipped} == house | {about}
+    assert {name for name in names if name.split("/")[0] in house and name.endswith(".py")} <= shipped

@@ -1,0 +1,19 @@
+"""``RUN`` and ``RUN@N``, and nothing else."""
+
+import pytest
+
+from configs.errors import CoevoError
+from flows.reference import Reference
+
+
+def test_a_run_with_and_without_a_revision():
+    assert Reference.parse("a-1.b_2") == Reference("a-1.b_2", None)
+    assert Reference.parse("a@0") == Reference("a", 0)
+    assert Reference.parse("a@12") == Reference("a", 12)
+
+
+@pytest.mark.parametrize("text", ["", "@3", "a@", "a@b", "a@1@2", "a@-1", "a@1.5", "a b", "a@1\n"])
+def test_anything_else_is_one_line_with_an_example(text):
+    with pytest.raises(CoevoError, match="first@12") as caught:
+        Reference.parse(text)
+    assert "\n" not in str(caught.value)

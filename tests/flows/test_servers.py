@@ -1,0 +1,120 @@
+"""The real servers: Prefect's as a client sees it, MLflow's pages beside a run that publishes."""
+
+import os
+import re
+import subprocess
+import sys
+import urllib.request
+
+import psutil
+import pytest
+
+from flows.daemon import down, ensure
+from flows.servers import CLIENT, ensure_mlflow_ui, ensure_prefect, use_prefect
+
+
+@pytest.fixture
+def no_servers_named(monkeypatch):
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example/api")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://mlflow.example")
+    monkeypatch.setenv("PREFECT_HOME", "/their/home")
+    for name in CLIENT:
+        monkeypatch.setenv(name, "")
+    assert ensure_prefect(tmp_path) == use_prefect(tmp_path) == "http://prefect.example/api"
+    assert ensure_mlflow_ui(tmp_path) == "http://mlflow.example"
+    assert os.environ["PREFECT_HOME"] == "/their/home"
+    assert list(tmp_path.iterdir()) == []
+
+
+FLOW = """
+import sys
+from pathlib import Path
+from flows.servers import use_prefect
+use_prefect(Path(sys.argv[1]))
+from prefect import flow
+from configs.errors import CoevoError
+from tasks.stage import stage
+
+@stage("gate")
+def gate():
+    raise CoevoError("one line")
+
+@flow(name="stopped")
+def run():
+    gate()
+
+try:
+    run()
+except CoevoError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.full
+def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_servers_named):
+    done = subprocess.run(
+        [sys.executable, "-c", FLOW, prefect_workspace], check=False, capture_output=True, text=True, timeout=120
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "one line\n")
+    assert (prefect_workspace / "prefect" / "prefect.db").is_file()
+
+
+GONE = """
+import sys
+from pathlib import Path
+from configs.errors import CoevoError
+from flows.daemon import down
+from flows.servers import check_prefect, prefect_in_use, use_prefect
+workspace = Path(sys.argv[1])
+use_prefect(workspace)
+from prefect import flow
+from tasks.stage import stage
+
+@stage("work")
+def work():
+    pass
+
+@flow(name="left alone")
+def run():
+    check_prefect()
+    for _ in range(10):
+        work()
+    down(workspace)
+    work()
+    check_prefect()
+
+try:
+    with prefect_in_use():
+        run()
+except CoevoError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.full
+def test_a_run_ends_in_one_line_soon_after_its_server(tmp_path, no_servers_named):
+    done = subprocess.run(
+        [sys.executable, "-c", GONE, tmp_path], check=False, capture_output=True, text=True, timeout=240
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"the Prefect server at http://\S+ has gone: .* `coevo resume`\n", done.stderr)
+
+
+@pytest.mark.full
+def test_mlflow_pages_share_the_database_and_a_few_processes_do(tmp_path, no_servers_named):
+    workspace = tmp_path / "my wörkspace"
+    try:
+        url = ensure_mlflow_ui(workspace)
+        assert url == ensure_mlflow_ui(workspace)
+        with urllib.request.urlopen(url, timeout=30) as page:
+            assert b"<title>MLflow</title>" in page.read()
+        assert (workspace / "mlflow.db").is_file()
+        server = psutil.Process(ensure(workspace, "mlflow", [], "/health", {}).pid)
+        assert len(server.children(recursive=True)) <= 2
+    finally:
+        assert down(workspace) == ["mlflow"]

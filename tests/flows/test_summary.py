@@ -1,0 +1,60 @@
+"""The end of a run in words."""
+
+import pytest
+from support.small_run import RECIPE, build
+
+from flows.summary import in_plain_words, look_further, most_used, outcome, summarise
+from lineage.manifest import Manifest
+from lineage.workspace import Workspace
+from memory.stats import Stats
+from records.entry import Entry
+
+
+def entry(name):
+    return Entry(name, "lotus mug in safe", "mug", "go safe", "lotus mug", "lotus", "train", ("1/r/t/0",), 1, 1)
+
+
+def manifest(recipe, **metrics):
+    config = {"recipe": recipe, "evaluation": {"panels": ["new"]}}
+    return Manifest.of({"config": config, "metrics": metrics}, {})
+
+
+def test_the_panels_played_last_are_shown_beside_the_blind_expert():
+    history = [manifest("mine", **{"success/new": 0.25, "expert/new": 0.3}), manifest("mine", **{"success/new": 0.75})]
+    rows = outcome(history, {"new": "new tasks", "never": "not played"})
+    assert [tuple(row.values()) for row in rows] == [
+        ("new", 0.25, 0.75, "new tasks"),
+        ("blind expert", None, 0.3, "an expert that is told nothing"),
+    ]
+
+
+def test_the_baseline_stands_only_beside_the_recipe_that_it_was_measured_with():
+    names = [
+        [row["held-out success"] for row in outcome([manifest(recipe, **{"success/new": 1.0})], {"new": ""})]
+        for recipe in ("mine", RECIPE)
+    ]
+    assert names == [["new"], ["new", "policy-only GRPO"]]
+
+
+def test_the_entries_of_most_successes_come_first():
+    stats = {name: Stats(name, retrievals=9, successes=n) for name, n in (("a", 1), ("b", 5))}
+    assert [found.id for found, _ in most_used([entry("a"), entry("c"), entry("b")], stats, 2)] == ["b", "a"]
+
+
+def test_an_entry_in_plain_words():
+    assert in_plain_words(entry("a")) == "when mug in lotus: lotus mug in safe; for example go safe"
+
+
+@pytest.mark.parametrize(("last", "to"), [(0, 0), (1, 0), (40, 20)])
+def test_only_commands_that_can_be_given_are_proposed(last, to):
+    assert f"rollback r --to {to}" in look_further("r", last)
+
+
+def test_a_finished_run_is_summed_up(tmp_path, capsys):
+    place = Workspace(tmp_path)
+    build(tmp_path)
+    summarise(place, place.existing("first"))
+    shown = capsys.readouterr().out
+    assert "seen-houses" in shown
+    assert "lotus heat with microwave" in shown
+    assert "coevo resume first" in shown

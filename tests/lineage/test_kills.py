@@ -1,0 +1,139 @@
+"""A run killed anywhere in the protocol goes on to the same states as one that nothing disturbed."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from support import lineage_driver
+from support.lineage_driver import lineage_in, play, run_in, states
+
+from configs.errors import CoevoError
+
+DRIVER = Path(lineage_driver.__file__)
+REVISIONS = 12
+KILLS = (
+    "git:init@1+",
+    "git:add@1+",
+    "git:commit@1+",
+    "lineage_driver:Shelf.write@1+",
+    "lineage_driver:Shelf.write@2+",
+    "lineage.artifacts:remove@2+",
+    "shutil:move@1+",
+    "dvc.repo:Repo.add@1",
+    "dvc.repo:Repo.add@1+",
+    "dvc.stage:Stage.dump@2",
+    "lineage.lineage:write_manifest@1",
+    "os:fsync@2",
+    "lineage.lineage:write_manifest@1+",
+    "lineage.repository:Repository.reset@1+",
+    "lineage_driver:Shelf.restore@1+",
+    "git:add@1+",
+    "lineage.artifacts:Artifacts.checkout@1",
+    "git:commit@1",
+    "git:update-ref@1",
+    "lineage.lineage:Lineage.commit@2+",
+    "lineage.cursor:Cursor.advance@2",
+    "lineage.cursor:Cursor.advance@2+",
+)
+
+
+def drive(place, revisions=REVISIONS, kill=()):
+    done = subprocess.run(
+        [sys.executable, DRIVER, place, str(revisions), *kill], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("", "")
+    return done.returncode
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    place = tmp_path_factory.mktemp("untouched")
+    play(place, REVISIONS)
+    return states(place)
+
+
+def test_each_revision_depends_on_the_one_before(untouched):
+    assert [state["revision"] for state in untouched] == list(range(REVISIONS))
+    assert [state["parent"] for state in untouched] == [None, *range(REVISIONS - 1)]
+    for part in ("policy", "optimizer", "episodes"):
+        assert len({state["artifacts"][part] for state in untouched}) == REVISIONS
+
+
+def test_a_run_survives_one_kill_after_another(place, untouched):
+    for kill in KILLS:
+        assert drive(place, kill=[kill]) == -signal.SIGKILL, f"{kill}: not reached"
+        print(f"killed at {kill} with {len(states(place)) if run_in(place).lineage.exists() else 0} revisions")
+    play(place, REVISIONS)
+    assert states(place) == untouched
+    ledger = json.loads((run_in(place).root / "ledger.json").read_text())
+    assert list(ledger.values()) == untouched
+    assert not play(place, REVISIONS)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["lineage_driver.Shelf.restore", "lineage.repository.Repository.reset", "lineage.artifacts.Artifacts.checkout"],
+)
+def test_recovery_needs_each_of_its_parts(place, untouched, monkeypatch, part):
+    drive(place, kill=["git:commit@3"])
+    monkeypatch.setattr(part.replace("lineage_driver", "support.lineage_driver"), lambda *_, **__: [])
+    try:
+        play(place, REVISIONS)
+    except CoevoError:
+        return
+    assert states(place) != untouched
+
+
+def test_two_runs_share_a_cache_at_the_same_time(place, untouched):
+    pair = [
+        subprocess.Popen([sys.executable, DRIVER, place / name, str(REVISIONS)], env={"PATH": "/usr/bin:/bin"})
+        for name in ("one", "two")
+    ]
+    for name in ("one", "two"):
+        (place / name).mkdir(exist_ok=True)
+    assert [process.wait() for process in pair] == [0, 0]
+    assert states(place / "one") == states(place / "two") == untouched
+
+
+def test_nothing_is_shown_even_on_a_terminal(place):
+    play(place, 1)
+    outer, inner = pty.openpty()
+    subprocess.run([sys.executable, DRIVER, place, "3"], stdin=inner, stdout=inner, stderr=inner, check=True)
+    os.write(inner, b"end")
+    shown = b""
+    while not shown.endswith(b"end"):
+        shown += os.read(outer, 1000)
+    assert shown.replace(b"\x1b[0m", b"") == b"end"  # colorama resets colours at exit, which shows nothing
+    os.close(inner)
+    os.close(outer)
+
+
+def test_recovery_waits_for_a_git_command_that_outlived_its_process(place, tmp_path, monkeypatch):
+    play(place, 2)
+    slow = tmp_path / "bin" / "git"
+    slow.parent.mkdir()
+    real = subprocess.run(["which", "git"], capture_output=True, text=True, check=True).stdout.strip()
+    slow.write_text(
+        f'#!/bin/sh\ncase "$*" in *" commit "*) touch "{tmp_path}/began"; sleep 1;; esac\n"{real}" "$@"\n'
+        f'case "$*" in *" commit "*) touch "{tmp_path}/ended";; esac\n'
+    )
+    slow.chmod(0o755)
+    with monkeypatch.context() as patch:
+        patch.setenv("PATH", f"{slow.parent}:/usr/bin:/bin")
+        child = subprocess.Popen([sys.executable, DRIVER, place, "3"])
+        while not (tmp_path / "began").exists():
+            assert child.poll() is None
+            time.sleep(0.01)
+        child.kill()
+        child.wait()
+    assert not (tmp_path / "ended").exists()
+    recovery = play(place, 2)
+    assert (tmp_path / "ended").exists()
+    assert recovery.tags == ("r2",)
+    assert lineage_in(place).head().revision == 2

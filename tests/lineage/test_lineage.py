@@ -1,0 +1,275 @@
+"""Commit, read, recover, roll back, on a real repository."""
+
+import os
+import subprocess
+
+import pytest
+from support.lineage_driver import Shelf, lineage_in, play, run_in, states
+
+from configs.errors import CoevoError
+
+
+@pytest.fixture
+def run(place):
+    """A run of four revisions, 0 to 3."""
+    play(place, 4)
+    return run_in(place)
+
+
+def weights(place, revision, into):
+    return (lineage_in(place).materialise(revision, "policy", into) / "weights.bin").read_bytes()
+
+
+def git(run, *arguments):
+    return subprocess.run(["git", *arguments], cwd=run.lineage, capture_output=True, text=True, check=True).stdout
+
+
+def test_a_new_lineage_has_no_revision(place):
+    lineage = lineage_in(place)
+    assert (lineage.head(), lineage.log()) == (None, [])
+    with pytest.raises(CoevoError, match="it has none yet"):
+        lineage.manifest(0)
+
+
+def test_one_commit_and_one_tag_a_revision(place, run):
+    assert git(run, "tag").split() == ["r0", "r1", "r2", "r3"]
+    assert git(run, "rev-parse", "r0", "r1", "r2", "r3").split() == git(run, "rev-list", "--reverse", "main").split()
+    assert lineage_in(place).commit_hash(2) == git(run, "rev-parse", "r2").strip()
+    assert git(run, "status", "--porcelain") == ""
+
+
+def test_log_and_manifest_agree(place, run):
+    lineage = lineage_in(place)
+    assert [manifest.revision for manifest in lineage.log()] == [0, 1, 2, 3]
+    assert [manifest.revision for manifest in lineage.log(after=1)] == [2, 3]
+    assert lineage.log()[2] == lineage.manifest(2)
+    assert lineage.log()[3] == lineage.head()
+    with pytest.raises(CoevoError, match=r"revision 4 is not in .*: it has 0 to 3"):
+        lineage.manifest(4)
+
+
+def test_what_commit_returns_is_what_is_read_back(place, run):
+    (run.staging / "notes").write_text("a single file")
+    with lineage_in(place) as lineage:
+        manifest = lineage.commit(
+            {"notes": run.staging / "notes"}, {**states(place)[-1], "pair": (1, 2)}, {"tables": {}, "run": "first"}
+        )
+        assert lineage.head() == manifest
+    assert manifest.state["pair"] == [1, 2]
+    assert manifest.observed["timestamp"] > 1.7e12
+    assert manifest.artifacts["policy"] == states(place)[3]["artifacts"]["policy"]
+    assert lineage.materialise(4, "notes", place / "notes").read_text() == "a single file"
+
+
+def test_state_is_equal_in_another_run_of_another_name(place, run):
+    play(place / "elsewhere", 4)
+    assert states(place / "elsewhere") == states(place)
+
+
+def test_a_number_that_is_not_finite_is_named_and_nothing_changes(place, run):
+    staged = run.staging / "policy"
+    staged.mkdir()
+    with lineage_in(place) as lineage:
+        with pytest.raises(CoevoError, match=r"state\.metrics\.kl = nan"):
+            lineage.commit({"policy": staged}, {"metrics": {"kl": float("nan")}}, {})
+        assert staged.is_dir()
+        assert not lineage.recover(Shelf(run.bank))
+
+
+def test_old_revisions_keep_their_bytes(place, run):
+    kept = [weights(place, revision, place / f"before {revision}") for revision in range(4)]
+    play(place, 6)
+    assert [weights(place, revision, place / f"after {revision}") for revision in range(4)] == kept
+    assert len(set(kept)) == 4
+    assert weights(place, 3, place / "now") == kept[3]
+
+
+def test_materialise_needs_no_work_tree_and_leaves_it_alone(place, run):
+    before = git(run, "status", "--porcelain", "--ignored")
+    lineage = lineage_in(place)
+    (run.lineage / "policy" / "weights.bin").rename(run.root / "moved away")
+    into = lineage.materialise(3, "policy", place / "out")
+    assert sorted(path.relative_to(into).as_posix() for path in into.rglob("*")) == [
+        "größe", "größe/config 1.json", "weights.bin"
+    ]  # fmt: skip
+    assert git(run, "status", "--porcelain", "--ignored") == before
+    assert not (run.lineage / "policy" / "weights.bin").exists()
+    with pytest.raises(CoevoError, match="already there"):
+        lineage.materialise(2, "policy", place / "out")
+    with pytest.raises(CoevoError, match="no artifact 'critic': it has episodes, optimizer, policy"):
+        lineage.materialise(3, "critic", place / "critic")
+
+
+def test_an_artifact_that_the_cache_lost_is_one_line(place, run):
+    content = lineage_in(place).head().artifacts["policy"]
+    (place / "cache" / "files" / "md5" / content[:2] / content[2:]).unlink()
+    with pytest.raises(CoevoError, match="reading policy from the cache failed") as caught:
+        lineage_in(place).materialise(3, "policy", place / "policy")
+    assert "\n" not in str(caught.value)
+
+
+def test_recovery_says_what_it_mended(place, run):
+    (run.lineage / "manifest.json").write_text("half")
+    (run.lineage / "stranger").write_text("x")
+    (run.lineage / "policy" / "weights.bin").unlink()
+    Shelf(run.bank).write("stats", {"visits": -1})
+    git(run, "tag", "--delete", "r1")
+    git(run, "tag", "--force", "r2", "r0")
+    for lock in ("index.lock", "HEAD.lock", "refs/heads/main.lock"):
+        (run.lineage / ".git" / lock).touch()
+    (run.lineage / ".dvc" / "tmp" / "rwlock").write_text(
+        f'{{"write": {{"{run.lineage}/policy": {{"pid": {os.getppid()}, "cmd": "dvc add"}}}}, "read": {{}}}}'
+    )
+    with lineage_in(place) as lineage:
+        recovery = lineage.recover(Shelf(run.bank))
+        assert recovery.locks == (".git/HEAD.lock", ".git/index.lock", ".git/refs/heads/main.lock", ".dvc/tmp/rwlock")
+        assert recovery.files == ("manifest.json", "stranger")
+        assert recovery.tables == ("stats",)
+        assert recovery.artifacts == ("policy",)
+        assert recovery.tags == ("r1", "r2")
+        assert not lineage.recover(Shelf(run.bank))
+    play(place, 5)
+    assert lineage_in(place).head().revision == 4
+
+
+def test_a_table_that_cannot_be_brought_back_is_named(place, run):
+    shelf = Shelf(run.bank)
+    version = lineage_in(place).head().versions["stats"]
+    shelf.write("stats", {"visits": -1})
+    (run.bank / "stats" / f"{version}.json").write_text("{}")
+    with lineage_in(place) as lineage, pytest.raises(CoevoError, match="table stats of revision 3 cannot be"):
+        lineage.recover(shelf)
+
+
+def test_rollback_is_a_new_revision_with_all_state_of_the_old(place, run):
+    bank = Shelf(run.bank)
+    with lineage_in(place) as lineage:
+        back = lineage.rollback(1, bank)
+        assert (back.revision, back.parent, back.restored_from, back.iteration) == (4, 3, 1, 1)
+        assert bank.hashes() == back.tables == lineage.manifest(1).tables
+        assert bank.versions() == back.versions
+        assert back.artifacts == lineage.manifest(1).artifacts
+        assert (lineage.path("policy") / "weights.bin").read_bytes() == weights(place, 1, place / "one")
+        assert not lineage.recover(bank)
+        forward = lineage.rollback(3, bank)
+        assert (forward.revision, forward.restored_from, forward.iteration) == (5, 3, 3)
+        assert forward.artifacts == lineage.manifest(3).artifacts
+        assert [manifest.revision for manifest in lineage.log()] == list(range(6))
+        with pytest.raises(CoevoError, match="revision 9 is not in"):
+            lineage.rollback(9, bank)
+
+
+def test_a_rollback_drops_artifacts_that_came_later(place, run):
+    (run.staging / "critic").mkdir()
+    (run.staging / "critic" / "w").write_text("w")
+    bank = Shelf(run.bank)
+    with lineage_in(place) as lineage:
+        lineage.commit({"critic": run.staging / "critic"}, states(place)[-1], {"tables": bank.versions()})
+        lineage.rollback(3, bank)
+        assert not lineage.path("critic").exists()
+        assert not lineage.recover(bank)
+        lineage.rollback(4, bank)
+        assert (lineage.path("critic") / "w").read_text() == "w"
+
+
+def test_a_rollback_that_was_not_committed_is_undone(place, run, monkeypatch):
+    before = states(place)
+    with monkeypatch.context() as patch, lineage_in(place) as lineage:
+        patch.setattr("lineage.lineage.write_manifest", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            lineage.rollback(0, Shelf(run.bank))
+    recovery = play(place, 4)
+    assert set(recovery.tables) == {"entries", "stats"}
+    assert "policy" in recovery.artifacts
+    play(place, 5)
+    assert states(place)[:4] == before
+    assert states(place)[4]["parent"] == 3
+
+
+def test_a_workspace_can_be_moved(place, run, tmp_path):
+    expected = states(place)
+    place.rename(tmp_path / "moved")
+    play(tmp_path / "moved", 5)
+    assert states(tmp_path / "moved")[:4] == expected
+    assert weights(tmp_path / "moved", 0, tmp_path / "out")
+
+
+def test_the_surroundings_do_not_matter(place, tmp_path, monkeypatch):
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for hook in ("pre-commit", "commit-msg", "reference-transaction", "post-checkout"):
+        (hooks / hook).write_text("#!/bin/sh\nexit 1\n")
+        (hooks / hook).chmod(0o755)
+    home = tmp_path / "home"
+    (home / ".config" / "git").mkdir(parents=True)
+    (home / ".config" / "git" / "ignore").write_text("*\n")
+    (home / ".gitconfig").write_text(
+        f"[core]\n\thooksPath = {hooks}\n\tautocrlf = true\n[commit]\n\tgpgSign = true\n[tag]\n\tgpgSign = true\n"
+        f"[gpg]\n\tprogram = false\n[init]\n\tdefaultBranch = trunk\n\ttemplateDir = {hooks}\n"
+        "[user]\n\tuseConfigOnly = true\n[status]\n\tshowUntrackedFiles = no\n"
+    )
+    (home / ".config" / "dvc").mkdir(parents=True)
+    (home / ".config" / "dvc" / "config").write_text("[core]\n    autostage = true\n[cache]\n    type = symlink\n")
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "")
+    play(place, 2)
+    with (run_in(place).lineage / ".git" / "config").open("a") as own:
+        own.write((home / ".gitconfig").read_text())
+    play(place, 3)
+    for name in ("GIT_DIR", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name)
+    assert git(run_in(place), "status", "--porcelain") == ""
+    assert git(run_in(place), "log", "--format=%an %ae %D", "-1") == "coevo coevo@localhost HEAD -> main, tag: r2\n"
+    assert not (run_in(place).lineage / "policy" / "weights.bin").is_symlink()
+
+
+def test_a_repository_around_the_workspace_is_never_touched(place, monkeypatch):
+    subprocess.run(["git", "init", "--quiet", place], check=True)
+    (place / "mine").write_text("work in progress")
+    play(place, 2)
+    (run_in(place).lineage / ".git").rename(place / "taken away")
+    with pytest.raises(CoevoError, match="not a lineage, or a damaged one"):
+        lineage_in(place)
+    assert (place / "mine").read_text() == "work in progress"
+    listed = subprocess.run(["git", "log"], cwd=place, capture_output=True, text=True, check=False)
+    assert "does not have any commits" in listed.stderr
+
+
+def test_another_branch_adds_no_revision(place, run):
+    git(run, "-c", "user.name=me", "-c", "user.email=me@localhost", "commit", "--allow-empty", "--message", "mine")
+    git(run, "branch", "main-2")
+    git(run, "reset", "--hard", "r3")
+    assert [manifest.revision for manifest in lineage_in(place).log()] == [0, 1, 2, 3]
+
+
+def test_a_damaged_history_is_an_error_and_nothing_is_removed(place, run):
+    commit = lineage_in(place).commit_hash(3)
+    (run.lineage / ".git" / "objects" / commit[:2] / commit[2:]).unlink()
+    with lineage_in(place) as lineage, pytest.raises(CoevoError, match="git rev-list failed"):
+        lineage.recover(Shelf(run.bank))
+    assert (run.lineage / "policy" / "weights.bin").exists()
+
+
+def test_git_missing_is_one_line(place, monkeypatch):
+    monkeypatch.setenv("PATH", str(place))
+    with pytest.raises(CoevoError, match="git is not on PATH"):
+        lineage_in(place)
+    monkeypatch.undo()
+    assert lineage_in(place).log() == []
+
+
+def test_a_failing_git_is_one_line_that_says_why(place, run):
+    (run.lineage / ".git" / "index.lock").touch()
+    with lineage_in(place) as lineage, pytest.raises(CoevoError, match=r"git add failed in .*index\.lock") as caught:
+        lineage.commit({}, states(place)[-1], {"tables": {}})
+    assert "\n" not in str(caught.value)
+
+
+def test_artifacts_are_links_that_nobody_can_write_through(place, run):
+    stored = run.lineage / "policy" / "weights.bin"
+    assert stored.stat().st_mode & 0o222 == 0
+    content = (place / "cache").rglob("*")
+    assert any(path.is_file() and path.samefile(stored) for path in content)

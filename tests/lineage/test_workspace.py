@@ -1,0 +1,109 @@
+"""Names and places of runs."""
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from support.lineage_driver import play
+
+from configs.errors import CoevoError
+from configs.load import load_recipe
+from lineage.workspace import Workspace
+
+RECIPE = "homerules-coevo-rl"
+
+
+@pytest.fixture
+def workspace(place):
+    return Workspace(place)
+
+
+@pytest.fixture(scope="module")
+def config():
+    return load_recipe(RECIPE, ["iterations=3"])
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a..b", "a/b", "/etc", "-x", ".x", "a b", "ä", "a\n", "x" * 101])
+def test_a_name_that_could_lead_elsewhere_is_refused(workspace, config, name):
+    with pytest.raises(CoevoError, match="cannot name a run"):
+        workspace.create(name, config)
+
+
+def test_runs_are_listed_in_the_order_of_creation(workspace, config, tmp_path):
+    for name in ("z", "a", "m.2_x-"):
+        workspace.create(name, config)
+    assert [run.name for run in workspace.runs()] == ["z", "a", "m.2_x-"]
+    shutil.copytree(workspace.root, tmp_path / "copy")
+    assert [run.name for run in Workspace(tmp_path / "copy").runs()] == ["z", "a", "m.2_x-"]
+
+
+def test_numbered_names_go_on_above_the_highest(workspace, config):
+    assert workspace.next_name("env-method") == "env-method-1"
+    for name in ("env-method-1", "env-method-9", "env-method-extra", "other-12"):
+        workspace.create(name, config)
+    assert workspace.next_name("env-method") == "env-method-10"
+
+
+def test_a_name_is_given_once(workspace, config):
+    def ask(_):
+        try:
+            return workspace.create("same", config)
+        except CoevoError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(4)))
+    assert sum(not isinstance(answer, str) for answer in answers) == 1
+    assert [run.name for run in workspace.runs()] == ["same"]
+
+
+def test_a_missing_run_names_those_there_are(workspace, config):
+    with pytest.raises(CoevoError, match=r"'b' is not in .*: it has none"):
+        workspace.existing("b")
+    workspace.create("a", config)
+    with pytest.raises(CoevoError, match="the latest are a"):
+        workspace.existing("b")
+    assert workspace.existing("a") == workspace.run("a")
+
+
+def test_configuration_survives_and_can_be_lengthened(workspace, config):
+    run = workspace.create("a", config)
+    assert run.read_config() == config
+    run.write_config(config.model_copy(update={"iterations": 9}))
+    assert run.read_config().iterations == 9
+
+
+@pytest.mark.parametrize(("text", "says"), [("{", "not readable as JSON"), ('{"seed": 1, "x": 2}', "config.json")])
+def test_a_damaged_configuration_is_one_line(workspace, config, text, says):
+    run = workspace.create("a", config)
+    run.config.write_text(text)
+    with pytest.raises(CoevoError, match=says) as caught:
+        run.read_config()
+    assert "\n" not in str(caught.value)
+
+
+def test_clearing_leaves_empty_directories(workspace, config):
+    run = workspace.create("a", config)
+    for _ in range(2):
+        run.clear_staging()
+        assert list(run.staging.iterdir()) == list(run.scratch.iterdir()) == []
+        (run.staging / "policy").mkdir()
+        run.reference.mkdir()
+
+
+def test_only_the_latest_run_of_a_recipe_can_be_unfinished(place, config):
+    workspace = Workspace(place)
+    assert workspace.unfinished(RECIPE) is None
+    workspace.create("first", config)
+    assert workspace.unfinished(RECIPE) == "first"
+    assert workspace.unfinished("another") is None
+    play(place, 4)
+    assert workspace.unfinished(RECIPE) is None
+    workspace.create("second", config)
+    assert workspace.unfinished(RECIPE) == "second"
+
+
+def test_a_workspace_that_cannot_be_written_is_one_line(tmp_path, config):
+    (tmp_path / "file").touch()
+    with pytest.raises(CoevoError, match="Not a directory: name another directory with --workspace"):
+        Workspace(tmp_path / "file").create("a", config)

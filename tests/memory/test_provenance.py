@@ -1,0 +1,43 @@
+"""From an entry to who taught it, what replay said, and how it has served."""
+
+import pytest
+from attempts import SAFE, attempt
+
+from configs.bank import ContrastWriterConfig
+from configs.errors import CoevoError
+from memory.change import BankChange, Judged
+from memory.provenance import Retrieval, why
+from memory.stats import tally
+from memory.store import Bank
+from memory.writer import ContrastWriter
+from records.arrow import episodes_to_table
+from records.entry import Verdict
+
+
+def verdict(revision, admitted, *entries):
+    return Judged(Verdict(revision, tuple(e.id for e in entries), admitted, 0.5, 0.25, 0.25, 0.1, 8, 0.0), entries)
+
+
+def test_an_entry_leads_to_sources_verdicts_and_uses(tmp_path):
+    writer = ContrastWriter(ContrastWriterConfig())
+    mug, heat = writer.write([attempt("0", SAFE, success=True)], (), 1)
+    shown = attempt("1", [(*SAFE[0], (heat.id, mug.id))], success=True)
+    unshown = attempt("2", [(*SAFE[0], (heat.id,))], success=False)
+    first, second = verdict(1, False, mug, heat), verdict(2, True, mug)
+    bank = Bank(tmp_path)
+    bank.merge(BankChange((mug,), tally({}, [shown, unshown]), (second, first)))
+    rows = episodes_to_table([shown, unshown]).to_pylist()
+
+    found = why(bank, mug.id, rows)
+    assert (found.entry, found.admitted, found.judged) == (mug, True, (first, second))
+    assert (found.stats.retrievals, found.stats.successes) == (1, 1)
+    assert found.retrievals == (Retrieval(shown.id, shown.task.id, 1, True),)
+
+    rejected = why(bank, heat.id, rows)
+    assert (rejected.entry, rejected.admitted, rejected.judged) == (heat, False, (first,))
+    assert [each.success for each in rejected.retrievals] == [True, False]
+
+
+def test_an_unknown_entry_is_one_line(tmp_path):
+    with pytest.raises(CoevoError, match=r"^entry 'nope' is not in this bank: .*coevo bank show"):
+        why(Bank(tmp_path), "nope")

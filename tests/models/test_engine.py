@@ -1,0 +1,172 @@
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from support.policies import llama, qwen, requests
+from transformers import MambaConfig, MambaForCausalLM
+
+from configs.errors import CoevoError
+from configs.rollout import EngineConfig, SamplingConfig
+from models.engine import Request, TransformersEngine
+from models.policy import Policy, save
+from models.sampling import uniforms_of
+from records.draws import key
+
+POLICIES = {"qwen3": lambda: qwen(init_std=0.3), "llama": llama}
+LENGTH = 12
+
+
+@pytest.fixture(params=POLICIES, scope="module")
+def policy(request):
+    return POLICIES[request.param]()
+
+
+def engine(policy, rows=64, **sampling):
+    return TransformersEngine(
+        policy, EngineConfig(rows=rows, threads=1), SamplingConfig(**{"max_new_tokens": LENGTH, **sampling})
+    )
+
+
+@torch.inference_mode()
+def reference(policy, request, temperature=1.0, length=LENGTH):
+    """Draws with the same uniforms from a full forward a token, without cache, batch or padding."""
+    ids, logprobs = list(request.prompt_ids), []
+    for uniform in uniforms_of([request.key], length)[0]:
+        scaled = policy.model(input_ids=torch.tensor([ids])).logits[0, -1].double() / temperature
+        token = int((scaled.softmax(-1).cumsum(-1) <= uniform).sum())
+        ids.append(token)
+        logprobs.append(float(scaled.log_softmax(-1)[token]))
+        if token == policy.tokenizer.eos_token_id:
+            break
+    return tuple(ids[len(request.prompt_ids) :]), logprobs
+
+
+def widths(policy):
+    """(rows, columns) of every forward that the model is asked for from now on."""
+    seen = []
+    hook = policy.model.register_forward_pre_hook(
+        lambda _, args, options: seen.append(tuple(options["input_ids"].shape)), with_kwargs=True
+    )
+    return seen, hook
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.6])
+def test_equals_sampling_without_cache(policy, temperature):
+    asked = requests()
+    for request, made in zip(asked, engine(policy, temperature=temperature).generate(asked), strict=True):
+        tokens, logprobs = reference(policy, request, temperature)
+        assert made.token_ids == tokens
+        assert made.logprobs == pytest.approx(logprobs, abs=1e-5)
+        assert made.finished == (tokens[-1] == policy.tokenizer.eos_token_id)
+        assert made.text == policy.tokenizer.decode(tokens, skip_special_tokens=True)
+
+
+def test_top_1_equals_greedy_hf_generate(policy):
+    asked = requests()
+    for request, made in zip(asked, engine(policy, top_k=1).generate(asked), strict=True):
+        prompt = torch.tensor([request.prompt_ids])
+        ids = policy.model.generate(
+            input_ids=prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=LENGTH
+        )
+        assert made.token_ids == tuple(ids[0, prompt.shape[1] :].tolist())
+
+
+def test_some_answers_end_and_some_do_not(policy):
+    made = engine(policy).generate(requests(members=16))
+    assert {completion.finished for completion in made} == {True, False}
+    assert len({len(completion.token_ids) for completion in made}) > 2
+
+
+def test_order_rows_and_company_change_no_token(policy):
+    asked = requests()
+    together = {request.key: made for request, made in zip(asked, engine(policy).generate(asked), strict=True)}
+    for variant, rows in ((asked[::-1], 64), (asked, 5), (asked[4:6], 64), (asked[7:8], 1)):
+        for request, made in zip(variant, engine(policy, rows).generate(variant), strict=True):
+            assert made.token_ids == together[request.key].token_ids
+            assert made.logprobs == pytest.approx(together[request.key].logprobs, abs=1e-5)
+
+
+def test_the_same_call_twice_is_bit_equal(policy):
+    assert engine(policy).generate(requests()) == engine(policy).generate(requests())
+
+
+def test_later_turns_reuse_the_head(policy):
+    player, asked = engine(policy), requests()
+    first = player.generate(asked)
+    later = [
+        replace(request, prompt_ids=(*request.prompt_ids[:5], 9, *range(6, 6 + row % 3)), key=key("later", row))
+        for row, request in enumerate(asked)
+    ]
+    seen, hook = widths(policy)
+    made = player.generate(later)
+    hook.remove()
+    # The five shared tokens are not computed again: three new ones at most go in with the first forward.
+    assert seen[0] == (len(asked), 3)
+    for request, completion in zip(later, made, strict=True):
+        assert completion.token_ids == reference(policy, request)[0]
+    assert player.generate(asked) == first
+
+
+def test_the_head_of_a_group_is_computed_once(policy):
+    asked = requests(groups=2, members=8)
+    seen, hook = widths(policy)
+    engine(policy).generate(asked)
+    hook.remove()
+    # One row a group for heads of 5 and 8 tokens, then at most 8 tokens behind them for everyone.
+    assert seen[:2] == [(2, 8), (16, 8)]
+
+
+def test_ended_rows_leave(policy):
+    asked = requests(members=8)
+    seen, hook = widths(policy)
+    made = engine(policy).generate(asked)
+    hook.remove()
+    lengths = [len(completion.token_ids) for completion in made]
+    running = [sum(length > step for length in lengths) for step in range(1, max(lengths))]
+    assert [shape[0] for shape in seen[2:]] == running
+    assert running[-1] < running[0]
+
+
+def test_no_more_rows_than_configured(policy):
+    seen, hook = widths(policy)
+    engine(policy, rows=5).generate(requests())
+    hook.remove()
+    assert max(rows for rows, _ in seen) == 5
+
+
+def test_new_weights_are_used_and_old_heads_forgotten(tmp_path):
+    newer = qwen(5, init_std=0.3)
+    save(newer, tmp_path / "newer")
+    player, asked = engine(qwen(4, init_std=0.3)), requests()
+    before = player.generate(asked)
+    player.load(tmp_path / "newer")
+    after = player.generate(asked)
+    assert after == engine(newer).generate(asked)
+    assert after != before
+
+
+def test_prompts_of_one_token_and_no_request(policy):
+    request = Request((7,), key("short"), "g")
+    assert engine(policy).generate([request])[0].token_ids == reference(policy, request)[0]
+    assert engine(policy).generate([]) == []
+
+
+def test_logprobs_are_probabilities(policy):
+    for completion in engine(policy).generate(requests()):
+        assert len(completion.logprobs) == len(completion.token_ids)
+        assert all(math.isfinite(logprob) and logprob <= 0 for logprob in completion.logprobs)
+
+
+def test_too_long_a_prompt_is_named():
+    policy = qwen(max_positions=32)
+    assert len(engine(policy).generate([Request((7,) * 20, key(0), "g")])) == 1
+    with pytest.raises(CoevoError, match="come to 33 tokens, the policy attends to 32"):
+        engine(policy).generate([Request((7,) * 21, key(0), "g")])
+
+
+def test_a_model_without_attention_in_every_layer_is_refused():
+    tokenizer = qwen().tokenizer
+    config = MambaConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, state_size=4)
+    with pytest.raises(CoevoError, match="attention"):
+        engine(Policy(MambaForCausalLM(config), tokenizer))

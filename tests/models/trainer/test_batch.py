@@ -1,0 +1,47 @@
+"""Reading samples, and dealing them out."""
+
+import pytest
+import torch
+
+from models.trainer.batch import microbatches, minibatches, read
+from records.draws import key
+
+
+def test_reading_pads_to_the_longest(batch):
+    assert batch.mask.shape == batch.behaviour.shape == (24, max(map(len, batch.completions)))
+    assert batch.mask.sum(1).tolist() == [len(completion) for completion in batch.completions]
+    assert batch.tokens == sum(map(len, batch.completions))
+    assert not batch.behaviour[~batch.mask].any()
+    assert batch.episodes.unique().numel() == 8
+    assert batch.length(0) == len(batch.prompts[0]) + len(batch.completions[0])
+
+
+def test_an_empty_file_is_an_empty_batch(empty_path):
+    batch = read(empty_path)
+    assert (len(batch), batch.tokens) == (0, 0)
+    assert minibatches(batch, 2, key(0)) == []
+
+
+@pytest.mark.parametrize(("count", "parts"), [(1, 1), (2, 2), (3, 3), (9, 4)])
+def test_minibatches_hold_whole_groups_and_every_row_once(batch, count, parts):
+    dealt = minibatches(batch, count, key(0))
+    assert len(dealt) == parts
+    assert sorted(row for rows in dealt for row in rows) == list(range(24))
+    groups = [set(batch.groups[rows].tolist()) for rows in dealt]
+    assert sum(map(len, groups)) == len(set.union(*groups)) == 4
+
+
+def test_the_key_decides_the_order(batch):
+    assert minibatches(batch, 2, key(0)) == minibatches(batch, 2, key(0))
+    assert len({str(minibatches(batch, 2, key(number))) for number in range(8)}) > 1
+
+
+@pytest.mark.parametrize("tokens", [1, 20, 50, 10_000])
+def test_micro_batches_keep_to_their_budget(batch, tokens):
+    rows = list(range(3, 20))
+    runs = microbatches(batch, rows, tokens)
+    assert sorted(row for run in runs for row in run) == rows
+    assert all(len(run) == 1 or sum(map(batch.length, run)) <= tokens for run in runs)
+    order = torch.tensor([int(batch.groups[row]) for run in runs for row in run])
+    assert len(torch.unique_consecutive(order)) == len(torch.unique(order))
+    assert microbatches(batch, [], tokens) == []

@@ -1,0 +1,133 @@
+"""The trainer child: what it computes over the pipe, how it resumes, and how it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+from support.rows import TEMPERATURE
+
+from configs.update import DeepSpeedConfig, LossConfig, OptimizerConfig, UpdateConfig
+from models.trainer.client import Trainer, TrainerError
+from records.draws import key
+
+PARENT = """
+import sys, time
+from pathlib import Path
+from configs.update import UpdateConfig
+from models.trainer.client import Trainer
+path, log = map(Path, sys.argv[1:])
+trainer = Trainer(
+    UpdateConfig(), temperature=1.0, threads=1, policy=path, reference=path, optimizer=None, log=log
+)
+sys.stdout.write(f"{trainer.pid}\\n")
+sys.stdout.flush()
+time.sleep(600)
+"""
+
+
+@contextmanager
+def trainer(policy, log, optimizer=None, reference=None, timeout=600.0):
+    config = UpdateConfig(
+        loss=LossConfig(kl_coefficient=0.03),
+        optimizer=OptimizerConfig(lr=1e-2, minibatches=2),
+        deepspeed=DeepSpeedConfig(timeout=timeout),
+    )
+    paths = {"policy": policy, "reference": reference or policy, "optimizer": optimizer, "log": log}
+    with Trainer(config, temperature=TEMPERATURE, threads=1, **paths) as it:
+        yield it
+
+
+def alive(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until(condition, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def wait_ready(log):
+    wait_until(lambda: "ready after" in log.read_text())
+
+
+def test_a_new_child_continues_bit_for_bit(policy_path, samples_path, empty_path, tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "compiled"))
+    middle, straight, resumed = (tmp_path / name for name in ("middle", "straight", "resumed"))
+    with trainer(policy_path, tmp_path / "log") as first:
+        report = first.update(samples_path, key(0))
+        first.save(middle / "policy", middle / "optimizer")
+        again = first.update(samples_path, key(1))
+        nothing = first.update(empty_path, key(2))
+        first.save(straight / "policy", straight / "optimizer")
+    with trainer(middle / "policy", tmp_path / "log", middle / "optimizer", reference=policy_path) as second:
+        repeated = second.update(samples_path, key(1))
+        second.save(resumed / "policy", resumed / "optimizer")
+    assert report.metrics["mismatch_max"] < 1e-5
+    assert report.metrics["steps"] == 2
+    assert report.metrics["kl"] < again.metrics["kl"]
+    assert (nothing.metrics["steps"], nothing.metrics["loss"]) == (0, 0)
+    rates = {"tokens_per_second": 0.0}
+    assert {**again.metrics, **rates} == {**repeated.metrics, **rates}
+    files = sorted(path.relative_to(straight) for path in straight.rglob("*") if path.is_file())
+    assert {path.suffix for path in files} <= {".safetensors", ".json", ".jinja"}
+    for file in files:
+        assert (straight / file).read_bytes() == (resumed / file).read_bytes(), file
+    weights = load_file(middle / "policy" / "model.safetensors"), load_file(straight / "policy" / "model.safetensors")
+    assert any(not weights[0][name].equal(weights[1][name]) for name in weights[0])
+    assert not (tmp_path / "compiled").exists()  # nothing needed a compiler
+    assert first.pid != second.pid
+    assert not alive(first.pid)
+
+
+def test_a_hung_update_is_killed(policy_path, samples_path, tmp_path):
+    log = tmp_path / "log"
+    with trainer(policy_path, log, timeout=0.5) as it:
+        wait_ready(log)
+        os.kill(it.pid, signal.SIGSTOP)
+        with pytest.raises(TrainerError, match=r"update took longer than update\.deepspeed\.timeout=0\.5 s") as error:
+            it.update(samples_path, key(0))
+        assert "\n" not in str(error.value)
+        wait_until(lambda: not alive(it.pid))
+
+
+def test_a_dead_child_is_one_line_with_its_last_words(policy_path, samples_path, tmp_path):
+    log = tmp_path / "log"
+    log.write_text("another child's words\n")
+    with trainer(policy_path, log) as it:
+        os.kill(it.pid, signal.SIGKILL)
+        with pytest.raises(TrainerError, match=r"trainer died \(exit status -9\): it wrote nothing; see") as error:
+            it.update(samples_path, key(0))
+        assert "\n" not in str(error.value)
+        with pytest.raises(TrainerError, match="died"):
+            it.save(tmp_path / "policy", tmp_path / "optimizer")
+    with trainer(policy_path, log) as it, pytest.raises(TrainerError, match=r"FileNotFoundError.*nowhere"):
+        it.update(tmp_path / "nowhere", key(0))
+
+
+def test_a_policy_that_is_not_there_is_named(samples_path, tmp_path, monkeypatch):
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "__init__.py").write_text("raise ImportError('not this one')")
+    monkeypatch.chdir(tmp_path)  # a user's own packages must not get in the way
+    with trainer(tmp_path / "nowhere", tmp_path / "log") as it, pytest.raises(TrainerError, match="nowhere") as error:
+        it.update(samples_path, key(0))
+    assert "died" not in str(error.value)
+
+
+def test_the_child_does_not_outlive_a_killed_parent(policy_path, tmp_path):
+    command = [sys.executable, "-c", PARENT, str(policy_path), str(tmp_path / "log")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        pid = int(parent.stdout.readline())
+        assert alive(pid)
+        parent.kill()
+        wait_until(lambda: not alive(pid), 30)

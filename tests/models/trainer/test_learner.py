@@ -1,0 +1,123 @@
+"""An update with DeepSpeed equals the textbook one in plain torch, whatever the ZeRO stage and micro-batches."""
+
+import copy
+from dataclasses import replace
+
+import pytest
+import torch
+from support.rows import TEMPERATURE, plain_logprobs
+
+from configs.errors import CoevoError
+from configs.update import DeepSpeedConfig, LossConfig, OptimizerConfig, UpdateConfig
+from models.trainer import engine
+from models.trainer.batch import minibatches, read
+from models.trainer.checkpoint import load_optimizer, save_optimizer
+from models.trainer.forward import SharedPrefix
+from models.trainer.learner import Learner
+from records.draws import extend, key
+
+
+def settings(stage=1, tokens=16384, **optimizer):
+    return UpdateConfig(
+        loss=LossConfig(kl_coefficient=0.05, clip_low=0.05, clip_high=0.05),
+        optimizer=OptimizerConfig(**{"lr": 1e-2, "clip": 0.5} | optimizer),
+        deepspeed=DeepSpeedConfig(zero_stage=stage, tokens=tokens),
+    )
+
+
+def learner(model, config, reference=None):
+    frozen = engine.trainable(SharedPrefix(copy.deepcopy(reference or model), TEMPERATURE))
+    wrapped = engine.start(SharedPrefix(model, TEMPERATURE), config)
+    return Learner(wrapped, {name: parameter.detach() for name, parameter in frozen.items()}, config), wrapped
+
+
+def textbook(model, batch, config, where):
+    """Token-mean GRPO, written out once more: plain forwards, torch's AdamW, nothing shared."""
+    adam = config.optimizer
+    optimizer = torch.optim.AdamW(model.parameters(), lr=adam.lr, betas=adam.betas, weight_decay=0.0)
+    with torch.no_grad():
+        reference, _ = plain_logprobs(model, batch.prompts, batch.completions)
+    losses, norms = [], []
+    for epoch in range(adam.epochs):
+        for rows in minibatches(batch, adam.minibatches, extend(where, "epoch", epoch)):
+            logprobs, _ = plain_logprobs(model, [batch.prompts[r] for r in rows], [batch.completions[r] for r in rows])
+            terms = []
+            for row, policy in zip(rows, logprobs, strict=True):
+                ratio = (policy - batch.behaviour[row, : len(policy)]).exp()
+                gain = torch.minimum(ratio * batch.advantages[row], ratio.clamp(0.95, 1.05) * batch.advantages[row])
+                gap = reference[row] - policy
+                terms.append(-gain + 0.05 * (gap.exp() - gap - 1))
+            loss = torch.cat(terms).mean()
+            optimizer.zero_grad()
+            loss.backward()
+            norms.append(torch.nn.utils.clip_grad_norm_(model.parameters(), adam.clip).item())
+            optimizer.step()
+            losses.append(loss.item())
+    return sum(losses) / len(losses), sum(norms) / len(norms)
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+@pytest.mark.parametrize("tokens", [60, 16384])
+def test_an_update_is_the_textbook_update(policy, batch, joined, stage, tokens):
+    config = settings(stage, tokens, minibatches=2, epochs=2)
+    expected, model = copy.deepcopy(policy.model), copy.deepcopy(policy.model)
+    loss, norm = textbook(expected, batch, config, key(3))
+    metrics = learner(model, config)[0].update(batch, key(3))
+    assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
+    assert metrics["grad_norm"] == pytest.approx(norm, rel=1e-3)
+    assert metrics["steps"] == 4
+    assert (metrics["samples"], metrics["tokens"]) == (24, batch.tokens)
+    assert metrics["mismatch_max"] < 1e-5
+    assert 0 < metrics["mismatch_tokens"] < batch.tokens
+    assert 0 < metrics["clip_share"] < 1
+    for worked, wanted in zip(model.parameters(), expected.parameters(), strict=True):
+        torch.testing.assert_close(worked, wanted, atol=2e-4, rtol=0)
+
+
+def test_a_batch_without_samples_changes_nothing(policy, empty_path, joined):
+    model = copy.deepcopy(policy.model)
+    metrics = learner(model, settings())[0].update(read(empty_path), key(0))
+    assert metrics["steps"] == metrics["samples"] == metrics["loss"] == 0
+    assert all(torch.isfinite(torch.tensor(value)) for value in metrics.values())
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), policy.model.parameters(), strict=True))
+
+
+def test_a_loss_that_is_not_finite_stops_the_update(policy, batch, joined):
+    spoilt = replace(batch, behaviour=batch.behaviour * float("nan"))
+    with pytest.raises(CoevoError, match=r"loss is nan: lower update\.optimizer\.lr=0\.01"):
+        learner(copy.deepcopy(policy.model), settings())[0].update(spoilt, key(0))
+
+
+def test_mismatch_is_that_before_the_first_step(policy, batch, joined):
+    shifted = replace(batch, behaviour=torch.where(batch.mask, batch.behaviour - 0.25, 0.0))
+    metrics = learner(copy.deepcopy(policy.model), settings(lr=0.5, epochs=2))[0].update(shifted, key(0))
+    assert metrics["mismatch_mean"] == pytest.approx(0.25, abs=1e-5)
+    assert metrics["mismatch_tokens"] == batch.tokens
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_a_restored_optimizer_continues_exactly(policy, batch, joined, tmp_path, stage):
+    config, model = settings(stage, minibatches=2), copy.deepcopy(policy.model)
+    first, wrapped = learner(model, config)
+    first.update(batch, key(0))
+    save_optimizer(wrapped, tmp_path / "middle")
+    resumed = copy.deepcopy(model)
+    second, rewrapped = learner(resumed, config, reference=policy.model)
+    load_optimizer(rewrapped, tmp_path / "middle")
+    for each, its_engine, name in ((first, wrapped, "straight"), (second, rewrapped, "resumed")):
+        each.update(batch, key(1))
+        save_optimizer(its_engine, tmp_path / name)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
+    files = [next((tmp_path / name).iterdir()).read_bytes() for name in ("straight", "resumed", "middle")]
+    assert files[0] == files[1] != files[2]
+
+
+def test_another_stages_optimizer_is_refused(policy, batch, joined, tmp_path):
+    save_optimizer(learner(copy.deepcopy(policy.model), settings(1))[1], tmp_path)
+    with pytest.raises(CoevoError, match="zero_stage=1, not 2"):
+        load_optimizer(learner(copy.deepcopy(policy.model), settings(2))[1], tmp_path)
+
+
+def test_half_precision_is_refused(policy, joined):
+    with pytest.raises(CoevoError, match=r"bfloat16.*set policy\.dtype=float32"):
+        engine.start(SharedPrefix(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE), settings())

@@ -1,0 +1,68 @@
+"""Task identity, panels, and the Arrow round trip."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from records.arrow import entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
+from records.entry import Entry, Verdict, entry_id
+from records.episode import Completion, Episode, Turn
+from records.task import Panel, Task
+
+
+def task(**changes):
+    return Task(
+        **{"env": "e", "kind": "k", "instruction": "do x", "scope": "s", "split": "train", "data": {"a": 1, "b": [2]}}
+        | changes
+    )
+
+
+def episode():
+    turns = tuple(
+        Turn(
+            "see", (1, 2), Completion((3, 4), (-0.5, -0.25), "go x", True), "go x", "x is here", float(i), True, ("e1",)
+        )
+        for i in range(2)
+    )
+    return Episode("1/rollout/t/0", task(), 1, 0, turns, True, False, 0.5, -0.25)
+
+
+def test_identity_depends_on_content_not_on_split_or_key_order():
+    assert task().id == task(split="panel").id == task(data={"b": [2], "a": 1}).id
+    assert (
+        len({task().id, task(scope="z").id, task(instruction="do y").id, task(data={"a": 2}).id, task(env="f").id}) == 5
+    )
+
+
+def test_task_data_cannot_be_changed():
+    with pytest.raises(TypeError):
+        task().data["a"] = 2
+
+
+def test_panel_hash_depends_on_version_tasks_and_order():
+    one, two = task(), task(scope="z")
+    hashes = {
+        Panel("p", v, ts).hash for v, ts in (("1", (one, two)), ("2", (one, two)), ("1", (two, one)), ("1", (one,)))
+    }
+    assert len(hashes) == 4
+
+
+def test_episodes_survive_parquet(tmp_path):
+    pq.write_table(episodes_to_table([episode()]), tmp_path / "e.parquet")
+    assert table_to_episodes(pq.read_table(tmp_path / "e.parquet")) == [episode()]
+
+
+def test_returns_add_up():
+    assert episode().reward == 1.0
+    assert episode().shaped == 0.75
+
+
+def test_entries_survive_arrow():
+    entry = Entry(entry_id("s", "x"), "x", "when", "go x", "s x", "s", "train", ("1/rollout/t/0",), 1, 1)
+    assert table_to_entries(entries_to_table([entry])) == [entry]
+    assert entry.active
+
+
+def test_verdict_interval_and_noise():
+    verdict = Verdict(1, ("a",), True, 0.6, 0.5, 0.1, 0.1, 8, 0.0)
+    assert verdict.interval == pytest.approx((-0.096, 0.296))
+    assert verdict.inside_noise

@@ -1,0 +1,146 @@
+"""A run with four revisions, made with the real stores but without a policy: what the reading commands read.
+
+Revision 0 is the start, 1 admits two lessons, 2 rejects one, 3 edits one and is evaluated again. Success on the four
+panel tasks goes from 0 to 0.5 to 1; each of revisions 1 to 3 holds four training episodes, which see what was admitted
+before them.
+"""
+
+from dataclasses import replace
+
+import pyarrow.parquet as pq
+
+from configs.load import load_recipe
+from lineage.lineage import Lineage
+from lineage.workspace import Workspace
+from memory.change import BankChange, Judged
+from memory.stats import tally
+from memory.store import Bank
+from records.arrow import episodes_to_table
+from records.entry import Entry, Verdict, entry_id
+from records.episode import Completion, Episode, Turn
+from records.task import Task
+
+RECIPE = "homerules-coevo-rl"
+PANEL = "seen-houses"
+TASK = Task("homerules", "heat", "house lotus . task heat mug to counter", "lotus", "train", {"n": 1})
+MINUTE = 60_000
+SAFE = "lotus mug in safe"
+HEAT = "lotus heat with microwave"
+STOVE = "lotus heat not stove"
+
+
+def source(revision, replica):
+    return f"{revision}/rollout-{revision - 1}/{TASK.id}/{replica}"
+
+
+def entry(strategy, concerns, example, revision=1):
+    return Entry(
+        id=entry_id("lotus", strategy),
+        strategy=strategy,
+        condition=concerns,
+        example=example,
+        keywords=f"lotus {concerns}",
+        scope="lotus",
+        split="train",
+        sources=(source(revision, 0), source(revision, 1)),
+        created=revision,
+        edited=revision,
+    )
+
+
+MUG = entry(SAFE, "mug", "go safe")
+MICROWAVE = entry(HEAT, "heat mug", "use microwave")
+REJECTED = entry(STOVE, "heat", "use stove", revision=2)
+EDITED = replace(MUG, strategy="lotus mug in drawer", edited=3)
+
+
+def episodes(revision, seen=()):
+    """Four of them, the first two solved."""
+    return [_episode(revision, replica, tuple(entry.id for entry in seen)) for replica in range(4)]
+
+
+def _episode(revision, replica, seen):
+    completion = Completion((5, 6), (-0.1, -0.2), "think x act go safe", True)
+    reward = float(replica < 2)
+    turns = (
+        Turn("at hall", (1, 2), completion, "go safe", "mug in safe", 0.0, True, seen),
+        Turn("at safe", (1, 2), completion, "put counter", "done" if reward else "not done", reward, True, seen),
+    )
+    return Episode(source(revision, replica), TASK, revision, replica, turns, bool(reward), False)
+
+
+def judged(revision, candidates, gains):
+    """Gains are the paired differences."""
+    mean = sum(gains) / len(gains)
+    variance = sum((gain - mean) ** 2 for gain in gains) / (len(gains) - 1)
+    verdict = Verdict(
+        revision=revision,
+        candidates=tuple(candidate.id for candidate in candidates),
+        admitted=mean > 0,
+        reward_with=0.5 + mean,
+        reward_without=0.5,
+        difference=mean,
+        stderr=(variance / len(gains)) ** 0.5,
+        pairs=len(gains),
+        delta=0.0,
+    )
+    return Judged(verdict, tuple(candidates))
+
+
+CHANGES = (
+    BankChange(),
+    BankChange(entries=(MUG, MICROWAVE), judged=(judged(1, (MUG, MICROWAVE), (1.0, 0.0, 1.0, 0.0)),)),
+    BankChange(judged=(judged(2, (REJECTED,), (0.0, 0.0, -1.0, 0.0)),)),
+    BankChange(entries=(EDITED,)),
+)
+PLAYED = ([], episodes(1), episodes(2, (MUG,)), episodes(3, (MUG, MICROWAVE)))
+METRICS = (
+    {},
+    {"success/train": 0.5, "bank/admitted": 2.0, "bank/rejected": 0.0, "bank/size": 2.0},
+    {"success/train": 0.5, "bank/admitted": 0.0, "bank/rejected": 1.0, "bank/size": 2.0},
+    {"success/train": 0.5},
+)
+OUTCOMES = ("0000", None, "1100", "1111")
+
+
+def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64):
+    """Make the run in a workspace."""
+    place = Workspace(root)
+    config = load_recipe(RECIPE, [*overrides])
+    paths = place.create(name, config)
+    bank = Bank(paths.bank)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        for revision, (change, played, metrics) in enumerate(zip(CHANGES, PLAYED, METRICS, strict=True)):
+            stats = tally(bank.stats(), played)
+            evaluated = {} if outcomes[revision] is None else {PANEL: outcomes[revision]}
+            success = {f"success/{PANEL}": row.count("1") / len(row) for row in evaluated.values()}
+            bank.merge(replace(change, stats=stats))
+            state = {
+                "iteration": revision,
+                "fired": revision,
+                "config": config.model_dump(mode="json"),
+                "config_hash": config.digest(),
+                "code": "c" * 64,
+                "accepted_change": [],
+                "tables": bank.hashes(),
+                "panels": dict.fromkeys(evaluated, panel),
+                "outcomes": evaluated,
+                "metrics": metrics | success,
+            }
+            observed = {
+                "run": name,
+                "timestamp": revision * MINUTE,
+                "tables": bank.versions(),
+                "metrics": {"seconds/wall": 2.0, "seconds/rollout": 1.5},
+            }
+            lineage.commit(_stage(paths, revision, played), state, observed)
+    return paths
+
+
+def _stage(paths, revision, played):
+    staged = {name: paths.staging / name for name in ("policy", "episodes")}
+    for directory in staged.values():
+        directory.mkdir(parents=True)
+    (staged["policy"] / "weights").write_text(f"policy of {revision}")
+    pq.write_table(episodes_to_table(played), staged["episodes"] / "episodes.parquet")
+    return staged

@@ -1,0 +1,45 @@
+"""Gates on candidates and imported banks."""
+
+import pyarrow.parquet as pq
+import pytest
+from support.batches import entry
+
+from records.arrow import table_to_entries
+from tasks.gates.entries import LONGEST, check_bank, check_candidates
+from tasks.gates.gate import GateError
+
+BROKEN = {
+    "no strategy": (entry("  "), "column='strategy'"),
+    "strategy too long": (entry("x" * (LONGEST + 1)), "column='strategy'"),
+    "no keywords": (entry("other", keywords=""), "column='keywords'"),
+    "written from a panel": (entry("other", split="seen-houses"), "column='split'"),
+    "an id twice": (entry(), "be_unique(column='id')"),
+}
+
+
+@pytest.mark.parametrize("gate", [check_candidates, check_bank])
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_entry_is_quarantined_and_named(gate, name, tmp_path):
+    broken, expectation = BROKEN[name]
+    with pytest.raises(GateError) as caught:
+        gate([entry(), broken], tmp_path)
+    assert expectation in str(caught.value)
+    assert len(table_to_entries(pq.read_table(next(tmp_path.glob("*-1")) / "batch.parquet"))) == 2
+
+
+def test_candidates_name_their_sources_and_a_bank_need_not(tmp_path):
+    check_bank([entry(sources=())], tmp_path)
+    with pytest.raises(GateError, match=r"gate candidates: .*column='sources'.*1 of 1 candidates"):
+        check_candidates([entry(sources=())], tmp_path)
+
+
+def test_an_entry_is_not_edited_before_it_is_created(tmp_path):
+    with pytest.raises(GateError, match=r"gate bank: .*column_A='edited'.*1 of 1 entries"):
+        check_bank([entry(created=3, edited=2)], tmp_path)
+
+
+def test_sound_entries_and_none_at_all_pass(tmp_path):
+    for entries in ([entry(), entry("other")], []):
+        check_candidates(entries, tmp_path / "quarantine")
+        check_bank(entries, tmp_path / "quarantine")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,53 @@
+"""Held-out play: paired draws, and the bank that belongs to a panel."""
+
+from support.batches import entry
+from support.player import CONFIG, environment, player
+
+from configs.bank import TfidfConfig
+from memory.index import Index
+from records.draws import key
+from tasks.evaluate import panel_index, play_panel
+from tasks.expert import expert_success, play_expert
+from tasks.retrieve import at_random, retrieve
+
+
+def test_a_panel_is_played_with_its_own_bank():
+    own = Index([entry()], TfidfConfig())
+    assert panel_index(environment(), "seen-houses", own, CONFIG.bank) is own
+    assert panel_index(environment(), "no-bank", own, CONFIG.bank) is None
+    told = panel_index(environment(), "other-houses", own, CONFIG.bank)
+    task = environment().panel("other-houses", 4).tasks[0]
+    assert {e.scope for e in retrieve(told, [task])[task.id]} == {task.scope}
+
+
+def test_draws_depend_on_seed_and_task_alone():
+    panel = environment().panel("seen-houses", 8)
+    context = retrieve(None, panel.tasks)
+    first, second = (play_panel(player(), panel, context, 7, revision) for revision in (1, 2))
+    assert [[t.completion for t in e.turns] for e in first] == [[t.completion for t in e.turns] for e in second]
+    other = play_panel(player(), panel, context, 8, 1)
+    assert [[t.completion for t in e.turns] for e in first] != [[t.completion for t in e.turns] for e in other]
+
+
+def test_entries_at_random_are_of_the_bank_different_and_repeatable():
+    entries = [entry(f"lesson {n}") for n in range(9)]
+    tasks = environment().sample(5, key(2))
+    drawn = at_random(entries, 4, tasks, key(1))
+    assert drawn == at_random(entries, 4, tasks[::-1], key(1))
+    assert all(len({e.id for e in found}) == 4 and set(found) <= set(entries) for found in drawn.values())
+    assert len(set(drawn.values())) > 1
+    assert at_random([], 4, tasks, key(1)) == {task.id: () for task in tasks}
+
+
+def test_the_blind_expert_finds_its_way_one_time_in_four():
+    tasks = environment().panel("seen-houses", 192).tasks
+    # 1,536 episodes at .25: the standard error is .011.
+    assert abs(expert_success(environment(), tasks, key(4)) - 0.25) < 0.045
+
+
+def test_an_expert_that_is_told_everything_succeeds():
+    (task,) = environment().panel("other-houses", 1).tasks
+    told = tuple(e.strategy for e in environment().panel_bank("other-houses") if e.scope == task.scope)
+    shown = play_expert(environment(), task, told, key(1))
+    assert shown[-1][2]
+    assert [len(moment.history) for moment, _, _ in shown] == list(range(len(shown)))

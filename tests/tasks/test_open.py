@@ -1,0 +1,54 @@
+"""Where a run stands: what has changed, and which episodes the writer has yet to see."""
+
+import pytest
+from support.small_run import build
+
+from configs.errors import CoevoError
+from lineage.lineage import Lineage
+from lineage.workspace import Workspace
+from memory.store import Bank
+from tasks.open import check_unchanged, episodes_since
+
+
+@pytest.fixture
+def run(tmp_path):
+    build(tmp_path)
+    place = Workspace(tmp_path)
+    paths = place.existing("first")
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        yield paths, lineage
+
+
+def test_a_changed_setting_is_refused_by_name_unless_accepted(run):
+    paths, lineage = run
+    config = paths.read_config()
+    changed = config.model_copy(update={"seed": config.seed + 1})
+    with pytest.raises(CoevoError) as refused:
+        check_unchanged(changed, lineage.head(), "first", accept=False)
+    assert f"seed: {config.seed} -> {config.seed + 1}" in str(refused.value)
+    assert "--accept-change" in str(refused.value)
+    assert any("seed" in change for change in check_unchanged(changed, lineage.head(), "first", accept=True))
+
+
+def test_a_new_length_is_no_change(run):
+    paths, lineage = run
+    longer = paths.read_config().model_copy(update={"iterations": 99})
+    found = check_unchanged(longer, lineage.head(), "first", accept=True)
+    assert not [change for change in found if not change.startswith("code:")]
+
+
+def test_a_run_without_revisions_has_not_changed(run):
+    assert check_unchanged(run[0].read_config(), None, "first", accept=False) == []
+
+
+def test_the_writer_sees_what_came_since_its_last_firing(run, tmp_path):
+    _, lineage = run
+    found = episodes_since(lineage, lineage.head(), 1, tmp_path / "scratch")
+    assert [episode.revision for episode in found] == [2] * 4 + [3] * 4
+
+
+def test_it_does_not_see_what_was_rolled_back(run, tmp_path):
+    paths, lineage = run
+    lineage.rollback(2, Bank(paths.bank))
+    found = episodes_since(lineage, lineage.head(), 1, tmp_path / "scratch")
+    assert [episode.revision for episode in found] == [2] * 4

@@ -1,0 +1,63 @@
+"""Episodes are a function of their attempt: neither order nor company changes them."""
+
+import pytest
+from support.batches import entry
+from support.player import environment, player
+
+from records.draws import extend, key
+from tasks.play import Attempt, Player
+
+
+def attempts(count=4, replicas=2, entries=()):
+    base = key(3, "play")
+    return [
+        Attempt(task, n, tuple(entries), "rollout-0", 1, extend(base, task.id, n))
+        for task in environment().sample(count, key(5))
+        for n in range(replicas)
+    ]
+
+
+@pytest.fixture(scope="module")
+def played():
+    return player().play(attempts())
+
+
+def test_episodes_come_in_the_order_of_their_attempts(played):
+    assert [episode.id for episode in played] == [attempt.id for attempt in attempts()]
+    assert [(episode.task, episode.replica) for episode in played] == [(a.task, a.replica) for a in attempts()]
+
+
+def test_company_and_order_change_nothing(played):
+    shuffled = attempts()[::-1][:5]
+    again = {episode.id: episode for episode in player().play(shuffled)}
+    for episode in played:
+        if episode.id in again:
+            alone = again[episode.id]
+            assert [t.completion.token_ids for t in alone.turns] == [t.completion.token_ids for t in episode.turns]
+            assert (alone.success, alone.truncated) == (episode.success, episode.truncated)
+
+
+def test_replicas_differ(played):
+    first, second = ([turn.completion.token_ids for turn in episode.turns] for episode in played[:2])
+    assert first != second
+
+
+def test_what_was_retrieved_stands_in_prompt_and_record():
+    lesson = entry("lotus mug in safe")
+    (episode, *_) = player().play(attempts(1, 1, [lesson]))
+    shown = player().context._tokenizer.decode(episode.turns[0].prompt_ids)
+    assert "lotus mug in safe" in shown
+    assert all(turn.retrieved == (lesson.id,) for turn in episode.turns)
+
+
+def test_an_episode_ends_with_the_environment_or_at_the_limit(played):
+    assert all(1 <= len(episode.turns) <= 5 for episode in played)
+    short = Player(player().env, player().context, player().engine, max_turns=2)
+    for episode in short.play(attempts(2, 1)):
+        assert len(episode.turns) == 2
+        assert episode.truncated
+        assert not episode.success
+
+
+def test_no_attempts_no_episodes():
+    assert player().play([]) == []

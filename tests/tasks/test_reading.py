@@ -1,0 +1,20 @@
+"""The warm start of the shipped recipe reads: seeds fixed here, settings fixed before they were run."""
+
+import pytest
+from support.player import environment
+
+from configs.load import load_recipe
+from tasks.report import Silent
+from tasks.warmstart import start_report, warm_start
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("seed", [3, 7])
+def test_the_policy_obeys_lessons_within_the_cap(seed, tmp_path):
+    config = load_recipe("homerules-coevo-rl", [f"seed={seed}"])
+    report = start_report(warm_start(config, environment(), tmp_path, Silent()))
+    assert report["passed"] == 1.0
+    assert report["right"] >= 0.75
+    assert report["right"] - report["wrong"] >= 0.5
+    assert report["steps"] <= 400

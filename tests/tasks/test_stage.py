@@ -1,0 +1,132 @@
+"""Stages within a flow and outside of one."""
+
+import time
+from contextlib import contextmanager
+
+import pytest
+from prefect import flow
+from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
+from support.batches import batch
+
+from tasks.stage import recording, stage
+
+
+@stage("double")
+def double(value: int, times: int = 2) -> int:
+    """Multiply."""
+    return value * times
+
+
+@stage("hand on")
+def hand_on(episodes):
+    return episodes
+
+
+@contextmanager
+def client_of(url):
+    with temporary_settings({PREFECT_API_URL: url, PREFECT_LOGGING_LEVEL: "CRITICAL"}):
+        yield
+
+
+def test_outside_a_flow_a_stage_is_its_function():
+    assert double(3, times=5) == 15
+    assert double.__name__ == "double"
+    assert double.__doc__ == "Multiply."
+
+
+def test_seconds_add_up_by_name_and_only_where_they_are_recorded():
+    @stage("nap")
+    def nap():
+        time.sleep(0.02)
+
+    seconds = {}
+    with recording(seconds):
+        nap()
+        nap()
+        double(1)
+    nap()
+    assert set(seconds) == {"nap", "double"}
+    assert 0.04 <= seconds["nap"] < 0.06
+
+
+def test_seconds_of_a_stage_that_fails_are_recorded():
+    @stage("fail")
+    def fail():
+        raise KeyError("x")
+
+    seconds = {}
+    with recording(seconds), pytest.raises(KeyError):
+        fail()
+    assert set(seconds) == {"fail"}
+
+
+@pytest.mark.full
+def test_within_a_flow_it_is_a_task_that_hands_over_the_very_objects(prefect_url):
+    episodes, seconds = batch(16, 8, 4), {}
+
+    @flow(name="stages")
+    def run():
+        with recording(seconds):
+            assert hand_on(episodes) is episodes
+            assert double(4) == 8
+        return [hand_on.__name__]
+
+    with client_of(prefect_url):
+        state = run(return_state=True)
+    assert state.is_completed()
+    assert set(seconds) == {"hand on", "double"}
+    assert task_runs(prefect_url, state.state_details.flow_run_id) == {"hand on": 1, "double": 1}
+
+
+@pytest.mark.full
+def test_orchestrating_a_batch_of_episodes_costs_milliseconds(prefect_url):
+    """Walked through by Prefect, this batch costs about 0.65 s a call."""
+    episodes = batch(16, 8, 4)
+
+    @flow(name="costs")
+    def run():
+        hand_on(episodes)
+        start = time.perf_counter()
+        for _ in range(20):
+            hand_on(episodes)
+        return (time.perf_counter() - start) / 20
+
+    with client_of(prefect_url):
+        assert run() < 0.05
+
+
+@pytest.mark.full
+def test_an_exception_reaches_the_caller_and_retries_call_again(prefect_url):
+    calls = []
+
+    @stage("flaky", retries=2)
+    def flaky(needed):
+        calls.append(needed)
+        if len(calls) < needed:
+            raise ConnectionError(len(calls))
+        return "done"
+
+    @flow(name="flaky")
+    def run(needed):
+        return flaky(needed)
+
+    with client_of(prefect_url):
+        assert run(3) == "done"
+        assert calls == [3, 3, 3]
+        calls.clear()
+        with pytest.raises(ConnectionError, match="3"):
+            run(9)
+
+
+def task_runs(url, flow_run, seconds=20):
+    """How many completed task runs of each task the server knows; it is told of them in the background."""
+    import httpx
+
+    give_up = time.monotonic() + seconds
+    while True:
+        body = {"task_runs": {"flow_run_id": {"any_": [str(flow_run)]}}}
+        found = httpx.post(f"{url}/task_runs/filter", json=body, timeout=30).json()
+        names = [run["name"].rsplit("-", 1)[0] for run in found if run["state_type"] == "COMPLETED"]
+        if len(names) >= 2 or time.monotonic() > give_up:
+            return {name: names.count(name) for name in names}
+        time.sleep(0.5)

@@ -1,0 +1,190 @@
+"""MLflow, for real, on a database in a temporary folder."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+from support.batches import entry
+
+from tasks.tracking import Publication, Store, Tracker, TrackingError, tracking_store
+
+
+@dataclass(frozen=True)
+class Manifest:
+    state: dict[str, Any]
+    observed: dict[str, Any]
+
+
+CONFIG = {"seed": 7, "rollout": {"tasks": 16, "sampling": {"temperature": 1.0}}}
+
+
+def publication(revision, entries=(), config=CONFIG, config_hash="c0"):
+    state = {
+        "revision": revision,
+        "parent": revision - 1,
+        "config": config,
+        "config_hash": config_hash,
+        "panels": {"seen-houses": "p" * 64},
+        "metrics": {"success/train": 0.25 * revision, "advantage_histogram/from_-0.5": 3.0},
+    }
+    observed = {"timestamp": 1_700_000_000_000 + 1000 * revision, "metrics": {"seconds/rollout": 0.5 + revision}}
+    return Publication(Manifest(state, observed), f"commit{revision}", list(entries))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield tracking_store(tmp_path_factory.mktemp("wörk space"))
+
+
+@pytest.fixture(scope="module")
+def client(store):
+    from mlflow import MlflowClient
+
+    Tracker(store, "first", "first", "first").publish(publication(0))
+    return MlflowClient(store.uri)
+
+
+def found(client, experiment):
+    return client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
+
+
+def points(client, run, name):
+    return [(m.step, m.value, m.timestamp) for m in client.get_metric_history(run.info.run_id, name)]
+
+
+def read(client, run, path):
+    return json.loads(Path(client.download_artifacts(run.info.run_id, path)).read_text())
+
+
+def test_revisions_are_steps_of_one_run(store, client):
+    tracker = Tracker(store, "steps", "demo-1", "abc")
+    for revision in range(3):
+        tracker.publish(publication(revision))
+    (run,) = found(client, "steps")
+    assert run.info.run_name == "demo-1"
+    assert points(client, run, "success/train") == [(n, 0.25 * n, 1_700_000_000_000 + 1000 * n) for n in range(3)]
+    assert points(client, run, "seconds/rollout")[2][1] == 2.5
+    tags = {name: value for name, value in run.data.tags.items() if name.startswith("coevo.")}
+    assert len(tags.pop("coevo.bank")) == 64
+    assert tags == {
+        "coevo.run": "demo-1",
+        "coevo.origin": "abc",
+        "coevo.revision": "2",
+        "coevo.commit": "commit2",
+        "coevo.parent": "1",
+        "coevo.config": "c0",
+        "coevo.panel.seen-houses": "p" * 64,
+    }
+
+
+def test_publishing_again_from_another_process_changes_nothing(store, client):
+    for _ in range(2):
+        tracker = Tracker(store, "again", "demo-1", "abc")
+        for revision in (0, 1):
+            tracker.publish(publication(revision, [entry()]))
+    (run,) = found(client, "again")
+    assert [step for step, *_ in points(client, run, "success/train")] == [0, 1]
+
+
+def test_runs_of_one_name_and_different_origin_stay_apart(store, client):
+    for origin in ("abc", "def"):
+        Tracker(store, "origins", "demo-1", origin).publish(publication(0))
+    assert len(found(client, "origins")) == 2
+
+
+def test_configuration_is_a_file_and_its_first_version_the_parameters(store, client):
+    tracker = Tracker(store, "config", "demo-1", "abc")
+    tracker.publish(publication(0))
+    tracker.publish(publication(1, config=CONFIG | {"seed": 8}, config_hash="c1"))
+    tracker.publish(publication(2, config=CONFIG | {"seed": 8}, config_hash="c1"))
+    (run,) = found(client, "config")
+    assert run.data.params == {"seed": "7", "rollout.tasks": "16", "rollout.sampling.temperature": "1.0"}
+    assert {f.path for f in client.list_artifacts(run.info.run_id, "config")} == {"config/r0.json", "config/r1.json"}
+    assert read(client, run, "config/r1.json")["seed"] == 8
+
+
+def test_more_parameters_than_one_call_takes(store, client):
+    config = {f"option{n}": n for n in range(250)}
+    Tracker(store, "many", "demo-1", "abc").publish(publication(0, config=config))
+    assert len(found(client, "many")[0].data.params) == 250
+
+
+def test_the_bank_is_a_table_only_where_it_changed(store, client):
+    tracker = Tracker(store, "bank", "demo-1", "abc")
+    for revision, entries in enumerate([[], [entry()], [entry()], [entry(), entry("other")]]):
+        tracker.publish(publication(revision, entries))
+    (run,) = found(client, "bank")
+    assert {f.path for f in client.list_artifacts(run.info.run_id, "bank")} == {f"bank/r{n}.json" for n in (0, 1, 3)}
+    table = read(client, run, "bank/r3.json")
+    assert [row[table["columns"].index("strategy")] for row in table["data"]] == ["mug in safe", "other"]
+    assert json.loads(run.data.tags["mlflow.loggedArtifacts"]) == [{"path": "bank/r3.json", "type": "table"}]
+
+
+def test_artifacts_stay_in_the_workspace(store, client):
+    (run,) = found(client, "first")
+    assert run.info.artifact_uri.startswith(store.artifacts)
+    assert (Path(unquote(run.info.artifact_uri.removeprefix("file://"))) / "config" / "r0.json").is_file()
+
+
+def test_a_finished_run_is_opened_again(store, client):
+    first = Tracker(store, "status", "demo-1", "abc")
+    first.finish()
+    first.publish(publication(0))
+    first.finish()
+    assert found(client, "status")[0].info.status == "FINISHED"
+    Tracker(store, "status", "demo-1", "abc").publish(publication(1))
+    assert found(client, "status")[0].info.status == "RUNNING"
+
+
+def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        uri = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    with pytest.raises(TrackingError, match=f"^MLflow at {uri} does not take the run: .*resume") as caught:
+        Tracker(Store(uri, None, tmp_path / "lock"), "e", "r", "o").publish(publication(0))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_environment_variable_wins(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://example.org")
+    assert tracking_store(tmp_path) == Store("http://example.org", None, tmp_path / "mlflow.lock")
+
+
+PUBLISH = """
+import sys
+from pathlib import Path
+sys.path[:0] = ["tests/tasks", "tests"]
+from test_tracking import publication
+from tasks.tracking import Tracker, tracking_store
+Tracker(tracking_store(Path(sys.argv[1])), "e", sys.argv[2], "o").publish(publication(0))
+"""
+
+
+@pytest.mark.full
+def test_two_processes_make_the_database_together_and_quietly(tmp_path):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")}
+    starts = [
+        subprocess.Popen(
+            [sys.executable, "-c", PUBLISH, tmp_path, run],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+        for run in ("one", "two")
+    ]
+    assert [start.communicate(timeout=120)[0] for start in starts] == [b"", b""]
+    assert [start.returncode for start in starts] == [0, 0]
+    from mlflow import MlflowClient
+
+    runs = found(MlflowClient(tracking_store(tmp_path).uri), "e")
+    assert {run.info.run_name for run in runs} == {"one", "two"}

@@ -1,0 +1,50 @@
+"""Warm starts: one for each configuration, made once, kept whole."""
+
+from support.player import environment
+
+from configs.load import load_recipe
+from tasks.report import Silent
+from tasks.warmstart import identity, start_report, warm_start
+
+SMALL = ["warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=8", "warmstart.episodes=2"]
+
+
+def config(*overrides):
+    return load_recipe("homerules-coevo-rl", [*SMALL, *overrides])
+
+
+def test_identity_follows_all_that_decides_the_policy_and_nothing_else():
+    same = {identity(config(o), environment()) for o in ("seed=0", "iterations=3", "bank.every=2", "update.loss.kl=k1")}
+    other = {
+        identity(config(o), environment()) for o in ("seed=1", "policy.layers=1", "warmstart.lr=0.001", "env.level=2")
+    }
+    assert len(same) == 1
+    assert len(other) == 4
+    assert not same & other
+
+
+class Listener(Silent):
+    def __init__(self):
+        self.warnings = []
+
+    def warn(self, text):
+        self.warnings.append(text)
+
+
+def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
+    listener = Listener()
+    directory = warm_start(config(), environment(), tmp_path, listener)
+    made = (directory / "model.safetensors").stat().st_mtime_ns
+    assert warm_start(config(), environment(), tmp_path, listener) == directory
+    assert (directory / "model.safetensors").stat().st_mtime_ns == made
+    assert start_report(directory)["passed"] == 0.0
+    (warning,) = listener.warnings
+    assert "short of warmstart.read=0.75" in warning
+
+
+def test_an_unfinished_one_is_made_again(tmp_path):
+    directory = tmp_path / identity(config(), environment())
+    directory.with_suffix(".part").mkdir()
+    (directory.with_suffix(".part") / "half").touch()
+    assert warm_start(config(), environment(), tmp_path, Silent()) == directory
+    assert not (directory / "half").exists()
