@@ -1,0 +1,42 @@
+"""``python -m benchmarks [NAME ...]``: measure what is missing of these benchmarks, or of all, and print tables."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from benchmarks import homerules, newcomer, orchestration
+from benchmarks.bench import Bench
+from benchmarks.command import coevo
+from configs.errors import CoevoError
+
+BENCHMARKS = {"newcomer": newcomer.run, "orchestration": orchestration.run, "homerules": homerules.run}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run benchmarks by name. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
+    names = parser.parse_args(arguments).names or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(BENCHMARKS)}")
+    try:
+        for name in names:
+            _run(name)
+    except CoevoError as error:
+        sys.stderr.write(f"benchmarks: {error}\n")
+        return 2
+    return 0
+
+
+def _run(name: str) -> None:
+    bench = Bench.of(name)
+    try:
+        BENCHMARKS[name](bench)
+    finally:
+        if bench.workspace.root.is_dir():
+            coevo(bench.workspace, "down")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

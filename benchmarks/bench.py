@@ -1,0 +1,58 @@
+"""Cells: a benchmark is a table of measurements, each kept in a JSON file of its own.
+
+    benchmarks/results/<benchmark>/<cell>.json   kept in git; a cell that is there is not measured again
+    workspace/bench/<benchmark>/                 the runs behind it
+
+So a benchmark that was stopped goes on where it was, and to measure a cell again means removing its file.
+"""
+
+import json
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lineage.code import code_revision
+from lineage.files import write_atomically
+from lineage.workspace import Workspace
+
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where one benchmark keeps its cells and its runs."""
+
+    cells: Path
+    workspace: Workspace
+
+    @classmethod
+    def of(cls, name: str) -> "Bench":
+        """The benchmark of this name in the checkout."""
+        return cls(RESULTS / name, Workspace(ROOT / "workspace" / "bench" / name))
+
+    def cell(self, name: str, measure: Callable[[], Result]) -> Result:
+        """The result of a cell, which is measured where there is none yet."""
+        path = self.cells / f"{name}.json"
+        if not path.is_file():
+            result = measure() | {"measured_on": machine()}
+            self.cells.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, json.dumps(result, indent=1, sort_keys=True) + "\n")
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+
+
+def machine() -> dict[str, object]:
+    """What a result depends on besides its settings."""
+    return {
+        "code": code_revision()[:12],
+        "cores": os.cpu_count(),
+        "machine": platform.machine(),
+        "python": platform.python_version(),
+        "torch": version("torch"),
+    }
