@@ -10,47 +10,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mlflow import MlflowClient
-from support.runs import ROOT, SMALL, coevo, states
+from support.runs import ROOT, RUN, coevo, published, states
 
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
-RECIPE = "homerules-coevo-rl"
-RUN = ("run", RECIPE, "iterations=3", "seed=5", *SMALL)
-
-KILLS = {
-    "rollout": "tasks.play:Player._turn@9",
-    "update": "models.trainer.client:Trainer.save@2+",
-    "bank written, not committed": "memory.store:Bank.merge@3+",
-    "staged, not committed": "lineage.lineage:write_manifest@3+",
-    "committed, not published": "lineage.lineage:Lineage.commit@2+",
-}
-
-
-@pytest.fixture(scope="module")
-def workspace(tmp_path_factory):
-    place = tmp_path_factory.mktemp("workspace")
-    yield place
-    coevo("down", workspace=place)
-
-
-@pytest.fixture(scope="module")
-def untouched(workspace):
-    """A run that nothing disturbed."""
-    done = coevo(*RUN, "--name", "untouched", workspace=workspace)
-    assert done.returncode == 0, done.stderr
-    return states(workspace, "untouched")
-
-
-def published(workspace, run):
-    """Steps at which MLflow has the size of the bank, one for each point; the run must be closed."""
-    client = MlflowClient(f"sqlite:///{workspace / 'mlflow.db'}")
-    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
-    (found,) = client.search_runs(experiments, f"tags.`coevo.run` = '{run}'")
-    assert found.info.status == "FINISHED"
-    return [point.step for point in client.get_metric_history(found.info.run_id, "bank/size")]
 
 
 def test_every_revision_is_published_once(untouched, workspace):
@@ -68,18 +33,6 @@ def test_the_same_seed_gives_the_same_states_in_another_workspace(untouched, tmp
     coevo("down", workspace=tmp_path)
     assert done.returncode == 0, done.stderr
     assert states(tmp_path, "again") == untouched
-
-
-@pytest.mark.parametrize("stage", KILLS)
-def test_a_killed_run_resumes_to_the_same_states(untouched, workspace, stage):
-    name = re.sub(r"\W+", "-", stage)
-    killed = coevo(*RUN, "--name", name, workspace=workspace, kill=KILLS[stage])
-    assert killed.returncode == -9, killed.stderr
-    print(f"{stage}: {killed.stdout.splitlines()[-1]} after {len(states(workspace, name))} revisions")
-    resumed = coevo("resume", name, workspace=workspace)
-    assert resumed.returncode == 0, resumed.stderr
-    assert states(workspace, name) == untouched
-    assert published(workspace, name) == [1, 2, 3]
 
 
 def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, workspace):
@@ -102,20 +55,6 @@ def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouche
     resumed = coevo("resume", "bereft", workspace=workspace)
     assert resumed.returncode == 0, resumed.stderr
     assert states(workspace, "bereft") == untouched
-
-
-@pytest.mark.parametrize(
-    ("stage", "safeguard"),
-    [
-        ("bank written, not committed", "memory.store:Bank.restore"),
-        ("staged, not committed", "lineage.repository:Repository.reset"),
-    ],
-)
-def test_the_kill_test_notices_a_safeguard_that_is_taken_out(untouched, workspace, stage, safeguard):
-    name = "without-" + re.sub(r"\W+", "-", safeguard)
-    assert coevo(*RUN, "--name", name, workspace=workspace, kill=KILLS[stage]).returncode == -9
-    resumed = coevo("resume", name, workspace=workspace, without=[safeguard])
-    assert resumed.returncode != 0 or states(workspace, name) != untouched
 
 
 def test_two_runs_side_by_side_do_not_disturb_each_other(untouched, workspace):

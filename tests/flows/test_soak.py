@@ -1,45 +1,157 @@
-"""Kills at random moments of a whole run: whatever they hit, the run ends in the states of an undisturbed one."""
+"""Kills at random moments of whole runs: whatever they hit, each run ends in the states of an undisturbed one.
 
+Every other kill falls anywhere in a process's life; the others fall within a drawn stage, so that short ones get
+theirs. Each run is killed a few times, then let finish and judged; ``make soak`` goes on with the next one where it
+was stopped, as long as the code is the same.
+"""
+
+import itertools
+import json
 import os
-import signal
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
-from support.runs import KILL_AT, ROOT, SMALL, coevo, states
+from support.kill_at import now
+from support.runs import ROOT, SMALL, coevo, command, published, revisions, states
 
+from lineage.code import code_revision
 from records.draws import generator, key
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
-KILLS = int(os.environ.get("COEVO_SOAK_KILLS", "20"))
-RUN = ("run", "homerules-coevo-rl", "iterations=3", "seed=5", *SMALL)
+KILLS = int(os.environ.get("COEVO_SOAK_KILLS", "200"))
+PER_RUN = 5
+LEAST = 3
+"""Kills that every stage gets."""
+ITERATIONS = 4
+RUN = ("run", "homerules-coevo-rl", f"iterations={ITERATIONS}", "seed=5", *SMALL)
+STAGES = (
+    "gate panels",
+    "sample tasks",
+    "rollout",
+    "gate episodes",
+    "advantage",
+    "gate advantages",
+    "update",
+    "write candidates",
+    "gate candidates",
+    "replay",
+    "admit",
+    "evaluate",
+    "commit",
+    "publish",
+)
+PLACE = ROOT / "workspace" / "soak" / code_revision()[:12]
 
 
-def killed_after(seconds, *arguments, workspace):
-    """Start a command and kill it after some seconds; whether it was still alive."""
-    command = [sys.executable, str(KILL_AT), "--", *arguments, "--workspace", str(workspace)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+@pytest.fixture(scope="module")
+def workspace():
+    """Kept between sessions: a run that was judged is not repeated."""
+    PLACE.mkdir(parents=True, exist_ok=True)
+    yield PLACE
+    coevo("down", workspace=PLACE)
+
+
+@pytest.fixture(scope="module")
+def untouched(workspace):
+    """States and seconds of a run that nothing disturbed."""
+    if not (workspace / "runs" / "untouched").exists():
+        done = coevo(*RUN, "--name", "untouched", workspace=workspace)
+        assert done.returncode == 0, done.stderr
+    return states(workspace, "untouched")
+
+
+def seconds_of(workspace):
+    """Longest time of each stage in the undisturbed run."""
+    lineage = workspace / "runs" / "untouched" / "lineage"
+    text = subprocess.run(["git", "log", "-p", "--format="], cwd=lineage, capture_output=True, text=True, check=True)
+    found = {}
+    for line in text.stdout.splitlines():
+        name, _, value = line.removeprefix("+").strip().rstrip(",").partition('": ')
+        if line.startswith("+") and name.startswith('"seconds/'):
+            stage = name.removeprefix('"seconds/')
+            found[stage] = max(found.get(stage, 0.0), float(value))
+    return found
+
+
+def moment(number, seconds):
+    """Where the kill with this number falls: in a stage, as ``kill_at`` writes it, or at some second of the process."""
+    draw = generator(key("soak", number))
+    if number % 2:
+        return None, draw.uniform(0, 12)
+    stage = STAGES[number // 2 % len(STAGES)]
+    visit = 1 if stage in ("gate panels", "evaluate") else int(draw.integers(1, 3))
+    delay = draw.uniform(0, seconds.get(stage, 0.0))
+    return f"stage:{stage}@{visit}" + (f"~{delay:.3f}" if delay > 0.01 else ""), None
+
+
+def killed(number, seconds, *arguments, workspace):
+    """Run a command that is to be killed; what it was doing then, None if it had ended before."""
+    place, after = moment(number, seconds)
+    trace = workspace / "trace"
+    trace.unlink(missing_ok=True)
+    line = command(*arguments, workspace=workspace, kill=place, trace=trace)
+    process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        process.wait(seconds)
+        _, errors = process.communicate(timeout=after)
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        return True
-    return False
+        process.kill()
+        process.communicate()
+        return now(trace)
+    assert process.returncode in (0, -9), errors
+    return now(trace) if process.returncode else None
 
 
-def test_random_kills_change_nothing(tmp_path):
-    assert coevo(*RUN, "--name", "untouched", workspace=tmp_path).returncode == 0
-    wanted, kills, number = states(tmp_path, "untouched"), 0, 0
-    while kills < KILLS:
-        name, number = f"killed-{number}", number + 1
-        at_once = coevo(*RUN, "--name", name, workspace=tmp_path, kill="tasks.open:open_session@1")
-        assert at_once.returncode == -9
-        while killed_after(generator(key("soak", kills)).uniform(4, 30), "resume", name, workspace=tmp_path):
+def one_run(number, wanted, seconds, workspace):
+    """A run that is killed again and again, then finished and judged."""
+    name, hits = f"killed-{number}", []
+    arguments = (*RUN, "--name", name)
+    for kill in range(number * PER_RUN, (number + 1) * PER_RUN):
+        stage = killed(kill, seconds, *arguments, workspace=workspace)
+        if (workspace / "runs" / name).exists():
+            arguments = ("resume", name)
+        if stage is None:
+            break
+        hits.append({"stage": stage, "revisions": revisions(workspace, name)})
+    done = coevo(*arguments, workspace=workspace)
+    return {"hits": hits, "verdict": judge(done, name, wanted, workspace)}
+
+
+def judge(done, name, wanted, workspace):
+    """What is wrong with a finished run; ``equal`` when nothing is."""
+    if done.returncode:
+        return done.stderr.strip()
+    if states(workspace, name) != wanted:
+        return "other states"
+    if published(workspace, name) != list(range(1, ITERATIONS + 1)):
+        return "points missing or published twice"
+    found = coevo("fsck", name, workspace=workspace)
+    return "equal" if found.returncode == 0 else found.stdout.strip()
+
+
+def judged_runs(wanted, workspace):
+    """Runs one after another, each judged once."""
+    seconds = seconds_of(workspace)
+    for number in itertools.count():
+        cell = workspace / f"{number}.json"
+        if not cell.exists():
+            cell.write_text(json.dumps(one_run(number, wanted, seconds, workspace)))
+        yield number, json.loads(cell.read_text())
+
+
+def test_random_kills_change_nothing(untouched, workspace):
+    kills, stages, failed = 0, Counter(), []
+    for number, cell in judged_runs(untouched, workspace):
+        for hit in cell["hits"]:
             kills += 1
-            print(f"kill {kills} of {KILLS}: {name} after {len(states(tmp_path, name))} revisions", flush=True)
-            if kills == KILLS:
-                assert coevo("resume", name, workspace=tmp_path).returncode == 0
-                break
-        assert states(tmp_path, name) == wanted
-    coevo("down", workspace=tmp_path)
+            stages.update(hit["stage"].split(" + "))
+            print(f"{kills:4}  run {number:3}  revision {hit['revisions'] - 1:2}  {hit['stage']:30}  {cell['verdict']}")
+        sys.stdout.flush()
+        failed += [number] * (cell["verdict"] != "equal")
+        if kills >= KILLS:
+            break
+    print("\n".join(f"{count:4}  {stage}" for stage, count in stages.most_common()))
+    print(f"{kills} kills, {len(failed)} of {number + 1} runs not equal")
+    assert not failed
+    assert KILLS < 200 or not [stage for stage in STAGES if stages[stage] < LEAST]

@@ -1,55 +1,118 @@
-"""Runs a ``coevo`` command in this process and kills it with SIGKILL at a named function.
+"""Runs a ``coevo`` command in this process and kills it with SIGKILL at a named place.
 
     python tests/support/kill_at.py --kill tasks.play:Player._turn@5 -- resume first --workspace w
+    python tests/support/kill_at.py --kill 'stage:update@2~0.08' --trace t -- resume first --workspace w
     python tests/support/kill_at.py --without memory.store:Bank.restore -- resume first --workspace w
 
-``module:Name.attr@n`` dies when the function is entered for the n-th time, ``module:Name.attr@n+`` when it returns;
-``--without`` takes the function out (it does nothing), to show that a test notices. Production code has no hooks.
+``module:Name.attr@n`` dies when the function is entered for the n-th time, ``…@n+`` when it returns, ``…@n~0.2`` 0.2
+seconds after it was entered, wherever it is by then; ``stage:update@n`` names a stage of the loop. ``--without`` takes
+the function out (it does nothing), to show that a test notices. ``--trace`` keeps in a file what is being done, see
+``now``. Production code has no hooks.
 """
 
 import argparse
 import functools
 import importlib
 import os
+import re
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
+
+PLACE = re.compile(r"(?P<where>[^@]+)@(?P<count>\d+)(?P<after>\+)?(~(?P<delay>[\d.]+))?")
+STAGES = "tasks.stage:_Call.run"
+PARTS = {
+    "recovery": ("lineage.lineage:Lineage.recover", "starting"),
+    "catching up": ("tasks.open:catch_up", "starting"),
+    "closing": ("tasks.publisher:Publisher.close", "closing"),
+}
+"""What a trace names besides the stages, and what it says afterwards."""
+PUBLISHING = "tasks.tracking:Tracker.publish"
+WIDTH = 40
 
 
 def locate(target):
+    """The object that has the attribute, and the attribute's name."""
     module, _, path = target.partition(":")
     owner = importlib.import_module(module)
     *parents, name = path.split(".")
-    for parent in parents:
-        owner = getattr(owner, parent)
-    return owner, name
+    return functools.reduce(getattr, parents, owner), name
+
+
+def wrap(target, around):
+    """Put ``around(original, *arguments)`` in place of a function."""
+    owner, name = locate(target)
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapped(*args, **kwargs):
+        return around(functools.partial(original, *args, **kwargs), *args)
+
+    setattr(owner, name, wrapped)
 
 
 def kill_in(target):
-    path, _, count = target.partition("@")
-    after = count.endswith("+")
-    left = [int(count.rstrip("+"))]
-    owner, name = locate(path)
-    original = getattr(owner, name)
+    """Die at a place that is written as the module says."""
+    found = PLACE.fullmatch(target)
+    where, left = found["where"], [int(found["count"])]
+    stage = where.removeprefix("stage:") if where.startswith("stage:") else None
 
     def die():
         print(f"killed in {target}", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
 
-    @functools.wraps(original)
-    def wrapped(*args, **kwargs):
-        left[0] -= 1
-        if left[0] == 0 and not after:
+    def around(call, *args):
+        fatal = False
+        if stage is None or args[0].name == stage:
+            left[0] -= 1
+            fatal = left[0] == 0
+        if fatal and found["delay"]:
+            threading.Thread(target=lambda: (time.sleep(float(found["delay"])), die()), daemon=True).start()
+        elif fatal and not found["after"]:
             die()
-        result = original(*args, **kwargs)
-        if left[0] == 0:
+        result = call()
+        if fatal and found["after"]:
             die()
         return result
 
-    setattr(owner, name, wrapped)
+    wrap(STAGES if stage else where, around)
+
+
+def trace_to(path):
+    """Keep in a file what the main thread is doing, and whether a revision is being published meanwhile."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+
+    def write(slot, text):
+        os.pwrite(file, text.ljust(WIDTH)[:WIDTH].encode(), slot * WIDTH)
+
+    def within(slot, name_of, afterwards):
+        def around(call, *args):
+            write(slot, name_of(*args))
+            try:
+                return call()
+            finally:
+                write(slot, afterwards)
+
+        return around
+
+    write(0, "starting")
+    write(1, "")
+    wrap(STAGES, within(0, lambda call: call.name, "between stages"))
+    for name, (target, afterwards) in PARTS.items():
+        wrap(target, within(0, lambda *_, name=name: name, afterwards))
+    wrap(PUBLISHING, within(1, lambda *_: "publishing", ""))
+
+
+def now(path):
+    """What a traced process was doing when it ended."""
+    text = Path(path).read_text() if Path(path).exists() else ""
+    return " + ".join(part for part in (text[:WIDTH].strip(), text[WIDTH:].strip()) if part) or "starting"
 
 
 def take_out(target):
+    """Make a function do nothing."""
     owner, name = locate(target)
     setattr(owner, name, lambda *args, **kwargs: [])
 
@@ -58,16 +121,28 @@ def main():
     sys.path.insert(0, str(Path(__file__).parents[2]))
     parser = argparse.ArgumentParser()
     parser.add_argument("--kill")
+    parser.add_argument("--trace")
     parser.add_argument("--without", action="append", default=[])
     parser.add_argument("command", nargs=argparse.REMAINDER)
     arguments = parser.parse_args()
-    for target in arguments.without:
-        take_out(target)
-    if arguments.kill:
-        kill_in(arguments.kill)
+    command = [part for part in arguments.command if part != "--"]
+
+    def change():
+        for target in arguments.without:
+            take_out(target)
+        if arguments.trace:
+            trace_to(arguments.trace)
+        if arguments.kill:
+            kill_in(arguments.kill)
+
+    if command[0] in ("run", "resume"):
+        # Stages import Prefect, which would start a server of its own if it were imported before it is told of one.
+        wrap("flows.operate:use_prefect", lambda call, *_: (call(), change()))
+    else:
+        change()
     from flows.cli import main as coevo
 
-    coevo([part for part in arguments.command if part != "--"])
+    coevo(command)
 
 
 if __name__ == "__main__":

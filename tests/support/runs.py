@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mlflow import MlflowClient
+
 ROOT = Path(__file__).parents[2]
 KILL_AT = Path(__file__).with_name("kill_at.py")
 SMALL = (
@@ -19,21 +21,36 @@ SMALL = (
     "evaluation.final_panels=[]",
     "evaluation.every=2",
 )
+RUN = ("run", "homerules-coevo-rl", "iterations=3", "seed=5", *SMALL)
 
 
-def coevo(*arguments, workspace, kill=None, without=(), timeout=280):
+def command(*arguments, workspace, kill=None, trace=None, without=()):
+    """What runs a command under ``kill_at``."""
+    harness = [part for name, value in (("--kill", kill), ("--trace", trace)) if value for part in (name, str(value))]
+    harness += [part for target in without for part in ("--without", target)]
+    return [sys.executable, str(KILL_AT), *harness, "--", *arguments, "--workspace", str(workspace)]
+
+
+def coevo(*arguments, timeout=280, **how):
     """Run a command in a subprocess; with ``kill``, it dies there."""
-    harness = [str(KILL_AT), *(["--kill", kill] if kill else [])]
-    for target in without:
-        harness += ["--without", target]
-    return subprocess.run(
-        [sys.executable, *harness, "--", *arguments, "--workspace", str(workspace)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
+    line = command(*arguments, **how)
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def published(workspace, run):
+    """Steps at which MLflow has the size of the bank, one for each point; the run must be closed."""
+    client = MlflowClient(f"sqlite:///{Path(workspace) / 'mlflow.db'}")
+    experiments = [experiment.experiment_id for experiment in client.search_experiments()]
+    (found,) = client.search_runs(experiments, f"tags.`coevo.run` = '{run}'")
+    assert found.info.status == "FINISHED"
+    return [point.step for point in client.get_metric_history(found.info.run_id, "bank/size")]
+
+
+def revisions(workspace, run):
+    """How many revisions a run has; none as long as it has no lineage."""
+    lineage = Path(workspace) / "runs" / run / "lineage"
+    count = ["git", "rev-list", "--count", "--branches"]
+    return int(subprocess.run(count, cwd=lineage, capture_output=True, check=True).stdout) if lineage.is_dir() else 0
 
 
 def states(workspace, run):

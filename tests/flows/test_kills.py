@@ -1,0 +1,88 @@
+"""Every point of the commit protocol, killed in whole runs: each run is killed at one point after another.
+
+A run that is killed again while it resumes has to recover from both, so a chain proves more than its points alone.
+"""
+
+import signal
+
+import pytest
+from support.runs import RUN, coevo, published, revisions, states
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+CHAINS = {
+    "1-nothing-shared-is-written": (
+        "stage:warm start@1",
+        "stage:evaluate@1~0.05",
+        "stage:rollout@1~0.05",
+        "models.trainer.client:Trainer.update@1",
+        "models.trainer.client:Trainer.save@1+",
+        "stage:write candidates@1+",
+        "memory.admission:judge@1",
+    ),
+    "2-the-stores-are-written": (
+        "lineage.repository:_lay_out@1+",
+        "dvc.repo:Repo.add@1",
+        "tasks.commit:write_episodes@2+",
+        "memory.versioned:VersionedTable.upsert@1+",
+        "memory.versioned:VersionedTable.upsert@2",
+        "memory.store:Bank.merge@1+",
+        "dvc.repo:Repo.add@1+",
+        "lineage.lineage:write_manifest@1+",
+    ),
+    "3-the-commit-and-what-recovers": (
+        "lineage.repository:Repository.seal@2",
+        "lineage.git:Git.settle@1+",
+        "lineage.repository:Repository.reset@1+",
+        "memory.versioned:VersionedTable.restore@1",
+        "memory.versioned:VersionedTable.restore@1+",
+        "lineage.artifacts:Artifacts.checkout@1",
+        "lineage.repository:Repository.retag@1+",
+        "lineage.repository:Repository.seal@1+",
+    ),
+    "4-the-publication": (
+        "tasks.tracking:Tracker._find_or_create@1+",
+        "tasks.tracking:Tracker.publish@1",
+        "tasks.tracking:Tracker._publish_points@1+",
+        "lineage.cursor:Cursor.advance@1",
+        "lineage.cursor:Cursor.advance@1+",
+        "tasks.publish:submit@1+",
+        "tasks.publisher:Publisher.close@1",
+    ),
+}
+"""By number of the protocol's step."""
+
+
+def killed(name, kill, arguments, workspace):
+    """Kill a command there; what continues the run afterwards."""
+    done = coevo(*arguments, workspace=workspace, kill=kill)
+    assert done.returncode == -signal.SIGKILL, f"{kill}: not reached: {done.stderr}"
+    print(f"killed at {kill} with {revisions(workspace, name)} revisions", flush=True)
+    return ("resume", name)
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_run_survives_one_kill_after_another(untouched, workspace, chain):
+    arguments = (*RUN, "--name", chain)
+    for kill in CHAINS[chain]:
+        arguments = killed(chain, kill, arguments, workspace)
+    done = coevo(*arguments, workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    assert states(workspace, chain) == untouched
+    assert published(workspace, chain) == [1, 2, 3]
+    found = coevo("fsck", chain, workspace=workspace)
+    assert found.returncode == 0, found.stdout
+
+
+@pytest.mark.parametrize(
+    ("kill", "safeguard"),
+    [
+        ("memory.store:Bank.merge@3+", "memory.store:Bank.restore"),
+        ("lineage.lineage:write_manifest@3+", "lineage.repository:Repository.reset"),
+    ],
+)
+def test_a_safeguard_that_is_taken_out_is_noticed(untouched, workspace, kill, safeguard):
+    name = safeguard.replace(":", ".")
+    arguments = killed(name, kill, (*RUN, "--name", name), workspace)
+    done = coevo(*arguments, workspace=workspace, without=[safeguard])
+    assert done.returncode != 0 or states(workspace, name) != untouched
