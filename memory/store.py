@@ -7,7 +7,7 @@ from typing import Any
 
 from memory.change import SCHEMAS, BankChange, Judged, table_to_judged, table_to_stats
 from memory.stats import Stats
-from memory.versioned import VersionedTable
+from memory.versioned import VersionedTable, unreadable
 from records.arrow import table_to_entries
 from records.entry import Entry
 
@@ -78,4 +78,7 @@ class Bank(BankView):
         return BankView(tables)
 
     def _table(self, name: str) -> Any:
-        return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)
+        try:
+            return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)
+        except RuntimeError as error:
+            raise unreadable(name, error) from error

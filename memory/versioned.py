@@ -26,9 +26,12 @@ class VersionedTable:
         return int(self._table.version)
 
     def rows(self) -> pa.Table:
-        """All rows of this version, sorted by id."""
+        """All rows of this version, sorted by id. Raises ``CoevoError`` where its files are damaged."""
         if self._rows is None:
-            self._rows = self._table.to_arrow().sort_by("id")
+            try:
+                self._rows = self._table.to_arrow().sort_by("id")
+            except RuntimeError as error:
+                raise unreadable(self._table.name, error) from error
         return self._rows
 
     def hash(self) -> str:
@@ -52,7 +55,7 @@ class VersionedTable:
         """Read an old version from here on. Raises ``CoevoError`` where it is gone."""
         try:
             self._table.checkout(version)
-        except ValueError as error:
+        except (ValueError, RuntimeError) as error:
             raise CoevoError(
                 f"bank table {self._table.name}: version {version} is gone, so its revision cannot be read: "
                 "copy the run's bank/ back from a backup, or choose another revision"
@@ -85,3 +88,9 @@ class VersionedTable:
 
     def _forget(self) -> None:
         self._rows = self._hash = None
+
+
+def unreadable(table: str, error: Exception) -> CoevoError:
+    """One line on a table whose files are damaged."""
+    said = " ".join(str(error).split())[:160]
+    return CoevoError(f"bank table {table} cannot be read: {said}: copy the run's bank/ back from a backup")

@@ -41,15 +41,15 @@ def check_published(store: Store, paths: RunPaths, revisions: Sequence[Revision]
         return
     if last > head:
         held = f"its last is {head}" if revisions else "it has none"
-        yield mendable(run, f"published.json says revision {last}, but {held}", "puts it back")
-    if min(last, head) < 0:
+        yield mendable(run, f"published.json says revision {last}, but {held}", "puts it back and publishes the rest")
+    if not 0 <= last <= head:
         return
     try:
         published = read_published(store, paths)
     except TrackingError as error:
         yield lost(run, f"what is published was not checked: {error}", "start that server, or set MLFLOW_TRACKING_URI")
         return
-    yield from _compare(store, published, revisions, min(last, head), run)
+    yield from _compare(store, published, revisions, last, run)
 
 
 def cursor_of(paths: RunPaths) -> int | None:

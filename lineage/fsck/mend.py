@@ -34,8 +34,9 @@ def mend_git(repository: Repository, siblings: Sequence[Git]) -> None:
 
 def git_copy(repository: Repository, siblings: Sequence[Git], name: str) -> tuple[str, bytes] | None:
     """Kind and content of a git object, from a place that still has it."""
-    for path in sorted([*repository.root.glob("*.dvc"), *repository.root.glob("manifest.json")]):
-        data = path.read_bytes()
+    tracked = repository.git.attempt("ls-files", "-z").stdout.decode().split("\0")
+    for path in (repository.root / file for file in tracked if file):
+        data = path.read_bytes() if path.is_file() else b""
         if git_hash("blob", data) == name:
             return "blob", data
     for other in siblings:
