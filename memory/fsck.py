@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 
 from memory.canonical import content_hash
 from memory.change import SCHEMAS
+from memory.damage import UnreadableError, readable
 
 ROW = "_rowid"
 FRAGMENT = 32
 """Bits of a row id below the number of its fragment."""
 NEW_ROWS = 256
 """Rows of a new fragment that are looked for; a version with more is read whole."""
-UNREADABLE = (ValueError, RuntimeError, OSError, pa.ArrowException)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,13 @@ def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> Ite
     """
     for name, recorded in wanted.items():
         try:
-            reader = _Reader(_open(bank, name))
-        except UNREADABLE as error:
-            yield Fault(name, None, f"cannot be opened: {_said(error)}")
+            with readable(name):
+                reader = _Reader(_open(bank, name))
+        except UnreadableError as error:
+            yield Fault(name, None, f"cannot be opened: {error.reason}")
             continue
         for version, content in sorted(recorded):
-            problem = _problem(reader, version, content)
+            problem = _problem(reader, name, version, content)
             if problem is not None:
                 yield Fault(name, version, problem)
 
@@ -56,9 +57,10 @@ def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
     """Tables whose latest version does not have this content hash."""
     for name, content in wanted.items():
         try:
-            found = content_hash(_open(bank, name).to_arrow())
-        except UNREADABLE as error:
-            yield Fault(name, None, f"cannot be read: {_said(error)}")
+            with readable(name):
+                found = content_hash(_open(bank, name).to_arrow())
+        except UnreadableError as error:
+            yield Fault(name, None, f"cannot be read: {error.reason}")
         else:
             if found != content:
                 yield Fault(name, None, f"has content {found[:12]}, not {content[:12]}")
@@ -73,13 +75,14 @@ def _open(bank: Path, name: str) -> Any:
     return lancedb.connect(bank).open_table(name)
 
 
-def _problem(reader: "_Reader", version: int, content: str) -> str | None:
+def _problem(reader: "_Reader", table: str, version: int, content: str) -> str | None:
     try:
-        if reader.step(version) == content:
-            return None
-        found = reader.whole(version)
-    except UNREADABLE as error:
-        return f"cannot be read: {_said(error)}"
+        with readable(table):
+            if reader.step(version) == content:
+                return None
+            found = reader.whole(version)
+    except UnreadableError as error:
+        return f"cannot be read: {error.reason}"
     return None if found == content else f"has content {found[:12]}, not the recorded {content[:12]}"
 
 
@@ -129,7 +132,3 @@ class _Reader:
         # Lance opens the fragments of listed row ids only; for a range of ids it opens all of them.
         query = self._table.search().where(f"{ROW} IN ({', '.join(map(str, rows))})").with_row_id(True)
         return (query.select(columns) if columns else query).to_arrow()
-
-
-def _said(error: BaseException) -> str:
-    return " ".join(str(error).split())[:160]

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from memory.change import SCHEMAS, BankChange, Judged, table_to_judged, table_to_stats
+from memory.damage import readable
 from memory.stats import Stats
-from memory.versioned import VersionedTable, unreadable
+from memory.versioned import VersionedTable
 from records.arrow import table_to_entries
 from records.entry import Entry
 
@@ -78,7 +79,5 @@ class Bank(BankView):
         return BankView(tables)
 
     def _table(self, name: str) -> Any:
-        try:
+        with readable(name):
             return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)
-        except RuntimeError as error:
-            raise unreadable(name, error) from error

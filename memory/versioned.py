@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from configs.errors import CoevoError
 from memory.canonical import content_hash
+from memory.damage import UnreadableError, readable
 
 
 class VersionedTable:
@@ -26,12 +27,10 @@ class VersionedTable:
         return int(self._table.version)
 
     def rows(self) -> pa.Table:
-        """All rows of this version, sorted by id. Raises ``CoevoError`` where its files are damaged."""
+        """All rows of this version, sorted by id. Raises ``UnreadableError`` where its files are damaged."""
         if self._rows is None:
-            try:
+            with readable(self._table.name):
                 self._rows = self._table.to_arrow().sort_by("id")
-            except RuntimeError as error:
-                raise unreadable(self._table.name, error) from error
         return self._rows
 
     def hash(self) -> str:
@@ -54,8 +53,9 @@ class VersionedTable:
     def checkout(self, version: int) -> None:
         """Read an old version from here on. Raises ``CoevoError`` where it is gone."""
         try:
-            self._table.checkout(version)
-        except (ValueError, RuntimeError) as error:
+            with readable(self._table.name):
+                self._table.checkout(version)
+        except UnreadableError as error:
             raise CoevoError(
                 f"bank table {self._table.name}: version {version} is gone, so its revision cannot be read: "
                 "copy the run's bank/ back from a backup, or choose another revision"
@@ -88,9 +88,3 @@ class VersionedTable:
 
     def _forget(self) -> None:
         self._rows = self._hash = None
-
-
-def unreadable(table: str, error: Exception) -> CoevoError:
-    """One line on a table whose files are damaged."""
-    said = " ".join(str(error).split())[:160]
-    return CoevoError(f"bank table {table} cannot be read: {said}: copy the run's bank/ back from a backup")
