@@ -2,8 +2,9 @@
 
 import shutil
 import time
-from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 
 from benchmarks.bench import Bench, Result
@@ -21,7 +22,7 @@ from tasks.publish import entries_at
 from tasks.tracking import Publication, Tracker, tracking_store
 
 RECIPE = "homerules-coevo-rl"
-REVISIONS, POLICY_BYTES, RETRIEVED = 200, 1_000_000, 16
+REVISIONS, POLICY_BYTES, RETRIEVED, FIGURES = 200, 1_000_000, 16, 30
 TARGET_SECONDS = 10.0
 
 
@@ -67,5 +68,30 @@ def _lesson(revision: int) -> Entry:
     return Entry(entry_id("lotus", text), text, "mug", "go safe", "mug", "lotus", "train", (), revision, revision)
 
 
-def _stage(paths: RunPaths, revision: int) -> dict[str, "object"]:
-    raise NotImplementedError
+def _stage(paths: RunPaths, revision: int) -> dict[str, Path]:
+    staged = {name: paths.staging / name for name in ("policy", "episodes")}
+    for directory in staged.values():
+        directory.mkdir(parents=True)
+    weights = np.random.default_rng(revision).bytes(POLICY_BYTES)
+    (staged["policy"] / "model.safetensors").write_bytes(weights)
+    pq.write_table(episodes_to_table([]), staged["episodes"] / "episodes.parquet")
+    return staged
+
+
+def _state(config: RunConfig, bank: Bank, revision: int) -> dict[str, object]:
+    return {
+        "iteration": revision,
+        "fired": revision,
+        "config": config.model_dump(mode="json"),
+        "config_hash": config.digest(),
+        "code": "",
+        "accepted_change": [],
+        "tables": bank.hashes(),
+        "panels": {},
+        "outcomes": {},
+        "metrics": {f"figure/{n}": revision / (n + 1) for n in range(FIGURES)},
+    }
+
+
+def _observed(paths: RunPaths, bank: Bank) -> dict[str, object]:
+    return {"run": paths.name, "tables": bank.versions(), "metrics": {"seconds/wall": 1.0}}

@@ -86,6 +86,8 @@ class Check:
             yield lost(run, str(error))
 
     def _lineage(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
+        from tasks.check_bank import check_latest, check_versions
+
         run, repository = paths.name, Repository(paths.lineage, self.place.cache)
         self._note(f"{run}: history")
         if not busy:
@@ -104,24 +106,17 @@ class Check:
             yield from check_files(repository, run)
         gone = dropped(repository)
         kept = [revision for revision in revisions if revision.number not in gone]
-        yield from self._stores(repository, paths, kept, busy)
-        if not unreadable:
-            yield from self._published(paths, revisions)
-
-    def _stores(
-        self, repository: Repository, paths: RunPaths, kept: Sequence[Revision], busy: bool
-    ) -> Iterator[Finding]:
-        from tasks.check_bank import check_latest, check_versions
-
-        run = paths.name
         self._note(f"{run}: artifacts of {len(kept)} revisions")
         yield from check_artifacts(self.objects, self.donors, kept, run)
         self._note(f"{run}: bank")
         versions = check_versions(paths.bank, kept, run)
         yield from versions
-        if kept and not busy:
-            yield from check_checkout(repository, self.objects, kept[-1].manifest.artifacts, run)
-            yield from check_latest(paths.bank, kept[-1], versions, run)
+        if unreadable:
+            return
+        if revisions and not busy:
+            yield from check_checkout(repository, self.objects, revisions[-1].manifest.artifacts, run)
+            yield from check_latest(paths.bank, revisions[-1], versions, run)
+        yield from self._published(paths, revisions)
 
     def _published(self, paths: RunPaths, revisions: Sequence[Revision]) -> Iterator[Finding]:
         from tasks.check_published import check_published
