@@ -1,6 +1,7 @@
 """The oracle of the tests that kill: what ``coevo fsck`` says of a workspace."""
 
 import hashlib
+from pathlib import Path
 
 from flows.fsck import examine
 from lineage.workspace import Workspace
@@ -8,7 +9,7 @@ from lineage.workspace import Workspace
 
 def fsck(workspace, *runs):
     """Findings, of these runs or of all; empty where everything agrees."""
-    return examine(Workspace(workspace), runs, lambda _: None).findings
+    return examine(Workspace(Path(workspace).absolute()), runs, lambda _: None).findings
 
 
 def fingerprint(root):
