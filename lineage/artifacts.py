@@ -57,10 +57,18 @@ class Artifacts:
 
     def discard_locks(self) -> list[str]:
         """Remove the lock table that a killed process leaves: DVC obeys it as soon as its pid is in use again."""
-        table = self.root / ".dvc" / "tmp" / "rwlock"
-        held = table.is_file() and '"pid"' in table.read_text(encoding="utf-8")
-        table.unlink(missing_ok=True)
-        return [str(table.relative_to(self.root))] if held else []
+        held = self.locks()
+        self._table.unlink(missing_ok=True)
+        return held
+
+    def locks(self) -> list[str]:
+        """The lock table, relative to the work tree, if it says that a process holds something."""
+        held = self._table.is_file() and '"pid"' in self._table.read_text(encoding="utf-8")
+        return [str(self._table.relative_to(self.root))] if held else []
+
+    @property
+    def _table(self) -> Path:
+        return self.root / ".dvc" / "tmp" / "rwlock"
 
     def materialise(self, content: str, into: Path) -> None:
         """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete."""

@@ -1,5 +1,6 @@
 """Small files that are either the old one or the new one, whenever the process dies."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -12,3 +13,13 @@ def write_atomically(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)
+
+
+def content_hash(directory: Path) -> str:
+    """SHA-256 (hex) over path and content of every file of a directory."""
+    total = hashlib.sha256()
+    for path in sorted(path for path in directory.rglob("*") if path.is_file()):
+        with path.open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        total.update(f"{content} {path.relative_to(directory).as_posix()}\n".encode())
+    return total.hexdigest()

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from configs.errors import CoevoError
@@ -44,25 +45,40 @@ class Git:
         Raises:
             CoevoError: git is missing, or the command failed.
         """
+        done = self.attempt(*arguments, stdin=stdin)
+        if done.returncode != 0:
+            said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit status {done.returncode}"
+            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}")
+        return done.stdout.decode()
+
+    def attempt(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[bytes]":
+        """Run one git command whose failure tells something.
+
+        Raises:
+            CoevoError: git is missing.
+        """
+        return self._run(arguments, stdin.encode())
+
+    def _run(self, arguments: Sequence[str], stdin: bytes) -> "subprocess.CompletedProcess[bytes]":
         options = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
         with self._gate.open("a") as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)
             try:
-                done = subprocess.run(
+                return subprocess.run(
                     ["git", *options, *arguments],
                     cwd=self.root,
                     env=self._environment(),
-                    input=stdin.encode(),
+                    input=stdin,
                     capture_output=True,
                     pass_fds=[gate.fileno()],
                     check=False,
                 )
             except FileNotFoundError:
                 raise CoevoError("git is not on PATH: install git 2.32 or later") from None
-        if done.returncode != 0:
-            said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit status {done.returncode}"
-            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}")
-        return done.stdout.decode()
+
+    def store(self, kind: str, content: bytes) -> None:
+        """Write one object, for example a ``blob``."""
+        self._run(("hash-object", "-w", "-t", kind, "--stdin"), content)
 
     def settle(self) -> list[str]:
         """Wait for commands that outlived a killed process, then remove the locks such a process left.
@@ -75,10 +91,15 @@ class Git:
         """
         with self._gate.open("a") as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
-            stale = [*self._dir.glob("*.lock"), *(self._dir / "refs").rglob("*.lock")]
+            stale = self.locks()
             for lock in stale:
-                lock.unlink()
-        return sorted(str(lock.relative_to(self.root)) for lock in stale)
+                (self.root / lock).unlink()
+        return stale
+
+    def locks(self) -> list[str]:
+        """Lock files that are there now, relative to the work tree; a live command may hold them."""
+        found = [*self._dir.glob("*.lock"), *(self._dir / "refs").rglob("*.lock")]
+        return sorted(str(lock.relative_to(self.root)) for lock in found)
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

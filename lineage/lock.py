@@ -1,5 +1,6 @@
 """One writer a run."""
 
+import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,3 +30,15 @@ def writer_lock(run: RunPaths) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def in_use(run: RunPaths) -> bool:
+    """Whether a live process holds the run's lock. Nothing is written, and the lock is asked for an instant only."""
+    if not run.lock.exists():
+        return False
+    with run.lock.open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False

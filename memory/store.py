@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from memory.change import SCHEMAS, BankChange, Judged, table_to_judged, table_to_stats
+from memory.damage import readable
 from memory.stats import Stats
 from memory.versioned import VersionedTable
 from records.arrow import table_to_entries
@@ -78,4 +79,5 @@ class Bank(BankView):
         return BankView(tables)
 
     def _table(self, name: str) -> Any:
-        return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)
+        with readable(name):
+            return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from configs.errors import CoevoError
 from memory.canonical import content_hash
+from memory.damage import UnreadableError, readable
 
 
 class VersionedTable:
@@ -26,9 +27,10 @@ class VersionedTable:
         return int(self._table.version)
 
     def rows(self) -> pa.Table:
-        """All rows of this version, sorted by id."""
+        """All rows of this version, sorted by id. Raises ``UnreadableError`` where its files are damaged."""
         if self._rows is None:
-            self._rows = self._table.to_arrow().sort_by("id")
+            with readable(self._table.name):
+                self._rows = self._table.to_arrow().sort_by("id")
         return self._rows
 
     def hash(self) -> str:
@@ -51,8 +53,9 @@ class VersionedTable:
     def checkout(self, version: int) -> None:
         """Read an old version from here on. Raises ``CoevoError`` where it is gone."""
         try:
-            self._table.checkout(version)
-        except ValueError as error:
+            with readable(self._table.name):
+                self._table.checkout(version)
+        except UnreadableError as error:
             raise CoevoError(
                 f"bank table {self._table.name}: version {version} is gone, so its revision cannot be read: "
                 "copy the run's bank/ back from a backup, or choose another revision"

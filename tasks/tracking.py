@@ -49,12 +49,12 @@ class Publication:
     Attributes:
         manifest: of the revision.
         commit: hash of its lineage commit.
-        entries: the bank of the revision.
+        entries: the bank of the revision; None where it is not kept any more.
     """
 
     manifest: Committed
     commit: str
-    entries: Sequence[Entry]
+    entries: Sequence[Entry] | None
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,13 @@ class Tracker:
         Raises:
             TrackingError: MLflow cannot be reached or refuses.
         """
-        with _translated(self._store.uri):
+        with translated(self._store.uri):
             run_id = self._connect(publication.manifest.observed["timestamp"])
             tags = _tags(publication)
             if tags["coevo.config"] != self._tags.get("coevo.config"):
                 self._publish_config(run_id, publication.manifest)
-            if tags["coevo.bank"] != self._tags.get("coevo.bank"):
-                tags["mlflow.loggedArtifacts"] = self._publish_bank(run_id, publication)
+            if publication.entries is not None and tags["coevo.bank"] != self._tags.get("coevo.bank"):
+                tags["mlflow.loggedArtifacts"] = self._publish_bank(run_id, publication, publication.entries)
             self._publish_points(run_id, publication.manifest, tags)
             self._tags |= tags
 
@@ -119,12 +119,12 @@ class Tracker:
             TrackingError: MLflow cannot be reached or refuses.
         """
         if self._id is not None:
-            with _translated(self._store.uri):
+            with translated(self._store.uri):
                 self._client.set_terminated(self._id, status)
 
     @cached_property
     def _client(self) -> Any:
-        return _mlflow().MlflowClient(tracking_uri=self._store.uri)
+        return client(self._store)
 
     def _connect(self, timestamp: int) -> str:
         """Id of the MLflow run, which is looked up or made once."""
@@ -159,20 +159,29 @@ class Tracker:
             for start in range(0, len(params), BATCH):
                 self._client.log_batch(run_id, params=params[start : start + BATCH])
 
-    def _publish_bank(self, run_id: str, publication: Publication) -> str:
+    def _publish_bank(self, run_id: str, publication: Publication, entries: Sequence[Entry]) -> str:
         """The bank as a table that MLflow's pages show; returns the value of the tag that names it."""
         path = f"bank/r{publication.manifest.state['revision']}.json"
-        table = entries_to_table(publication.entries)
+        table = entries_to_table(entries)
         rows = [list(row.values()) for row in table.to_pylist()]
         self._client.log_dict(run_id, {"columns": table.column_names, "data": rows}, path)
         return json.dumps([{"path": path, "type": "table"}])
 
     def _publish_points(self, run_id: str, manifest: Committed, tags: Mapping[str, str]) -> None:
         entities = _mlflow().entities
-        figures = manifest.state["metrics"] | manifest.observed.get("metrics", {})
         step, timestamp = manifest.state["revision"], manifest.observed["timestamp"]
-        points = [entities.Metric(name, value, timestamp, step) for name, value in figures.items()]
+        points = [entities.Metric(name, value, timestamp, step) for name, value in figures(manifest).items()]
         self._client.log_batch(run_id, metrics=points, tags=[entities.RunTag(*pair) for pair in tags.items()])
+
+
+def figures(manifest: Committed) -> dict[str, float]:
+    """All that is published of a revision as points."""
+    return {**manifest.state["metrics"], **manifest.observed.get("metrics", {})}
+
+
+def client(store: Store) -> Any:
+    """MLflow's client."""
+    return _mlflow().MlflowClient(tracking_uri=store.uri)
 
 
 @cache
@@ -191,15 +200,19 @@ def _mlflow() -> Any:
 
 def _tags(publication: Publication) -> dict[str, str]:
     state = publication.manifest.state
-    content = json.dumps(entries_to_table(publication.entries).to_pylist(), sort_keys=True)
     return {
         "coevo.revision": str(state["revision"]),
         "coevo.commit": publication.commit,
         "coevo.parent": str(state["parent"]),
         "coevo.config": state["config_hash"],
-        "coevo.bank": hashlib.sha256(content.encode()).hexdigest(),
         **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},
+        **({} if publication.entries is None else {"coevo.bank": _content(publication.entries)}),
     }
+
+
+def _content(entries: Sequence[Entry]) -> str:
+    rows = json.dumps(entries_to_table(entries).to_pylist(), sort_keys=True)
+    return hashlib.sha256(rows.encode()).hexdigest()
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
@@ -212,10 +225,12 @@ def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
 
 
 @contextmanager
-def _translated(uri: str) -> Iterator[None]:
+def translated(
+    uri: str, what: str = "does not take the run", then: str = "; `coevo resume` publishes it"
+) -> Iterator[None]:
     """Whatever MLflow and its transport raise, as one line."""
     try:
         yield
     except (_mlflow().MlflowException, OSError) as error:
         reason = " ".join(str(error).split())[:200]
-        raise TrackingError(f"MLflow at {uri} does not take the run: {reason}; `coevo resume` publishes it") from error
+        raise TrackingError(f"MLflow at {uri} {what}: {reason}{then}") from error

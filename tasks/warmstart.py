@@ -12,6 +12,7 @@ from configs.policy import WarmStartConfig
 from configs.run import RunConfig, digest
 from envs.base import Environment
 from lineage.code import code_of
+from lineage.files import content_hash, write_atomically
 from models.context import CONTEXT_WORDS, Context
 from models.policy import Policy, build, save
 from models.warmstart import ProbeResult, WarmStartReport, clone
@@ -39,6 +40,7 @@ def warm_start(config: RunConfig, env: Environment[object], cache: Path, reporte
             unfinished = directory.with_suffix(".part")
             shutil.rmtree(unfinished, ignore_errors=True)
             _make(config, env, unfinished, reporter)
+            write_atomically(directory.with_suffix(".sha256"), content_hash(unfinished) + "\n")
             unfinished.rename(directory)
     return directory
 

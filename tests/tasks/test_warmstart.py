@@ -3,6 +3,8 @@
 from support.player import environment
 
 from configs.load import load_recipe
+from lineage.fsck.places import spoilt_warmstarts
+from lineage.workspace import Workspace
 from tasks.report import Silent
 from tasks.warmstart import identity, start_report, warm_start
 
@@ -33,13 +35,17 @@ class Listener(Silent):
 
 def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
     listener = Listener()
-    directory = warm_start(config(), environment(), tmp_path, listener)
+    place = Workspace(tmp_path)
+    directory = warm_start(config(), environment(), place.warmstarts, listener)
     made = (directory / "model.safetensors").stat().st_mtime_ns
-    assert warm_start(config(), environment(), tmp_path, listener) == directory
+    assert warm_start(config(), environment(), place.warmstarts, listener) == directory
     assert (directory / "model.safetensors").stat().st_mtime_ns == made
     assert start_report(directory)["passed"] == 0.0
     (warning,) = listener.warnings
     assert "short of warmstart.read=0.75" in warning
+    assert spoilt_warmstarts(place) == []
+    (directory / "model.safetensors").write_bytes(b"half")
+    assert spoilt_warmstarts(place) == [directory]
 
 
 def test_an_unfinished_one_is_made_again(tmp_path):

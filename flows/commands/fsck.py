@@ -1,0 +1,64 @@
+"""``coevo fsck``."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from flows import output
+from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from lineage.findings import Finding
+
+COLUMNS = ("subject", "problem", "remedy")
+RunsArgument = Annotated[list[str] | None, typer.Argument(metavar="[RUN ...]", help="Runs to check; all if none.")]
+
+
+def fsck(
+    runs: RunsArgument = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended.")] = False,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> int:
+    """Check that all stores of a run agree.
+
+    Looks at every manifest, tag, object, table version, published step and lock; changes nothing without --repair. A
+    run that a process works on is checked as far as that is safe, and not repaired. Exit code 1 where something does
+    not agree in the end.
+
+    Example: coevo fsck homerules-coevo-rl-1 --repair
+    """
+    from flows.fsck import examine
+    from flows.repair import repair as mend
+
+    place, names = workspace_at(workspace), runs or []
+    with Console(stderr=True, highlight=False).status("checking", spinner="line") as status:
+        found = left = examine(place, names, status.update)
+        if repair and found.findings:
+            mend(place, found, status.update)
+            left = examine(place, names, status.update)
+    mended = [finding for finding in found.findings if finding not in left.findings]
+    if as_json:
+        checked = [{"run": run.run, "revisions": run.revisions, "in_use": run.in_use} for run in left.runs]
+        output.document({"runs": checked, "findings": _rows(left.findings), "mended": _rows(mended)})
+    else:
+        for run in left.runs:
+            state = ", in use: only its history was checked" if run.in_use else ""
+            output.line(f"{run.run}: {run.revisions} revisions, {len(run.findings)} findings{state}")
+        _print("Mended:", mended, ("subject", "problem"))
+        _print("Found:", left.findings, COLUMNS)
+    return int(bool(left.findings))
+
+
+def _rows(findings: Sequence[Finding]) -> list[dict[str, object]]:
+    return [asdict(finding) for finding in findings]
+
+
+def _print(title: str, findings: Sequence[Finding], columns: Sequence[str]) -> None:
+    if findings:
+        output.line(f"\n{title}")
+        output.table(_rows(findings), columns)
+
+
+COMMANDS = (fsck,)

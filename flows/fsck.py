@@ -1,0 +1,174 @@
+"""Whether the stores of a workspace agree: the checks of each store, put together, and what ``--repair`` does."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from configs.errors import CoevoError
+from lineage.findings import Finding, lost, mendable
+from lineage.fsck.artifacts import check_artifacts
+from lineage.fsck.donors import Donors
+from lineage.fsck.history import (
+    Revision,
+    check_branch,
+    check_manifests,
+    check_tags,
+    damaged_objects,
+    dropped,
+    read_history,
+)
+from lineage.fsck.mend import git_copy
+from lineage.fsck.objects import Objects
+from lineage.fsck.places import check_run_files, check_strangers, check_warmstarts, run_directories
+from lineage.fsck.tree import check_checkout, check_files, check_leftovers, check_locks
+from lineage.git import Git
+from lineage.lock import in_use
+from lineage.repository import Repository
+from lineage.workspace import RunPaths, Workspace
+
+Note = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A run that was checked.
+
+    Attributes:
+        run: its name.
+        revisions: how many it has.
+        in_use: whether a process writes to it; then only what its history needs was checked.
+        findings: what does not agree.
+    """
+
+    run: str
+    revisions: int
+    in_use: bool
+    findings: tuple[Finding, ...]
+
+
+class Check:
+    """The checks of one workspace; each object of the cache is read once. Nothing is written."""
+
+    def __init__(self, place: Workspace, note: Note) -> None:
+        """``note``: told what is under way."""
+        self.place = place
+        self.objects = Objects(place.cache)
+        self.donors = Donors(place, self.objects)
+        self._note = note
+
+    def workspace(self) -> list[Finding]:
+        """What belongs to no run."""
+        self._note("workspace")
+        return [*check_strangers(self.place), *check_warmstarts(self.place)]
+
+    def run(self, paths: RunPaths) -> Checked:
+        """One run. Where a writer came meanwhile, what it was about to change is left out."""
+        before, busy = self._tip(paths), in_use(paths)
+        found = list(self._findings(paths, busy))
+        if not busy and (in_use(paths) or self._tip(paths) != before):
+            busy, found = True, list(self._findings(paths, True))
+        return Checked(paths.name, len(self._commits(paths)), busy, tuple(found))
+
+    def siblings(self, paths: RunPaths) -> list[Git]:
+        """Histories of the other runs: branches share objects."""
+        others = [other for other in run_directories(self.place) if other.name != paths.name]
+        return [Git(other.lineage) for other in others if (other.lineage / ".git").is_dir()]
+
+    def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
+        run = paths.name
+        yield from check_run_files(paths)
+        if not busy:
+            yield from check_leftovers(paths)
+        if not paths.lineage.exists():
+            return
+        try:
+            yield from self._lineage(paths, busy)
+        except CoevoError as error:
+            yield lost(run, str(error))
+
+    def _lineage(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
+        from tasks.check_bank import check_latest, check_versions
+
+        run, repository = paths.name, Repository(paths.lineage, self.place.cache)
+        self._note(f"{run}: history")
+        if not busy:
+            yield from check_locks(repository, run)
+        damaged = damaged_objects(repository)
+        if damaged:
+            # Nothing that git says of a damaged history can be relied on.
+            yield from (self._damage(repository, paths, name) for name in damaged)
+            return
+        yield from check_branch(repository, run)
+        revisions, unreadable = read_history(repository, run)
+        yield from unreadable
+        yield from check_manifests(repository, revisions, run)
+        if not busy:
+            yield from check_tags(repository, run)
+            yield from check_files(repository, run)
+        gone = dropped(repository)
+        kept = [revision for revision in revisions if revision.number not in gone]
+        self._note(f"{run}: artifacts of {len(kept)} revisions")
+        yield from check_artifacts(self.objects, self.donors, kept, run)
+        self._note(f"{run}: bank")
+        versions = check_versions(paths.bank, kept, run)
+        yield from versions
+        if unreadable:
+            return
+        if revisions and not busy:
+            yield from check_checkout(repository, self.objects, revisions[-1].manifest.artifacts, run)
+            yield from check_latest(paths.bank, revisions[-1], versions, run)
+        yield from self._published(paths, revisions)
+
+    def _published(self, paths: RunPaths, revisions: Sequence[Revision]) -> Iterator[Finding]:
+        from tasks.check_published import check_published
+        from tasks.tracking import tracking_store
+
+        self._note(f"{paths.name}: what is published")
+        if paths.created.is_file():
+            yield from check_published(tracking_store(self.place.root), paths, revisions)
+
+    def _damage(self, repository: Repository, paths: RunPaths, name: str) -> Finding:
+        what = f"git object {name} is missing or corrupt"
+        if git_copy(repository, self.siblings(paths), name) is None:
+            return lost(paths.name, what)
+        return mendable(paths.name, what, "takes it from a copy that is still right")
+
+    def _commits(self, paths: RunPaths) -> list[str]:
+        git = Git(paths.lineage)
+        if not (paths.lineage / ".git").is_dir():
+            return []
+        return git.attempt("rev-list", "--reverse", "--branches=[m]ain").stdout.decode().split()
+
+    def _tip(self, paths: RunPaths) -> list[str]:
+        return self._commits(paths)[-1:]
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a check found, of these runs and, where all were checked, beside them."""
+
+    runs: tuple[Checked, ...]
+    elsewhere: tuple[Finding, ...]
+
+    @property
+    def findings(self) -> list[Finding]:
+        """All of them."""
+        return [*self.elsewhere, *(finding for run in self.runs for finding in run.findings)]
+
+
+def examine(place: Workspace, names: Sequence[str], note: Note) -> Examined:
+    """Check these runs; without names all of them, and what lies about in the workspace.
+
+    Raises:
+        CoevoError: there is no run of a name.
+    """
+    check = Check(place, note)
+    chosen = [_named(place, name) for name in names] or run_directories(place)
+    elsewhere = () if names else tuple(check.workspace())
+    return Examined(tuple(check.run(paths) for paths in chosen), elsewhere)
+
+
+def _named(place: Workspace, name: str) -> RunPaths:
+    paths = place.run(name)
+    if not paths.root.is_dir():
+        raise CoevoError(f"run {name!r} is not in {place.root}: see `coevo runs`")
+    return paths

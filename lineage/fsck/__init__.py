@@ -1,0 +1,1 @@
+"""Checking a run's lineage: each module looks at one store and yields findings, and writes nothing."""

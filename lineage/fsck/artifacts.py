@@ -1,0 +1,56 @@
+"""Every artifact of every revision that is kept is in the cache, with the right content."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from lineage.findings import Finding, lost, mendable
+from lineage.fsck.donors import Donors
+from lineage.fsck.history import Revision
+from lineage.fsck.objects import LISTING, Objects
+
+Uses = Mapping[str, Sequence[tuple[int, str]]]
+"""By content hash: each revision that needs the object, and what it is there, such as ``policy/weights``."""
+
+
+def uses(objects: Objects, kept: Sequence[Revision]) -> Uses:
+    """What the revisions need. The files of a listing that is not sound are left out: nobody knows them."""
+    found: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    artifacts = [(revision.number, *item) for revision in kept for item in revision.manifest.artifacts.items()]
+    objects.examine(content for _, _, content in artifacts if content.endswith(LISTING))
+    for number, name, content in artifacts:
+        found[content].append((number, name))
+        if content.endswith(LISTING) and objects.problem(content) is None:
+            for path, inner in objects.files(content).items():
+                found[inner].append((number, f"{name}/{path}"))
+    objects.examine(found)
+    return found
+
+
+def check_artifacts(objects: Objects, donors: Donors, kept: Sequence[Revision], run: str) -> Iterator[Finding]:
+    """A finding for each object that is missing or corrupt."""
+    for content, needed in uses(objects, kept).items():
+        problem = objects.problem(content)
+        if problem is None:
+            continue
+        numbers = ", ".join(str(number) for number in dict.fromkeys(number for number, _ in needed))
+        what = f"{needed[0][1]} of revision {numbers} is {problem} in the cache ({_short(objects, content)})"
+        subject = f"{run}@{needed[0][0]}"
+        if donors.of(content, Path(needed[0][1])) is None:
+            yield lost(subject, what, f"no other copy is here: put it back from a remote (`coevo pull`) or a backup of "
+                       f"{objects.root}")  # fmt: skip
+        else:
+            yield mendable(subject, what, "takes it from a copy that is still right")
+
+
+def mend_artifacts(objects: Objects, donors: Donors, kept: Sequence[Revision]) -> None:
+    """Put back what another copy has; listings first, since they say which files are needed."""
+    for listings in (True, False):
+        for content, needed in uses(objects, kept).items():
+            if content.endswith(LISTING) == listings and objects.problem(content) is not None:
+                donors.restore(content, Path(needed[0][1]))
+                objects.forget(content)
+
+
+def _short(objects: Objects, content: str) -> str:
+    return objects.path(content).relative_to(objects.root.parent).as_posix()

@@ -1,0 +1,83 @@
+"""Other copies of what the cache has lost: work trees, what was materialised, warm-started policies.
+
+A work tree's files may be hard links into the cache, so the same inode is no other copy.
+"""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from lineage.fsck.objects import LISTING, Objects, md5
+from lineage.workspace import Workspace
+
+PLACES = ("runs/*/lineage/*", "runs/*/scratch/*", "cache/warmstarts/*")
+"""Artifacts, below the workspace."""
+
+
+class Donors:
+    """Finds an object's content elsewhere in the workspace."""
+
+    def __init__(self, place: Workspace, objects: Objects) -> None:
+        self._place = place
+        self._objects = objects
+
+    def of(self, content: str, name: Path) -> Path | None:
+        """A file (for a listing, a directory) that has this content.
+
+        Args:
+            content: hash of the object.
+            name: what a revision calls it: the artifact, and the path in it.
+        """
+        candidates = self._directories() if content.endswith(LISTING) else self._files(name)
+        right = _listing_is if content.endswith(LISTING) else _file_is
+        return next((path for path in candidates if right(path, content)), None)
+
+    def restore(self, content: str, name: Path) -> bool:
+        """Put the object back into the cache by temporary file and rename; whether a copy was found."""
+        source = self.of(content, name)
+        if source is None:
+            return False
+        target = self._objects.path(content)
+        fresh = target.with_name(f".{target.name}.{os.getpid()}")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if content.endswith(LISTING):
+            fresh.write_bytes(listing(source))
+        else:
+            shutil.copyfile(source, fresh)
+        fresh.chmod(0o444)
+        # The copy is what counts: its source may have changed since it was looked at.
+        if md5(fresh) == content.removesuffix(LISTING):
+            fresh.replace(target)
+        fresh.unlink(missing_ok=True)
+        return True
+
+    def _directories(self) -> Iterator[Path]:
+        return (path for pattern in PLACES for path in sorted(self._place.root.glob(pattern)) if path.is_dir())
+
+    def _files(self, name: Path) -> Iterator[Path]:
+        inner = Path(*name.parts[1:])
+        single = (path for pattern in PLACES for path in sorted(self._place.root.glob(pattern)))
+        return (path / inner for path in single if (path / inner).is_file())
+
+
+def listing(directory: Path) -> bytes:
+    """The listing of a directory, as DVC would store it."""
+    from dvc_data.hashfile.hash_info import HashInfo
+    from dvc_data.hashfile.meta import Meta
+    from dvc_data.hashfile.tree import Tree
+
+    tree = Tree()
+    for path in directory.rglob("*"):
+        if path.is_file():
+            tree.add(path.relative_to(directory).parts, Meta(), HashInfo("md5", md5(path)))
+    return bytes(tree.as_bytes())
+
+
+def _listing_is(directory: Path, content: str) -> bool:
+    return hashlib.md5(listing(directory), usedforsecurity=False).hexdigest() == content.removesuffix(LISTING)
+
+
+def _file_is(path: Path, content: str) -> bool:
+    return md5(path) == content

@@ -1,0 +1,73 @@
+"""Mending a lineage, under the run's lock. Each step writes beside and renames, and can be repeated.
+
+What is still right is copied before anything is thrown away, so that a repair which cannot do everything loses nothing.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from lineage.artifacts import remove
+from lineage.fsck.history import damaged_objects, tip_beyond
+from lineage.fsck.objects import Objects
+from lineage.fsck.tree import differing, leftovers
+from lineage.git import Git
+from lineage.repository import Repository
+from lineage.workspace import RunPaths
+
+
+def unlock(repository: Repository) -> None:
+    """Remove the locks of killed processes."""
+    repository.git.settle()
+    repository.artifacts.discard_locks()
+
+
+def mend_git(repository: Repository, siblings: Sequence[Git]) -> None:
+    """Take damaged objects from the work tree or from another run's history."""
+    for name in damaged_objects(repository):
+        content = git_copy(repository, siblings, name)
+        if content is not None:
+            kind, data = content
+            loose = repository.root / ".git" / "objects" / name[:2] / name[2:]
+            loose.unlink(missing_ok=True)
+            repository.git.store(kind, data)
+
+
+def git_copy(repository: Repository, siblings: Sequence[Git], name: str) -> tuple[str, bytes] | None:
+    """Kind and content of a git object, from a place that still has it."""
+    tracked = repository.git.attempt("ls-files", "-z").stdout.decode().split("\0")
+    for path in (repository.root / file for file in tracked if file):
+        data = path.read_bytes() if path.is_file() else b""
+        if git_hash("blob", data) == name:
+            return "blob", data
+    for other in siblings:
+        kind = other.attempt("cat-file", "-t", name).stdout.decode().strip()
+        data = other.attempt("cat-file", kind, name).stdout if kind else b""
+        if kind and git_hash(kind, data) == name:
+            return kind, data
+    return None
+
+
+def git_hash(kind: str, data: bytes) -> str:
+    """The name of a git object."""
+    return hashlib.sha1(f"{kind} {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
+
+
+def mend_branch(repository: Repository) -> None:
+    """HEAD on ``main``, and ``main`` at the last revision that has a tag."""
+    repository.git("symbolic-ref", "HEAD", "refs/heads/main")
+    ahead = tip_beyond(repository)
+    if ahead is not None:
+        repository.git("update-ref", "refs/heads/main", f"refs/tags/r{ahead}^{{commit}}")
+
+
+def clear_checkout(repository: Repository, objects: Objects, artifacts: Mapping[str, str]) -> None:
+    """Remove artifacts from the work tree that are not the last revision's, where the cache has all of them."""
+    for name in differing(repository.root, objects, artifacts):
+        if all(objects.problem(content) is None for content in objects.files(artifacts[name]).values()):
+            remove(repository.root / name)
+
+
+def clear_leftovers(paths: RunPaths) -> None:
+    """Remove what was staged or half written."""
+    for path in leftovers(paths):
+        remove(path)

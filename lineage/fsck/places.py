@@ -1,0 +1,86 @@
+"""The workspace around the lineages: run directories and their small files, and the warm-started policies."""
+
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from configs.errors import CoevoError
+from lineage.files import content_hash
+from lineage.findings import Finding, lost, mendable
+from lineage.workspace import NAME, RunPaths, Workspace
+
+SETTLED = 60.0
+"""Seconds after which nobody is still making a run's directory: that takes milliseconds."""
+
+
+def run_directories(place: Workspace) -> list[RunPaths]:
+    """Every directory that is a run's or was meant to be, by name; it may lack anything."""
+    found = sorted((place.root / "runs").glob("*"))
+    return [RunPaths(path) for path in found if path.is_dir() and NAME.fullmatch(path.name)]
+
+
+def check_strangers(place: Workspace) -> Iterator[Finding]:
+    """What lies in ``runs/`` and is no run."""
+    for path in sorted((place.root / "runs").glob("*")):
+        name = path.relative_to(place.root).as_posix()
+        if path in half_made(place):
+            yield mendable(name, "a killed process left a run half made", "removes it")
+        elif not path.name.startswith(".") and not (path.is_dir() and NAME.fullmatch(path.name)):
+            yield lost(name, "it is no run", "move it out of runs/")
+    for nested in sorted((place.root / "runs").glob("*/*/created")):
+        yield lost(
+            nested.parent.relative_to(place.root).as_posix(), "a run lies in another run", "move it out of there"
+        )
+
+
+def half_made(place: Workspace) -> list[Path]:
+    """Directories of runs that were being made when their process was killed."""
+    before = time.time() - SETTLED
+    hidden = sorted((place.root / "runs").glob(".*"))
+    return [path for path in hidden if path.is_dir() and _newest(path) < before]
+
+
+def check_run_files(paths: RunPaths) -> Iterator[Finding]:
+    """``created`` and ``config.json`` say what they should."""
+    if not paths.created.is_file():
+        yield _creation(paths, "is missing, so no command sees the run")
+    elif not paths.created.read_text(encoding="utf-8", errors="replace").strip().isdecimal():
+        yield _creation(paths, "is not a number of nanoseconds")
+    try:
+        paths.read_config()
+    except (CoevoError, OSError, UnicodeDecodeError) as error:
+        problem = " ".join(str(error).split())
+        if paths.lineage.is_dir():
+            yield mendable(paths.name, f"config.json cannot be read: {problem}", "takes it from the last revision")
+        else:
+            yield lost(paths.name, f"config.json cannot be read: {problem}", "remove the run: it has no revision")
+
+
+def check_warmstarts(place: Workspace) -> Iterator[Finding]:
+    """Warm-started policies are what they were when they were made."""
+    for directory in spoilt_warmstarts(place):
+        name = directory.relative_to(place.root).as_posix()
+        yield mendable(name, "the warm-started policy is not what was made", "removes it; a run that needs it makes it")
+
+
+def spoilt_warmstarts(place: Workspace) -> list[Path]:
+    """Those that differ from the hash that was written beside them."""
+    sums = sorted(place.warmstarts.glob("*.sha256"))
+    made = [(path.with_suffix(""), path.read_text(encoding="utf-8").strip()) for path in sums]
+    return [directory for directory, made_of in made if directory.is_dir() and content_hash(directory) != made_of]
+
+
+def tidy(place: Workspace) -> None:
+    """Remove what ``check_strangers`` and ``check_warmstarts`` say can be made again or was never whole."""
+    for path in [*half_made(place), *spoilt_warmstarts(place)]:
+        shutil.rmtree(path)
+
+
+def _creation(paths: RunPaths, problem: str) -> Finding:
+    remedy = f"write the tag coevo.origin of its MLflow run into {paths.created}, or copy the file from a backup"
+    return lost(paths.name, f"created {problem}", remedy)
+
+
+def _newest(path: Path) -> float:
+    return max(one.lstat().st_mtime for one in (path, *path.rglob("*")))

@@ -1,0 +1,134 @@
+"""Checking a bank: every recorded version of a table can be read and has the recorded content. Nothing is written.
+
+Versions share their fragments, so reading each version whole takes time that grows with the square of their number.
+Here a version is the one before it, less the rows that it replaced, with the rows of its new fragments; row ids, the
+number of rows and the content hash prove that. Where they do not, as after a restore, the version is read whole.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memory.canonical import content_hash
+from memory.change import SCHEMAS
+from memory.damage import UnreadableError, readable
+
+ROW = "_rowid"
+FRAGMENT = 32
+"""Bits of a row id below the number of its fragment."""
+NEW_ROWS = 256
+"""Rows of a new fragment that are looked for; a version with more is read whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A table, or one version of it, that is not what was recorded; ``version`` is None for the latest."""
+
+    table: str
+    version: int | None
+    problem: str
+
+
+def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> Iterator[Fault]:
+    """Recorded versions that cannot be read or have other content.
+
+    Args:
+        bank: directory of the tables.
+        wanted: by table, the pairs (version, content hash) that were recorded.
+    """
+    for name, recorded in wanted.items():
+        try:
+            with readable(name):
+                reader = _Reader(_open(bank, name))
+        except UnreadableError as error:
+            yield Fault(name, None, f"cannot be opened: {error.reason}")
+            continue
+        for version, content in sorted(recorded):
+            problem = _problem(reader, name, version, content)
+            if problem is not None:
+                yield Fault(name, version, problem)
+
+
+def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
+    """Tables whose latest version does not have this content hash."""
+    for name, content in wanted.items():
+        try:
+            with readable(name):
+                found = content_hash(_open(bank, name).to_arrow())
+        except UnreadableError as error:
+            yield Fault(name, None, f"cannot be read: {error.reason}")
+        else:
+            if found != content:
+                yield Fault(name, None, f"has content {found[:12]}, not {content[:12]}")
+
+
+def _open(bank: Path, name: str) -> Any:
+    import lancedb
+
+    # Connecting would make the directory.
+    if name not in SCHEMAS or not (bank / f"{name}.lance").is_dir():
+        raise FileNotFoundError(f"{bank / name}.lance is not there")
+    return lancedb.connect(bank).open_table(name)
+
+
+def _problem(reader: "_Reader", table: str, version: int, content: str) -> str | None:
+    try:
+        with readable(table):
+            if reader.step(version) == content:
+                return None
+            found = reader.whole(version)
+    except UnreadableError as error:
+        return f"cannot be read: {error.reason}"
+    return None if found == content else f"has content {found[:12]}, not the recorded {content[:12]}"
+
+
+class _Reader:
+    """Reads versions in ascending order and keeps the rows of the last one."""
+
+    def __init__(self, table: Any) -> None:
+        self._table = table
+        self._rows: pa.Table | None = None
+        self._frontier = 0
+
+    def whole(self, version: int) -> str:
+        """Content hash of a version, read in full."""
+        self._table.checkout(version)
+        return self._keep(self._table.search().with_row_id(True).to_arrow())
+
+    def step(self, version: int) -> str | None:
+        """Content hash of a version from the one before and what is new; None where that does not fit."""
+        if self._rows is None:
+            return None
+        self._table.checkout(version)
+        first = self._frontier << FRAGMENT
+        added = self._query(range(first, first + NEW_ROWS))
+        replaced = pc.is_in(self._rows["id"], value_set=added["id"].combine_chunks())
+        kept = self._rows.filter(pc.invert(replaced)) if pc.any(replaced).as_py() else self._rows
+        if kept.num_rows + added.num_rows != self._table.count_rows():
+            return None
+        if kept.num_rows < self._rows.num_rows and not self._deleted(self._rows.filter(replaced), kept):
+            return None
+        return self._keep(pa.concat_tables([kept, added]))
+
+    def _keep(self, rows: pa.Table) -> str:
+        found = content_hash(rows.drop_columns([ROW]))
+        self._rows = rows.combine_chunks()
+        if rows.num_rows:
+            self._frontier = max(self._frontier, (pc.max(rows[ROW]).as_py() >> FRAGMENT) + 1)
+        return found
+
+    def _deleted(self, replaced: pa.Table, kept: pa.Table) -> bool:
+        """Whether the fragments that held the replaced rows have lost just these."""
+        touched = {row >> FRAGMENT for row in replaced[ROW].to_pylist()}
+        expected = {row for row in kept[ROW].to_pylist() if row >> FRAGMENT in touched}
+        held = self._query([*expected, *replaced[ROW].to_pylist()], [ROW])
+        return set(held[ROW].to_pylist()) == expected
+
+    def _query(self, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
+        # Lance opens the fragments of listed row ids only; for a range of ids it opens all of them.
+        query = self._table.search().where(f"{ROW} IN ({', '.join(map(str, rows))})").with_row_id(True)
+        return (query.select(columns) if columns else query).to_arrow()

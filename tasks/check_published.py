@@ -1,0 +1,140 @@
+"""What MLflow has of a run beside its history: each published revision's points once, and the tags of the last."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lineage.cursor import Cursor
+from lineage.findings import Finding, lost, mendable
+from lineage.fsck.history import Revision
+from lineage.workspace import RunPaths
+from tasks.tracking import Store, TrackingError, client, figures, translated
+
+Point = tuple[float, int]
+"""Value and timestamp."""
+PAGE = 1000
+
+
+@dataclass(frozen=True)
+class Published:
+    """What MLflow has of one run.
+
+    Attributes:
+        ids: of the MLflow runs that stand for it: one, if all is well.
+        tags: of the first of them.
+        points: by step and name of the figure.
+    """
+
+    ids: tuple[str, ...]
+    tags: Mapping[str, str]
+    points: Mapping[int, Mapping[str, Sequence[Point]]]
+
+
+def check_published(store: Store, paths: RunPaths, revisions: Sequence[Revision]) -> Iterator[Finding]:
+    """The cursor is not ahead, and MLflow has what the cursor says; a run that was never published is not asked for."""
+    run, head = paths.name, len(revisions) - 1
+    last = cursor_of(paths)
+    if last is None:
+        yield mendable(run, "published.json is not readable", "publishes the run again, which repeats nothing")
+        return
+    if last > head:
+        held = f"its last is {head}" if revisions else "it has none"
+        yield mendable(run, f"published.json says revision {last}, but {held}", "puts it back and publishes the rest")
+    if not 0 <= last <= head:
+        return
+    try:
+        published = read_published(store, paths)
+    except TrackingError as error:
+        yield lost(run, f"what is published was not checked: {error}", "start that server, or set MLFLOW_TRACKING_URI")
+        return
+    yield from _compare(store, published, revisions, last, run)
+
+
+def cursor_of(paths: RunPaths) -> int | None:
+    """The last published revision, -1 before the first; None where the file says nothing."""
+    try:
+        return Cursor(paths.published).read()
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def gaps(published: Published, revisions: Sequence[Revision]) -> dict[int, list[str]]:
+    """Figures that MLflow lacks, by revision; revisions that lack none are left out."""
+    missing = {r.number: [n for n in figures(r.manifest) if n not in published.points.get(r.number, {})]
+               for r in revisions}  # fmt: skip
+    return {number: names for number, names in missing.items() if names}
+
+
+def read_published(store: Store, paths: RunPaths) -> Published:
+    """Ask MLflow; nothing is made there.
+
+    Raises:
+        TrackingError: it cannot be reached.
+    """
+    if store.uri.startswith("sqlite:///") and not Path(store.uri.removeprefix("sqlite:///")).is_file():
+        return Published((), {}, {})
+    with translated(store.uri, "cannot be read", then=""):
+        mlflow = client(store)
+        found = _runs(mlflow, paths)
+        if not found:
+            return Published((), {}, {})
+        return Published(tuple(run.info.run_id for run in found), dict(found[0].data.tags), _points(mlflow, found[0]))
+
+
+def _runs(mlflow: Any, paths: RunPaths) -> Sequence[Any]:
+    origin = paths.created.read_text(encoding="utf-8").strip()
+    query = f"tags.`coevo.run` = '{paths.name}' and tags.`coevo.origin` = '{origin}'"
+    experiments = [experiment.experiment_id for experiment in mlflow.search_experiments()]
+    return list(mlflow.search_runs(experiments, query, max_results=PAGE))
+
+
+def _points(mlflow: Any, run: Any) -> Mapping[int, Mapping[str, Sequence[Point]]]:
+    points: dict[int, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
+    for name in run.data.metrics:
+        for metric in mlflow.get_metric_history(run.info.run_id, name):
+            points[metric.step][name].append((metric.value, metric.timestamp))
+    return points
+
+
+def _compare(
+    store: Store, published: Published, revisions: Sequence[Revision], last: int, run: str
+) -> Iterator[Finding]:
+    if not published.ids:
+        how = "publishes it there; where it was published elsewhere, set MLFLOW_TRACKING_URI first"
+        yield mendable(run, f"revisions up to {last} are published, but {store.uri} does not know the run", how)
+        return
+    anew = f"points cannot be taken back: delete the MLflow run {published.ids[0]}, then `coevo fsck --repair {run}`"
+    if len(published.ids) > 1:
+        yield lost(run, f"MLflow has {len(published.ids)} runs for it", "delete all but one of them in MLflow")
+    for number, names in gaps(published, revisions[: last + 1]).items():
+        yield mendable(f"{run}@{number}", f"MLflow lacks {_some(names)}", "publishes the revision again")
+    for revision in revisions:
+        names = _wrong(published, revision)
+        if names:
+            yield lost(f"{run}@{revision.number}", f"MLflow has other points than the manifest: {_some(names)}", anew)
+    beyond = sorted(step for step in published.points if step >= len(revisions))
+    if beyond:
+        yield lost(run, f"MLflow has points of revision {beyond[0]}, but the last is {len(revisions) - 1}", anew)
+    yield from _check_tags(published, revisions, last, run)
+
+
+def _check_tags(published: Published, revisions: Sequence[Revision], last: int, run: str) -> Iterator[Finding]:
+    said = published.tags.get("coevo.revision", "")
+    number = int(said) if said.isdecimal() else -1
+    # MLflow learns of a revision before the cursor does.
+    if not last <= number < len(revisions):
+        yield mendable(run, f"the tag coevo.revision is {said or 'absent'} in MLflow, not {last}", "writes it again")
+    elif published.tags.get("coevo.commit") != revisions[number].commit:
+        yield mendable(f"{run}@{number}", "the tag coevo.commit in MLflow names another commit", "writes it again")
+
+
+def _wrong(published: Published, revision: Revision) -> list[str]:
+    expected, timestamp = figures(revision.manifest), revision.manifest.observed["timestamp"]
+    found = published.points.get(revision.number, {})
+    return [name for name, points in found.items() if list(points) != [(expected.get(name), timestamp)]]
+
+
+def _some(names: Sequence[str]) -> str:
+    return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")

@@ -1,0 +1,40 @@
+"""Publishing again what MLflow lacks of a run: nothing that is there is repeated."""
+
+from collections.abc import Sequence
+
+from envs.registry import make
+from lineage.cursor import Cursor
+from lineage.fsck.history import Revision
+from lineage.workspace import RunPaths
+from memory.store import Bank
+from tasks.check_published import cursor_of, gaps, read_published
+from tasks.publish import entries_at
+from tasks.tracking import Publication, Store, Tracker
+
+
+def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:
+    """Put the cursor where it can be, and make MLflow have all that it says; its last revision gives the tags.
+
+    Args:
+        store: where MLflow is.
+        paths: of the run, whose lock is held.
+        revisions: the whole history.
+        dropped: revisions whose bank is not kept.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    head, said = len(revisions) - 1, cursor_of(paths)
+    last = head if said is None else min(said, head)
+    Cursor(paths.published).advance(last)
+    if last < 0:
+        return
+    lacking = gaps(read_published(store, paths), revisions[: last + 1])
+    origin = paths.created.read_text(encoding="utf-8").strip()
+    tracker = Tracker(store, make(paths.read_config().env).name, paths.name, origin)
+    bank = Bank(paths.bank)
+    for number in sorted({*lacking, last}):
+        revision = revisions[number]
+        entries = None if number in dropped else entries_at(bank, revision.manifest)
+        tracker.publish(Publication(revision.manifest, revision.commit, entries))
+    tracker.finish()
