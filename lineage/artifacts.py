@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
+from lineage.objects import check_objects, content_of
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -55,6 +56,31 @@ class Artifacts:
         paths = [path for kind in ("added", "modified", "deleted") for path in changed[kind]]
         return sorted({Path(path).name for path in paths})
 
+    def check(self, contents: Mapping[str, str]) -> None:
+        """Read the artifacts with these content hashes in the cache.
+
+        Raises:
+            CoevoError: one is not whole; names it and the file.
+        """
+        for name, content in contents.items():
+            try:
+                check_objects(self.cache, content)
+            except CoevoError as error:
+                raise CoevoError(f"artifact {name!r}: {error}") from error
+
+    def check_tree(self, contents: Mapping[str, str]) -> None:
+        """Read the artifacts in the work tree, which shares its files with the cache, whatever DVC thinks of them.
+
+        Raises:
+            CoevoError: one does not have its content hash.
+        """
+        changed = {
+            name: content for name, content in contents.items() if content_of(self.root / name, self.cache) != content
+        }
+        self.check(changed)
+        if changed:
+            raise CoevoError(f"artifact {', '.join(changed)}: changed in {self.root}: remove it there, then try again")
+
     def discard_locks(self) -> list[str]:
         """Remove the lock table that a killed process leaves: DVC obeys it as soon as its pid is in use again."""
         table = self.root / ".dvc" / "tmp" / "rwlock"
@@ -63,7 +89,11 @@ class Artifacts:
         return [str(table.relative_to(self.root))] if held else []
 
     def materialise(self, content: str, into: Path) -> None:
-        """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete."""
+        """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete.
+
+        Raises:
+            CoevoError: it is not whole, or there is no room.
+        """
         from dvc_data.hashfile import load
         from dvc_data.hashfile.checkout import checkout
         from dvc_data.hashfile.db.local import LocalHashFileDB

@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 from pathlib import Path
+from typing import IO
 
 from configs.errors import CoevoError
 
@@ -36,6 +37,7 @@ class Git:
     def init(self) -> None:
         """Make an empty repository with the branch ``main``."""
         self._dir.mkdir()
+        self._gate.touch()
         self("init", "--quiet", "--template=", "--initial-branch=main")
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
@@ -45,7 +47,7 @@ class Git:
             CoevoError: git is missing, or the command failed.
         """
         options = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
-        with self._gate.open("a") as gate:
+        with self._open_gate() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)
             try:
                 done = subprocess.run(
@@ -73,12 +75,18 @@ class Git:
         Returns:
             the removed locks, relative to the work tree.
         """
-        with self._gate.open("a") as gate:
+        with self._open_gate() as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
             stale = [*self._dir.glob("*.lock"), *(self._dir / "refs").rglob("*.lock")]
             for lock in stale:
                 lock.unlink()
         return sorted(str(lock.relative_to(self.root)) for lock in stale)
+
+    def _open_gate(self) -> IO[str]:
+        """Opened for reading, so that a run can be read where nothing may be written."""
+        if not self._gate.exists():
+            self._gate.touch()
+        return self._gate.open(encoding="utf-8")
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
