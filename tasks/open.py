@@ -92,6 +92,21 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
     )
 
 
+def publish_the_rest(run: str, root: Path, reporter: Reporter) -> None:
+    """Publish what a finished run could not.
+
+    Raises:
+        CoevoError: another process writes to the run, or a store is beyond recovery.
+    """
+    workspace = Workspace(root)
+    paths = workspace.existing(run)
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
+        if Cursor(paths.published).unpublished(lineage):
+            env = make(paths.read_config().env)
+            with open_stores(workspace, paths, Bank(paths.bank), lineage, env, reporter):
+                reporter.note("publishing what is left")
+
+
 @contextmanager
 def open_stores(
     workspace: Workspace, paths: RunPaths, bank: Bank, lineage: Lineage, env: Environment[object], reporter: Reporter
