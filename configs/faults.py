@@ -30,6 +30,11 @@ def fault(error: BaseException) -> str | None:
     )
 
 
+def remedy(said: str) -> str:
+    """What to do about a program's message that ends in one of the system's refusals, after a colon; else empty."""
+    return next((f": {what}" for number, what in REMEDIES.items() if os.strerror(number) in said), "")
+
+
 def _number(error: BaseException) -> int:
     if isinstance(error, OSError):
         return error.errno or 0

@@ -7,6 +7,7 @@ is replaced as a whole, never written into.
 import logging
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -151,6 +152,6 @@ def _one_line(doing: str) -> Iterator[None]:
 
     try:
         yield
-    except (DvcException, CheckoutError, LinkError, ObjectDBError, ObjectFormatError, OSError) as error:
+    except (DvcException, CheckoutError, LinkError, ObjectDBError, ObjectFormatError, sqlite3.Error, OSError) as error:
         said = " ".join(str(error).split())
         raise CoevoError(f"{doing} failed: {said}: check that the workspace's cache is whole and has room") from error

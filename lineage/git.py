@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import IO
 
 from configs.errors import CoevoError
+from configs.faults import remedy
 
 SETTINGS = {
     "core.hooksPath": os.devnull,
@@ -63,7 +64,7 @@ class Git:
                 raise CoevoError("git is not on PATH: install git 2.32 or later") from None
         if done.returncode != 0:
             said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit status {done.returncode}"
-            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}")
+            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}{remedy(said)}")
         return done.stdout.decode()
 
     def settle(self) -> list[str]:
