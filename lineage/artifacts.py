@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
-from lineage.objects import check_objects, content_of
+from lineage.objects import check_objects, content_of, place
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -95,20 +95,11 @@ class Artifacts:
         Raises:
             CoevoError: it is not whole, or there is no room.
         """
-        from dvc_data.hashfile import load
-        from dvc_data.hashfile.checkout import checkout
-        from dvc_data.hashfile.db.local import LocalHashFileDB
-        from dvc_data.hashfile.hash_info import HashInfo
-        from dvc_objects.fs import LocalFileSystem
-
-        _quieten()
-        disk = LocalFileSystem()
-        cache = LocalHashFileDB(disk, str(self.cache / "files" / "md5"), type=list(LINKS))
         fresh = into.with_name(f".{into.name}.{os.getpid()}")
         remove(fresh)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         with _one_line(f"reading {into.name} from the cache"):
-            checkout(str(fresh), disk, load(cache, HashInfo("md5", content)), cache, force=True)
+            place(self.cache, content, fresh)
         fresh.rename(into)
 
     def close(self) -> None:

@@ -1,5 +1,6 @@
 """The cache's objects, read and compared with the hashes that name them: DVC trusts whatever is read-only."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,23 @@ def check_objects(cache: Path, content: str) -> None:
             raise CoevoError(f"{path} is damaged: {REMEDY}")
 
 
+def place(cache: Path, content: str, into: Path) -> None:
+    """Link an artifact to ``into``, or copy it where that cannot be; the cache is only read.
+
+    Raises:
+        OSError: it is not in the cache, or there is no room.
+    """
+    if content.endswith(".dir"):
+        into.mkdir()
+    for name, parts in _files(cache, content):
+        target = into.joinpath(*parts)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            target.hardlink_to(_path(cache, name))
+        except OSError:
+            shutil.copy(_path(cache, name), target)
+
+
 def content_of(path: Path, cache: Path) -> str | None:
     """Content hash of an artifact in a work tree, read anew; None where it is not there."""
     from dvc_data.hashfile.build import build
@@ -42,14 +60,23 @@ def content_of(path: Path, cache: Path) -> str | None:
 
 def _objects(cache: Path, content: str) -> Iterator[str]:
     """The listing comes first, so that it is checked before it is read."""
+    yield content
+    if content.endswith(".dir"):
+        yield from sorted({name for name, _ in _files(cache, content)})
+
+
+def _files(cache: Path, content: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The object of every file, and where it belongs in the artifact; no parts where the artifact is a file."""
     from dvc_data.hashfile import load
     from dvc_data.hashfile.db.local import LocalHashFileDB
     from dvc_data.hashfile.hash_info import HashInfo
 
-    yield content
-    if content.endswith(".dir"):
-        objects = LocalHashFileDB(_disk(), str(cache / "files" / "md5"))
-        yield from sorted({info.value for _, _, info in load(objects, HashInfo("md5", content))})
+    if not content.endswith(".dir"):
+        yield content, ()
+        return
+    objects = LocalHashFileDB(_disk(), str(cache / "files" / "md5"))
+    for parts, _, info in load(objects, HashInfo("md5", content)):
+        yield info.value, parts
 
 
 def _path(cache: Path, name: str) -> Path:

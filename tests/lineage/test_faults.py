@@ -22,6 +22,15 @@ POINTS = (
     "lineage.repository:Repository.seal@1",
     "lineage.cursor:Cursor.advance@1",
 )
+TESTS = (Path(fault_at.__file__).parents[1], Path(fault_at.__file__).parents[2])
+READ = """
+import sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1:3]
+from support.lineage_driver import lineage_in, states
+policy = lineage_in(sys.argv[3]).materialise(2, "policy", Path(sys.argv[4]))
+print(len(states(sys.argv[3])), sorted(path.name for path in policy.iterdir()))
+"""
 HARNESS = (sys.executable, fault_at.__file__)
 
 
@@ -67,16 +76,9 @@ def test_where_nothing_may_be_written_a_run_stops_in_one_line_and_can_be_read(di
     done = drive(disk, "clock:0", "lineage.lineage:write_manifest@1")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
     assert "Read-only file system: make it writable" in done.stderr
-    read = f"from support.lineage_driver import states; print(len(states({str(disk.place)!r})))"
-    listed = subprocess.run(
-        disk.inside(sys.executable, "-c", read),
-        cwd=Path(fault_at.__file__).parents[1],
-        env={"PYTHONPATH": "..:.", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (listed.stdout, listed.stderr) == (f"{REVISIONS}\n", "")
+    reading = disk.inside(sys.executable, "-c", READ, *TESTS, disk.place, tmp_path / "out")
+    read = subprocess.run(reading, capture_output=True, text=True, check=False)
+    assert (read.stdout, read.stderr) == (f"{REVISIONS} ['größe', 'weights.bin']\n", "")
     disk.remount("rw")
     assert drive(disk, "clock:0", "lineage.lineage:write_manifest@1").returncode == 0
     assert states(copied(disk, tmp_path / "copy")) == untouched

@@ -4,7 +4,9 @@ It is a tmpfs in a user and mount namespace of its own, so it needs no privilege
 that allows no such namespaces fails the test, since nothing else makes the system say that there is no room.
 """
 
+import resource
 import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 BALLAST = "ballast"
@@ -59,3 +61,14 @@ def fill(place):
                     ballast.write(bytes(size))
             except OSError:
                 continue
+
+
+@contextmanager
+def no_room():
+    """Within, no file of this process or its children may grow: a full disk for tests that need no other process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
