@@ -229,7 +229,8 @@ def _translated(store: Store) -> Iterator[None]:
         _check_database(store)
         yield
     except (_mlflow().MlflowException, sqlite3.Error, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
+        # Of SQLAlchemy's errors the database's own words are enough.
+        reason = " ".join(str(getattr(error.__cause__, "orig", error)).split())[:200]
         raise TrackingError(f"MLflow at {store.uri} does not take the run: {reason}") from error
 
 

@@ -16,7 +16,8 @@ from support.disk import BALLAST, SmallDisk
 from support.runs import SMALL, coevo, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
-RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=3", "seed=5", *SMALL)
+UNTAUGHT = ("warmstart.steps=5", "warmstart.probe_every=5")
+RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL, *UNTAUGHT)
 CONFIG = """
 [core]
     hooksPath = {hooks}
@@ -76,7 +77,7 @@ def test_neither_git_nor_mlflow_nor_the_path_stops_a_run(bereft, workspace, monk
     assert (bereft.returncode, bereft.stderr) == (0, "")
     (begins, ends) = re.findall(r"^warning: (.*)$", bereft.stdout, re.MULTILINE)
     assert re.fullmatch(r"MLflow at http\S+ does not take the run: .*; the run goes on, and tries again .*", begins)
-    assert re.fullmatch(r"4 revisions are not published: .*; `coevo resume` publishes what is left", ends)
+    assert re.fullmatch(r"3 revisions are not published: .*; `coevo resume` publishes what is left", ends)
 
 
 def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monkeypatch):
@@ -84,7 +85,7 @@ def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monke
     monkeypatch.delenv("GIT_DIR")
     done = coevo("resume", "first", workspace=workspace)
     assert (done.returncode, done.stderr) == (0, "")
-    assert published(workspace) == [1, 2, 3]
+    assert published(workspace) == [1, 2]
     before = (workspace / "mlflow.db").read_bytes()
     assert coevo("resume", "first", workspace=workspace).returncode == 0
     assert (workspace / "mlflow.db").read_bytes() == before
@@ -95,7 +96,7 @@ def on(disk, *arguments, at=None):
     fault = (f"full:{disk.place}", at) if at else ("clock:0", "os:fsync@1")
     command = disk.inside(sys.executable, fault_at.__file__, *fault, "--", "coevo", *arguments)
     environment = os.environ | {"COEVO_WORKSPACE": str(disk.place)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
     print(done.stdout, done.stderr)
     return done
 
@@ -109,7 +110,6 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
         shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
         for arguments, at in (
             (RUN, "models.trainer.client:Trainer.save@1"),
-            (("resume", "first"), "tasks.commit:write_episodes@1"),
             (("resume", "first"), "memory.store:Bank.merge@2"),
         ):
             full = on(disk, *arguments, at=at)
@@ -124,5 +124,5 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
         assert on(disk, "resume", "first").returncode == 0
         on(disk, "down")
         copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
-    assert published(copy) == [1, 2, 3]
+    assert published(copy) == [1, 2]
     assert states(copy, "first") == states(workspace, "first")
