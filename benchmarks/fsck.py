@@ -19,7 +19,6 @@ from memory.stats import Stats
 from memory.store import Bank
 from records.arrow import episodes_to_table
 from records.entry import Entry, entry_id
-from tasks.publish import entries_at
 from tasks.tracking import Publication, Tracker, tracking_store
 
 RECIPE = "homerules-coevo-rl"
@@ -59,7 +58,7 @@ def build(bench: Bench, config: RunConfig) -> None:
         for revision in range(REVISIONS):
             bank.merge(_change(revision))
             manifest = lineage.commit(_stage(paths, revision), _state(config, bank, revision), _observed(paths, bank))
-            tracker.publish(Publication(manifest, lineage.commit_hash(revision), entries_at(bank, manifest)))
+            tracker.publish(Publication(manifest, lineage.commit_hash(revision), bank.active()))
     tracker.finish()
     paths.published.write_text(f'{{"published": {REVISIONS - 1}}}\n', encoding="utf-8")
 

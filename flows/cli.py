@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from configs.errors import CoevoError
+from configs.faults import fault
 from flows.commands import bank, catalogue, doctor, evaluate, fsck, inspect, play, rollback, run, serve
 
 app = typer.Typer(
@@ -32,6 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _stop(str(error))
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
+    except Exception as error:
+        said = fault(error)
+        if said is None:
+            raise
+        _stop(said)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -59,9 +59,13 @@ class Server:
         """Whether its process is still the one that was started."""
         try:
             process = psutil.Process(self.pid)
-            return bool(process.create_time() == self.started and process.status() != psutil.STATUS_ZOMBIE)
+            return process.status() != psutil.STATUS_ZOMBIE and self._is(process)
         except psutil.NoSuchProcess:
             return False
+
+    def _is(self, process: psutil.Process) -> bool:
+        """By its command, too, which ends with the port: when the clock is set, all processes began at another time."""
+        return bool(process.create_time() == self.started or process.cmdline()[-1:] == [str(self.port)])
 
     def answers(self) -> bool:
         """Whether it takes requests."""
@@ -103,7 +107,11 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
             known[name].stop()
         log = workspace / f"{name}.log"
         server = _start(log, name, command, health, settings)
-        _write(workspace, known | {name: server})  # before it answers: a command killed meanwhile leaves no stray
+        try:
+            _write(workspace, known | {name: server})  # before it answers: a command killed meanwhile leaves no stray
+        except OSError:
+            server.stop()
+            raise
         _wait(lambda: server.answers() or not server.runs(), STARTUP)
         if server.answers():
             return server

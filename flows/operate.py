@@ -22,8 +22,7 @@ def operate(place: Workspace, paths: RunPaths, console: Console, accept_change: 
     config = paths.read_config()
     before = head_of(place, paths)
     if before is not None and before.iteration >= config.iterations:
-        console.print(f"{paths.name} has done all of its {config.iterations} iterations; see: coevo log {paths.name}")
-        return 0
+        return _finished(place, paths, console)
     use_prefect(place.root)
     from flows.coevolve import coevolve
 
@@ -33,6 +32,16 @@ def operate(place: Workspace, paths: RunPaths, console: Console, accept_change: 
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
     summarise(place, paths)
+    return 0
+
+
+def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
+    from tasks.open import publish_the_rest
+
+    iterations = paths.read_config().iterations
+    with closing(Progress(console, iterations)) as progress:
+        publish_the_rest(paths.name, place.root, progress)
+    console.print(f"{paths.name} has done all of its {iterations} iterations; see: coevo log {paths.name}")
     return 0
 
 

@@ -86,7 +86,10 @@ class Reading:
         manifest = self.manifest if revision is None else self.history[revision]
         if manifest.state["config"]["bank"] is None:
             raise CoevoError(f"run {self.paths.name!r} has no bank (bank = null): choose a run of another method")
-        return Bank(self.paths.bank).at(manifest.versions)
+        try:
+            return Bank(self.paths.bank).at(manifest.versions)
+        except CoevoError as error:
+            raise CoevoError(f"run {self.paths.name!r}, revision {manifest.revision}: {error}") from error
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """Training episodes that led to this revision, as rows of ``EPISODE_COLUMNS``, oldest first."""

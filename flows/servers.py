@@ -89,22 +89,32 @@ def check_prefect() -> None:
 
 @contextmanager
 def prefect_in_use() -> Iterator[None]:
-    """Call a flow within: what its client raises once the server has gone becomes one line.
+    """Call a flow within: what its client raises once the server has gone, or cannot go on, becomes one line.
 
     Raises:
-        ServerError: the server does not answer any more.
+        ServerError: the server does not answer any more, or with errors only.
     """
-    from httpx import TransportError
+    from httpx import HTTPStatusError, TransportError
 
     try:
         yield
     except TransportError as error:
         raise _gone() from error
+    except HTTPStatusError as error:
+        raise _refused(error.response.status_code) from error
 
 
 def _gone() -> ServerError:
     url = os.environ["PREFECT_API_URL"]
     return ServerError(f"the Prefect server at {url} has gone: what is committed is safe, continue with `coevo resume`")
+
+
+def _refused(status: int) -> ServerError:
+    url = os.environ["PREFECT_API_URL"]
+    return ServerError(
+        f"the Prefect server at {url} answers {status}: see its log, and whether its disk has room; what is committed "
+        "is safe, continue with `coevo resume`"
+    )
 
 
 def _home(workspace: Path) -> Path:

@@ -7,6 +7,7 @@ is replaced as a whole, never written into.
 import logging
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
+from lineage.objects import check_objects, content_of, place
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -55,6 +57,31 @@ class Artifacts:
         paths = [path for kind in ("added", "modified", "deleted") for path in changed[kind]]
         return sorted({Path(path).name for path in paths})
 
+    def check(self, contents: Mapping[str, str]) -> None:
+        """Read the artifacts with these content hashes in the cache.
+
+        Raises:
+            CoevoError: one is not whole; names it and the file.
+        """
+        for name, content in contents.items():
+            try:
+                check_objects(self.cache, content)
+            except CoevoError as error:
+                raise CoevoError(f"artifact {name!r}: {error}") from error
+
+    def check_tree(self, contents: Mapping[str, str]) -> None:
+        """Read the artifacts in the work tree, which shares its files with the cache, whatever DVC thinks of them.
+
+        Raises:
+            CoevoError: one does not have its content hash.
+        """
+        changed = {
+            name: content for name, content in contents.items() if content_of(self.root / name, self.cache) != content
+        }
+        self.check(changed)
+        if changed:
+            raise CoevoError(f"artifact {', '.join(changed)}: changed in {self.root}: remove it there, then try again")
+
     def discard_locks(self) -> list[str]:
         """Remove the lock table that a killed process leaves: DVC obeys it as soon as its pid is in use again."""
         held = self.locks()
@@ -71,21 +98,16 @@ class Artifacts:
         return self.root / ".dvc" / "tmp" / "rwlock"
 
     def materialise(self, content: str, into: Path) -> None:
-        """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete."""
-        from dvc_data.hashfile import load
-        from dvc_data.hashfile.checkout import checkout
-        from dvc_data.hashfile.db.local import LocalHashFileDB
-        from dvc_data.hashfile.hash_info import HashInfo
-        from dvc_objects.fs import LocalFileSystem
+        """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete.
 
-        _quieten()
-        disk = LocalFileSystem()
-        cache = LocalHashFileDB(disk, str(self.cache / "files" / "md5"), type=list(LINKS))
+        Raises:
+            CoevoError: it is not whole, or there is no room.
+        """
         fresh = into.with_name(f".{into.name}.{os.getpid()}")
         remove(fresh)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         with _one_line(f"reading {into.name} from the cache"):
-            checkout(str(fresh), disk, load(cache, HashInfo("md5", content)), cache, force=True)
+            place(self.cache, content, fresh)
         fresh.rename(into)
 
     def close(self) -> None:
@@ -129,6 +151,6 @@ def _one_line(doing: str) -> Iterator[None]:
 
     try:
         yield
-    except (DvcException, CheckoutError, LinkError, ObjectDBError, ObjectFormatError, OSError) as error:
+    except (DvcException, CheckoutError, LinkError, ObjectDBError, ObjectFormatError, sqlite3.Error, OSError) as error:
         said = " ".join(str(error).split())
         raise CoevoError(f"{doing} failed: {said}: check that the workspace's cache is whole and has room") from error

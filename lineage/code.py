@@ -1,14 +1,22 @@
 """Which code and configuration made a revision, and what has changed since."""
 
 import hashlib
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from lineage.manifest import Manifest
 
 PACKAGES = ("configs", "records", "envs", "memory", "models", "lineage", "tasks", "flows")
+DECIDING = (
+    "deepspeed", "numpy", "peft", "pyarrow", "rapidfuzz", "safetensors", "scikit-learn", "scipy", "tokenizers",
+    "torch", "transformers",
+)  # fmt: skip
+"""Packages that decide a revision: its numbers, or the bytes of what holds them. The stores do not: what they keep is
+compared by content."""
 
 
 @cache
@@ -32,25 +40,47 @@ def source_hash(root: Path, packages: Iterable[str] = PACKAGES) -> str:
     return total.hexdigest()
 
 
-def changes(head: Manifest, config: Mapping[str, Any], code: str) -> list[str]:
+@cache
+def packages() -> Mapping[str, str]:
+    """Version of Python (without its last number) and of every package in ``DECIDING``; ``absent`` for one that is."""
+    python = ".".join(platform.python_version_tuple()[:2])
+    return {"python": python, **{name: _version(name) for name in DECIDING}}
+
+
+def changes(head: Manifest, config: Mapping[str, Any], code: str, installed: Mapping[str, str]) -> list[str]:
     """What differs from the last revision, one ``key: old -> new`` a change.
 
     Args:
         head: the last revision.
         config: resolved configuration of now; ``iterations``, the length of the run, may differ.
         code: code revision of now.
+        installed: ``packages`` of now; a revision that does not say which it was made with agrees with any.
     """
     old, new = flat(head.state["config"]), flat(config)
     keys = [key for key in sorted(old.keys() | new.keys()) if key != "iterations"]
     changed = [
         f"{key}: {_shown(old, key)} -> {_shown(new, key)}" for key in keys if _shown(old, key) != _shown(new, key)
     ]
-    return changed + ([f"code: {head.state['code'][:12]} -> {code[:12]}"] if head.state["code"] != code else [])
+    if head.state["code"] != code:
+        changed.append(f"code: {head.state['code'][:12]} -> {code[:12]}")
+    made_with = head.state.get("packages", installed)
+    return changed + [
+        f"packages.{name}: {made_with.get(name, 'absent')} -> {installed.get(name, 'absent')}"
+        for name in sorted(made_with.keys() | installed.keys())
+        if made_with.get(name) != installed.get(name)
+    ]
 
 
 def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Nested settings by dotted key."""
     return dict(_flat(settings, ""))
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "absent"
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -5,8 +5,10 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import IO
 
 from configs.errors import CoevoError
+from configs.faults import remedy
 
 SETTINGS = {
     "core.hooksPath": os.devnull,
@@ -37,6 +39,7 @@ class Git:
     def init(self) -> None:
         """Make an empty repository with the branch ``main``."""
         self._dir.mkdir()
+        self._gate.touch()
         self("init", "--quiet", "--template=", "--initial-branch=main")
 
     def __call__(self, *arguments: str, stdin: str = "") -> str:
@@ -48,7 +51,7 @@ class Git:
         done = self.attempt(*arguments, stdin=stdin)
         if done.returncode != 0:
             said = " ".join(done.stderr.decode(errors="replace").split()) or f"exit status {done.returncode}"
-            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}")
+            raise CoevoError(f"git {arguments[0]} failed in {self.root}: {said}{remedy(said)}")
         return done.stdout.decode()
 
     def attempt(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[bytes]":
@@ -61,7 +64,7 @@ class Git:
 
     def _run(self, arguments: Sequence[str], stdin: bytes) -> "subprocess.CompletedProcess[bytes]":
         options = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
-        with self._gate.open("a") as gate:
+        with self._open_gate() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)
             try:
                 return subprocess.run(
@@ -89,7 +92,7 @@ class Git:
         Returns:
             the removed locks, relative to the work tree.
         """
-        with self._gate.open("a") as gate:
+        with self._open_gate() as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
             stale = self.locks()
             for lock in stale:
@@ -100,6 +103,12 @@ class Git:
         """Lock files that are there now, relative to the work tree; a live command may hold them."""
         found = [*self._dir.glob("*.lock"), *(self._dir / "refs").rglob("*.lock")]
         return sorted(str(lock.relative_to(self.root)) for lock in found)
+
+    def _open_gate(self) -> IO[str]:
+        """Opened for reading, so that a run can be read where nothing may be written."""
+        if not self._gate.exists():
+            self._gate.touch()
+        return self._gate.open(encoding="utf-8")
 
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -6,7 +6,8 @@ missing (tags, publication) follows from the commit alone.
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -118,23 +119,25 @@ class Lineage:
         Raises:
             CoevoError: a table or an artifact of the last revision cannot be brought back.
         """
-        repository = self._repository
-        locks = [*repository.git.settle(), *repository.artifacts.discard_locks()]
-        files = repository.reset()
+        locks, files = self._settle()
         head = self.head()
-        tables = _restore(bank, head) if head else []
-        changed = repository.artifacts.checkout() if head else []
-        return Recovery(tuple(locks), tuple(files), tuple(tables), tuple(changed), tuple(repository.retag()))
+        tables, changed = self._bring_back(head, bank) if head else ([], [])
+        return Recovery(tuple(locks), tuple(files), tuple(tables), tuple(changed), tuple(self._repository.retag()))
 
     def rollback(self, to: int, bank: Snapshot) -> Manifest:
         """Make a new revision with all state of revision ``to``, its iteration included; history stays.
 
+        The last revision need not be whole, so this is also the way out where ``recover`` finds it damaged.
+
         Raises:
             CoevoError: there is no such revision, or a part of it cannot be brought back.
         """
+        self._settle()
         head, target = self.head(), self.manifest(to)
-        _restore(bank, target)
-        self._repository.check_out(self.commit_hash(to))
+        with self._naming(to):
+            self._repository.artifacts.check(target.artifacts)
+            _restore(bank, target)
+            self._repository.check_out(self.commit_hash(to))
         last = head.observed if head else {}
         observed = {key: value for key, value in last.items() if key not in ("timestamp", "metrics")}
         state = {**target.state, "restored_from": to, "accepted_change": []}
@@ -151,8 +154,33 @@ class Lineage:
             raise CoevoError(f"revision {revision} has no artifact {artifact!r}: it has {', '.join(sorted(artifacts))}")
         if into.exists():
             raise CoevoError(f"{into}: already there: name a new directory")
-        self._repository.artifacts.materialise(artifacts[artifact], into)
+        with self._naming(revision):
+            self._repository.artifacts.check({artifact: artifacts[artifact]})
+            self._repository.artifacts.materialise(artifacts[artifact], into)
         return into
+
+    def _settle(self) -> tuple[list[str], list[str]]:
+        """Locks and files that a killed process left: removed."""
+        repository = self._repository
+        locks = [*repository.git.settle(), *repository.artifacts.discard_locks()]
+        return locks, repository.reset()
+
+    def _bring_back(self, head: Manifest, bank: Snapshot) -> tuple[list[str], list[str]]:
+        """Tables and artifacts that were not the last revision's: restored."""
+        with self._naming(head.revision):
+            tables = _restore(bank, head)
+            changed = self._repository.artifacts.checkout()
+            self._repository.artifacts.check_tree(head.artifacts)
+        return tables, changed
+
+    @contextmanager
+    def _naming(self, revision: int) -> Iterator[None]:
+        """Say of which revision something is beyond repair."""
+        try:
+            yield
+        except CoevoError as error:
+            run = self._repository.root.parent.name
+            raise CoevoError(f"run {run!r}, revision {revision}: {error}") from error
 
     def _seal(self, head: Manifest | None, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
         position = {"revision": head.revision + 1, "parent": head.revision} if head else {"revision": 0, "parent": None}
@@ -167,7 +195,5 @@ def _restore(bank: Snapshot, manifest: Manifest) -> list[str]:
     found = bank.hashes()
     lost = sorted(table for table, content in manifest.tables.items() if found.get(table) != content)
     if lost:
-        raise CoevoError(
-            f"table {', '.join(lost)} of revision {manifest.revision} cannot be brought back: roll back to another one"
-        )
+        raise CoevoError(f"table {', '.join(lost)} cannot be brought back: go on from another one, `coevo rollback`")
     return touched

@@ -1,10 +1,10 @@
 """The manifest of a revision: all that it consists of, as one canonical JSON file.
 
-``state`` is what a repeated run gives again, bit for bit, so it holds no times, no version numbers and not the run's
-name: ``revision``, ``iteration``, ``parent``, ``restored_from``, ``config``, ``config_hash``, ``code``, ``artifacts``
-{name: content hash}, ``tables`` {table: content hash}, ``cursor``, ``metrics``, ``panels`` {name: hash} and
-``accepted_change``. ``observed`` is the rest: ``timestamp`` (ms since 1970), ``run``, ``tables`` {table: version},
-``metrics`` that are times or rates, ``mlflow_run``.
+``state`` is what a repeated run gives again, bit for bit, so it holds no times, no versions of tables and not the run's
+name: ``revision``, ``iteration``, ``parent``, ``restored_from``, ``config``, ``config_hash``, ``code``,
+``packages`` {name: version}, ``artifacts`` {name: content hash}, ``tables`` {table: content hash}, ``cursor``,
+``metrics``, ``panels`` {name: hash} and ``accepted_change``. ``observed`` is the rest: ``timestamp`` (ms since 1970),
+``run``, ``tables`` {table: version}, ``metrics`` that are times or rates, ``mlflow_run``.
 """
 
 import json

@@ -168,7 +168,7 @@ class Workspace:
         fresh = RunPaths(run.root.with_name(f".{name}.{token_hex(4)}"))
         try:
             fresh.root.mkdir(parents=True)
-            fresh.created.write_text(f"{time.time_ns()}\n", encoding="utf-8")
+            fresh.created.write_text(f"{self._moment()}\n", encoding="utf-8")
             fresh.write_config(config)
             fresh.root.rename(run.root)
         except OSError as error:
@@ -177,6 +177,11 @@ class Workspace:
                 raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name") from None
             raise CoevoError(f"{self.root}: {error.strerror}: name another directory with --workspace") from None
         return run
+
+    def _moment(self) -> int:
+        """Now, in ns since 1970, or just after the latest run: a clock that was set back does not change the order."""
+        latest = self.runs()[-1:]
+        return max([time.time_ns(), *(int(run.created.read_text(encoding="utf-8")) + 1 for run in latest)])
 
     def next_name(self, recipe: str) -> str:
         """``<recipe>-<n>``, n above that of every run there is."""

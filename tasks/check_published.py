@@ -75,7 +75,7 @@ def read_published(store: Store, paths: RunPaths) -> Published:
     """
     if store.uri.startswith("sqlite:///") and not Path(store.uri.removeprefix("sqlite:///")).is_file():
         return Published((), {}, {})
-    with translated(store.uri, "cannot be read", then=""):
+    with translated(store, "cannot be read"):
         mlflow = client(store)
         found = _runs(mlflow, paths)
         if not found:

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import pyarrow.parquet as pq
 
-from lineage.code import code_revision
+from lineage.code import code_revision, packages
 from lineage.manifest import Manifest
 from memory.change import BankChange
 from memory.stats import tally
@@ -52,6 +52,7 @@ def state(session: Session) -> dict[str, object]:
         "config": config.model_dump(mode="json"),
         "config_hash": config.digest(),
         "code": code_revision(),
+        "packages": packages(),
         "accepted_change": session.accepted,
         "tables": session.stores.bank.hashes(),
         "panels": session.draft.panels,

@@ -11,7 +11,7 @@ from configs.errors import CoevoError
 from configs.run import RunConfig
 from envs.base import Environment
 from envs.registry import make
-from lineage.code import changes, code_revision
+from lineage.code import changes, code_revision, packages
 from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
@@ -34,8 +34,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
     """The run, recovered and ready for its next revision; one writer at a time.
 
     Raises:
-        CoevoError: another process writes to the run, its configuration or code has changed, or a store is beyond
-            recovery.
+        CoevoError: another process writes to the run, its configuration, code or packages have changed, or a store is
+            beyond recovery.
     """
     workspace = Workspace(root)
     paths = workspace.existing(run)
@@ -65,7 +65,7 @@ def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: 
     Raises:
         CoevoError: something has, and it is not.
     """
-    found = [] if head is None else changes(head, config.model_dump(mode="json"), code_revision())
+    found = [] if head is None else changes(head, config.model_dump(mode="json"), code_revision(), packages())
     if found and not accept:
         raise CoevoError(
             f"run {run!r} has changed since its last revision: {'; '.join(found)}; "
@@ -90,6 +90,21 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
         optimizer=optimizer,
         log=paths.log,
     )
+
+
+def publish_the_rest(run: str, root: Path, reporter: Reporter) -> None:
+    """Publish what a finished run could not.
+
+    Raises:
+        CoevoError: another process writes to the run, or a store is beyond recovery.
+    """
+    workspace = Workspace(root)
+    paths = workspace.existing(run)
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
+        if Cursor(paths.published).unpublished(lineage):
+            env = make(paths.read_config().env)
+            with open_stores(workspace, paths, Bank(paths.bank), lineage, env, reporter):
+                reporter.note("publishing what is left")
 
 
 @contextmanager

@@ -23,15 +23,19 @@ class Publisher:
         publish: Callable[[Publication], None],
         cursor: Callable[[], int],
         advance: Callable[[int], None],
+        notice: Callable[[str], None],
     ) -> None:
         """Args:
         publish: of a tracker; raises ``TrackingError`` where it must be tried again.
         cursor: the last published revision, -1 for none.
         advance: move the cursor to a revision.
+        notice: told in one line when publishing begins to fail, not of each attempt.
         """
         self._publish = publish
         self._cursor = cursor
         self._advance = advance
+        self._notice = notice
+        self._failing = False
         self._waiting: deque[Publication] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish")
         self._attempt: Future[TrackingError | None] | None = None
@@ -55,7 +59,11 @@ class Publisher:
             while failure is not None and time.monotonic() < give_up:
                 time.sleep(PAUSE)
                 failure = self._thread.submit(self._drain).result()
-        return f"{len(self._waiting)} revisions are not published: {failure}" if failure else None
+        return (
+            None
+            if failure is None
+            else f"{self._left()} not published: {failure}; `coevo resume` publishes what is left"
+        )
 
     def _drain(self) -> TrackingError | None:
         while self._waiting:
@@ -65,7 +73,17 @@ class Publisher:
                 try:
                     self._publish(publication)
                 except TrackingError as error:
+                    self._fail(error)
                     return error
+                self._failing = False
                 self._advance(revision)
             self._waiting.popleft()
         return None
+
+    def _left(self) -> str:
+        return "1 revision is" if len(self._waiting) == 1 else f"{len(self._waiting)} revisions are"
+
+    def _fail(self, error: TrackingError) -> None:
+        if not self._failing:
+            self._failing = True
+            self._notice(f"{error}; the run goes on, and tries again with each revision")

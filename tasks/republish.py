@@ -9,6 +9,7 @@ from lineage.workspace import RunPaths
 from memory.store import Bank
 from tasks.check_published import cursor_of, gaps, read_published
 from tasks.publish import entries_at
+from tasks.report import Silent
 from tasks.tracking import Publication, Store, Tracker
 
 
@@ -35,6 +36,6 @@ def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], drop
     bank = Bank(paths.bank)
     for number in sorted({*lacking, last}):
         revision = revisions[number]
-        entries = None if number in dropped else entries_at(bank, revision.manifest)
+        entries = None if number in dropped else entries_at(bank, revision.manifest, Silent())
         tracker.publish(Publication(revision.manifest, revision.commit, entries))
     tracker.finish()

@@ -7,9 +7,11 @@ nothing at construction, so a server that cannot be reached keeps no run from st
 
 import hashlib
 import json
+import logging
 import os
+import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -24,6 +26,9 @@ from tasks import telemetry
 
 BATCH = 100
 """Parameters that MLflow takes in one call."""
+SQLITE = "sqlite:///"
+LOCKED = 2.0
+"""Seconds until a database that another process has locked is given up."""
 
 
 class TrackingError(CoevoError):
@@ -102,13 +107,14 @@ class Tracker:
         Raises:
             TrackingError: MLflow cannot be reached or refuses.
         """
-        with translated(self._store.uri):
+        with translated(self._store):
+            _check_database(self._store)
             run_id = self._connect(publication.manifest.observed["timestamp"])
             tags = _tags(publication)
             if tags["coevo.config"] != self._tags.get("coevo.config"):
                 self._publish_config(run_id, publication.manifest)
             if publication.entries is not None and tags["coevo.bank"] != self._tags.get("coevo.bank"):
-                tags["mlflow.loggedArtifacts"] = self._publish_bank(run_id, publication, publication.entries)
+                tags["mlflow.loggedArtifacts"] = self._publish_bank(run_id, publication.manifest, publication.entries)
             self._publish_points(run_id, publication.manifest, tags)
             self._tags |= tags
 
@@ -119,7 +125,8 @@ class Tracker:
             TrackingError: MLflow cannot be reached or refuses.
         """
         if self._id is not None:
-            with translated(self._store.uri):
+            with translated(self._store):
+                _check_database(self._store)
                 self._client.set_terminated(self._id, status)
 
     @cached_property
@@ -159,9 +166,9 @@ class Tracker:
             for start in range(0, len(params), BATCH):
                 self._client.log_batch(run_id, params=params[start : start + BATCH])
 
-    def _publish_bank(self, run_id: str, publication: Publication, entries: Sequence[Entry]) -> str:
+    def _publish_bank(self, run_id: str, manifest: Committed, entries: Sequence[Entry]) -> str:
         """The bank as a table that MLflow's pages show; returns the value of the tag that names it."""
-        path = f"bank/r{publication.manifest.state['revision']}.json"
+        path = f"bank/r{manifest.state['revision']}.json"
         table = entries_to_table(entries)
         rows = [list(row.values()) for row in table.to_pylist()]
         self._client.log_dict(run_id, {"columns": table.column_names, "data": rows}, path)
@@ -195,24 +202,26 @@ def _mlflow() -> Any:
         os.environ.setdefault(name, value)
     import mlflow
 
+    logging.getLogger("mlflow.store").setLevel(logging.CRITICAL)  # it would show a traceback of what is said in a line
     return mlflow
 
 
 def _tags(publication: Publication) -> dict[str, str]:
     state = publication.manifest.state
+    bank = {} if publication.entries is None else {"coevo.bank": _bank_hash(publication.entries)}
     return {
         "coevo.revision": str(state["revision"]),
         "coevo.commit": publication.commit,
         "coevo.parent": str(state["parent"]),
         "coevo.config": state["config_hash"],
+        **bank,
         **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},
-        **({} if publication.entries is None else {"coevo.bank": _content(publication.entries)}),
     }
 
 
-def _content(entries: Sequence[Entry]) -> str:
-    rows = json.dumps(entries_to_table(entries).to_pylist(), sort_keys=True)
-    return hashlib.sha256(rows.encode()).hexdigest()
+def _bank_hash(entries: Sequence[Entry]) -> str:
+    content = json.dumps(entries_to_table(entries).to_pylist(), sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
@@ -225,12 +234,20 @@ def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
 
 
 @contextmanager
-def translated(
-    uri: str, what: str = "does not take the run", then: str = "; `coevo resume` publishes it"
-) -> Iterator[None]:
+def translated(store: Store, what: str = "does not take the run") -> Iterator[None]:
     """Whatever MLflow and its transport raise, as one line."""
     try:
         yield
-    except (_mlflow().MlflowException, OSError) as error:
-        reason = " ".join(str(error).split())[:200]
-        raise TrackingError(f"MLflow at {uri} {what}: {reason}{then}") from error
+    except (_mlflow().MlflowException, sqlite3.Error, OSError) as error:
+        # Of SQLAlchemy's errors the database's own words are enough.
+        reason = " ".join(str(getattr(error.__cause__, "orig", error)).split())[:200]
+        raise TrackingError(f"MLflow at {store.uri} {what}: {reason}") from error
+
+
+def _check_database(store: Store) -> None:
+    """Whether a database in a file can be written to: MLflow itself would try for minutes, and in silence."""
+    path = store.uri.removeprefix(SQLITE).partition("?")[0]
+    if store.uri.startswith(SQLITE):
+        with FileLock(store.lock), closing(sqlite3.connect(path, timeout=LOCKED)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()

@@ -30,7 +30,6 @@ def rollback(
 
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
-        lineage.recover(bank)
         made = lineage.rollback(to, bank)
         entries = len(bank.active())
     kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))

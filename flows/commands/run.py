@@ -39,7 +39,7 @@ def resume(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
     iterations: Annotated[int | None, typer.Option(min=0, help="New length of the run.")] = None,
     accept_change: Annotated[
-        bool, typer.Option("--accept-change", help="Go on although configuration or code have changed.")
+        bool, typer.Option("--accept-change", help="Go on although configuration, code or packages have changed.")
     ] = False,
     workspace: WorkspaceOption = None,
 ) -> int:

@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Any, TextIO
 
 from configs.errors import CoevoError
+from configs.faults import fault
 
 log = logging.getLogger("coevo.trainer")
 
@@ -33,6 +34,9 @@ def main() -> None:
     except CoevoError as error:
         _reply(replies, {"error": str(error)})
         sys.exit(1)
+    except Exception as error:
+        _reply(replies, {"error": fault(error) or f"the trainer failed: {type(error).__name__}: {_line(error)}"})
+        raise
 
 
 def _serve(requests: SimpleQueue[str], replies: TextIO) -> None:
@@ -59,6 +63,10 @@ def _listen(requests: SimpleQueue[str]) -> None:
 def _reply(replies: TextIO, message: dict[str, Any]) -> None:
     replies.write(json.dumps(message) + "\n")
     replies.flush()
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
 
 
 if __name__ == "__main__":

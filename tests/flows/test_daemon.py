@@ -76,6 +76,22 @@ def test_a_server_that_hangs_is_replaced(workspace):
     assert second.answers()
 
 
+def test_a_clock_that_was_set_back_loses_no_server(workspace):
+    first = start(workspace)
+    (workspace / "servers.json").write_text(json.dumps([record(workspace)[0] | {"started": first.started + 3600}]))
+    assert start(workspace).pid == first.pid
+    assert down(workspace) == ["pages"]
+
+
+def test_a_server_that_cannot_be_recorded_does_not_stay(workspace):
+    (workspace / "servers.json.part").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        start(workspace)
+    (workspace / "servers.json.part").rmdir()
+    mine = psutil.Process().children()
+    assert not [process for process in mine if process.status() != psutil.STATUS_ZOMBIE]
+
+
 def test_a_process_that_has_the_old_id_is_left_alone(workspace):
     me = os.getpid()
     stranger = Server("pages", me, psutil.Process(me).create_time() - 1.0, 1, "/")

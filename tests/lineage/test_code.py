@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import numpy
 import pytest
+import torch
 
-from lineage.code import PACKAGES, changes, code_revision, source_hash
+from lineage.code import DECIDING, PACKAGES, changes, code_revision, packages, source_hash
 from lineage.manifest import Manifest
 
 CONFIG = {"seed": 1, "iterations": 5, "update": {"lr": 0.1, "kl": None}, "panels": ["a"], "extra": {}}
+INSTALLED = {"python": "3.11", "torch": "2.13.0"}
 
 
 @pytest.fixture
@@ -46,7 +49,7 @@ def test_the_installed_code_is_hashed():
 
 
 def test_nothing_changed():
-    assert changes(head(), {**CONFIG, "iterations": 50, "panels": ("a",)}, "aaaaaaaaaaaaaaaa") == []
+    assert changes(head(), {**CONFIG, "iterations": 50, "panels": ("a",)}, "aaaaaaaaaaaaaaaa", INSTALLED) == []
 
 
 def test_each_change_is_named_with_both_values():
@@ -57,7 +60,7 @@ def test_each_change_is_named_with_both_values():
         "panels": ["a", "b"],
         "extra": {"x": 1},
     }
-    assert changes(head(), now, "bbbbbbbbbbbbbbbb") == [
+    assert changes(head(), now, "bbbbbbbbbbbbbbbb", INSTALLED) == [
         "extra: {} -> absent",
         "extra.x: absent -> 1",
         "panels: ['a'] -> ['a', 'b']",
@@ -66,3 +69,22 @@ def test_each_change_is_named_with_both_values():
         "update.lr: 0.1 -> 0.2",
         "code: aaaaaaaaaaaa -> bbbbbbbbbbbb",
     ]
+
+
+def test_each_package_that_changed_is_named_with_both_versions():
+    made_with = {"python": "3.11", "torch": "2.13.0", "peft": "0.21.2"}
+    revision = Manifest.of({"config": CONFIG, "code": "a", "packages": made_with}, {})
+    assert changes(revision, CONFIG, "a", made_with) == []
+    assert changes(revision, CONFIG, "a", {"python": "3.12", "torch": "2.14.0", "scipy": "1.17.1"}) == [
+        "packages.peft: 0.21.2 -> absent",
+        "packages.python: 3.11 -> 3.12",
+        "packages.scipy: absent -> 1.17.1",
+        "packages.torch: 2.13.0 -> 2.14.0",
+    ]
+
+
+def test_the_packages_that_are_installed():
+    found = packages()
+    assert found.keys() == {"python", *DECIDING}
+    assert (found["torch"], found["numpy"]) == (torch.__version__, numpy.__version__)
+    assert "absent" not in found.values()

@@ -1,10 +1,14 @@
 """Where a run stands: what has changed, and which episodes the writer has yet to see."""
 
+import re
+
 import pytest
 from support.small_run import build
 
 from configs.errors import CoevoError
+from lineage.code import code_revision, packages
 from lineage.lineage import Lineage
+from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 from memory.store import Bank
 from tasks.open import check_unchanged, episodes_since
@@ -28,6 +32,25 @@ def test_a_changed_setting_is_refused_by_name_unless_accepted(run):
     assert f"seed: {config.seed} -> {config.seed + 1}" in str(refused.value)
     assert "--accept-change" in str(refused.value)
     assert any("seed" in change for change in check_unchanged(changed, lineage.head(), "first", accept=True))
+
+
+def test_packages_of_other_versions_are_refused_by_name_unless_accepted(run):
+    paths, lineage = run
+    head = lineage.head()
+    config = paths.read_config()
+    older = Manifest.of({**head.state, "code": code_revision(), "packages": {**packages(), "torch": "2.12.0"}}, {})
+    change = f"packages.torch: 2.12.0 -> {packages()['torch']}"
+    with pytest.raises(CoevoError, match=re.escape(f"run 'first' has changed since its last revision: {change};")):
+        check_unchanged(config, older, "first", accept=False)
+    assert check_unchanged(config, older, "first", accept=True) == [change]
+
+
+def test_a_run_that_does_not_say_its_packages_has_not_changed(run):
+    paths, lineage = run
+    head = lineage.head()
+    assert "packages" not in head.state
+    unsaid = Manifest.of({**head.state, "code": code_revision()}, {})
+    assert check_unchanged(paths.read_config(), unsaid, "first", accept=False) == []
 
 
 def test_a_new_length_is_no_change(run):

@@ -24,8 +24,8 @@ def revision(number):
     return Publication(SimpleNamespace(state={"revision": number}, observed={}), "c", [])
 
 
-def publisher(publish, cursor):
-    return Publisher(lambda one: publish(one.manifest.state["revision"]), cursor.read, cursor.move)
+def publisher(publish, cursor, notice=lambda _: None):
+    return Publisher(lambda one: publish(one.manifest.state["revision"]), cursor.read, cursor.move, notice)
 
 
 def test_revisions_are_published_in_order_in_another_thread():
@@ -90,8 +90,27 @@ def test_what_stays_unpublished_is_said_in_one_line_and_kept_for_resume():
     it = publisher(publish, cursor)
     for number in range(3):
         it.submit(revision(number))
-    assert it.close(patience=0) == "2 revisions are not published: MLflow is away"
+    assert it.close(patience=0) == (
+        "2 revisions are not published: MLflow is away; `coevo resume` publishes what is left"
+    )
     assert cursor.value == 0
+
+
+def test_that_publishing_fails_is_said_when_it_begins_and_not_again():
+    said, cursor, broken = [], Cursor(), {0, 1, 5}
+
+    def publish(number):
+        if number in broken:
+            raise TrackingError(f"no {number}")
+
+    it = publisher(publish, cursor, said.append)
+    for number in range(3):
+        it.submit(revision(number))
+    broken -= {0, 1}
+    for number in range(3, 6):
+        it.submit(revision(number))
+    assert it.close(patience=0.1) == "1 revision is not published: no 5; `coevo resume` publishes what is left"
+    assert said == [f"no {number}; the run goes on, and tries again with each revision" for number in (0, 5)]
 
 
 def test_an_unexpected_error_is_not_swallowed():

@@ -3,9 +3,12 @@
 import json
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
-from dataclasses import dataclass
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -150,9 +153,42 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         uri = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    with pytest.raises(TrackingError, match=f"^MLflow at {uri} does not take the run: .*resume") as caught:
+    with pytest.raises(TrackingError, match=f"^MLflow at {uri} does not take the run: ") as caught:
         Tracker(Store(uri, None, tmp_path / "lock"), "e", "r", "o").publish(publication(0))
     assert "\n" not in str(caught.value)
+
+
+def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_path, capfd, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr("tasks.tracking.LOCKED", 0.1)
+    store = tracking_store(tmp_path)
+    tracker = Tracker(store, "locked", "demo-1", "abc")
+    tracker.publish(publication(0))
+    with closing(sqlite3.connect(tmp_path / "mlflow.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        started = time.monotonic()
+        with pytest.raises(TrackingError, match="does not take the run: database is locked"):
+            tracker.publish(publication(1))
+        with pytest.raises(TrackingError, match="database is locked"):
+            tracker.finish()
+        assert time.monotonic() - started < 5
+        other.execute("ROLLBACK")
+    tracker.publish(publication(1))
+    tracker.finish()
+    from mlflow import MlflowClient
+
+    (run,) = found(MlflowClient(store.uri), "locked")
+    assert [step for step, *_ in points(MlflowClient(store.uri), run, "success/train")] == [0, 1]
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_revision_whose_bank_is_gone_is_published_without_it(store, client):
+    tracker = Tracker(store, "gone", "demo-1", "abc")
+    tracker.publish(publication(0, [entry()]))
+    tracker.publish(replace(publication(1), entries=None))
+    (run,) = found(client, "gone")
+    assert [step for step, *_ in points(client, run, "success/train")] == [0, 1]
+    assert {f.path for f in client.list_artifacts(run.info.run_id, "bank")} == {"bank/r0.json"}
 
 
 def test_the_environment_variable_wins(tmp_path, monkeypatch):

@@ -1,7 +1,10 @@
 """Warm starts: one for each configuration, made once, kept whole."""
 
+import pytest
+from support.disk import no_room
 from support.player import environment
 
+from configs.faults import fault
 from configs.load import load_recipe
 from lineage.fsck.places import spoilt_warmstarts
 from lineage.workspace import Workspace
@@ -54,3 +57,11 @@ def test_an_unfinished_one_is_made_again(tmp_path):
     (directory.with_suffix(".part") / "half").touch()
     assert warm_start(config(), environment(), tmp_path, Silent()) == directory
     assert not (directory / "half").exists()
+
+
+def test_one_that_a_full_disk_stopped_is_made_again(tmp_path):
+    with no_room(), pytest.raises(Exception) as caught:
+        warm_start(config(), environment(), tmp_path, Silent())
+    assert fault(caught.value).startswith("File too large") or fault(caught.value).startswith(str(tmp_path))
+    assert not (tmp_path / identity(config(), environment())).exists()
+    assert (warm_start(config(), environment(), tmp_path, Silent()) / "model.safetensors").is_file()

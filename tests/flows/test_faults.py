@@ -1,0 +1,128 @@
+"""Whole runs in surroundings that fail them: the run goes on or ends in one line, and the states stay the same."""
+
+import os
+import re
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+from mlflow import MlflowClient
+from support import fault_at
+from support.disk import BALLAST, SmallDisk
+from support.runs import SMALL, coevo, states
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+UNTAUGHT = ("warmstart.steps=5", "warmstart.probe_every=5")
+RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL, *UNTAUGHT)
+CONFIG = """
+[core]
+    hooksPath = {hooks}
+    autocrlf = true
+    fsmonitor = {hooks}/pre-commit
+[commit]
+    gpgSign = true
+[gpg]
+    program = false
+[init]
+    defaultBranch = trunk
+    templateDir = {hooks}
+[user]
+    useConfigOnly = true
+"""
+
+
+@pytest.fixture(scope="module")
+def surroundings(tmp_path_factory):
+    """A user's git that refuses everything, and a tracking server that is not there."""
+    home = tmp_path_factory.mktemp("home")
+    for hook in ("pre-commit", "commit-msg", "reference-transaction", "post-checkout"):
+        (home / hook).write_text("#!/bin/sh\nexit 1\n")
+        (home / hook).chmod(0o755)
+    (home / ".gitconfig").write_text(CONFIG.format(hooks=home))
+    with socket.socket() as probe, pytest.MonkeyPatch.context() as patch:
+        probe.bind(("127.0.0.1", 0))
+        patch.setenv("HOME", str(home))
+        patch.setenv("GIT_DIR", str(home / "nowhere"))
+        patch.setenv("GIT_INDEX_FILE", str(home / "index"))
+        patch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{probe.getsockname()[1]}")
+        yield
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory):
+    place = tmp_path_factory.mktemp("faults") / "Übung 1" / "räum e"
+    yield place
+    coevo("down", workspace=place)
+
+
+@pytest.fixture(scope="module")
+def bereft(workspace, surroundings):
+    """A whole run there."""
+    return coevo(*RUN, workspace=workspace)
+
+
+def published(workspace):
+    """Steps at which MLflow has the size of the bank."""
+    client = MlflowClient(f"sqlite:///{workspace / 'mlflow.db'}")
+    (found,) = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
+    assert found.info.status == "FINISHED"
+    return [point.step for point in client.get_metric_history(found.info.run_id, "bank/size")]
+
+
+def test_neither_git_nor_mlflow_nor_the_path_stops_a_run(bereft, workspace, monkeypatch):
+    assert (bereft.returncode, bereft.stderr) == (0, "")
+    (begins, ends) = re.findall(r"^warning: (.*)$", bereft.stdout, re.MULTILINE)
+    assert re.fullmatch(r"MLflow at http\S+ does not take the run: .*; the run goes on, and tries again .*", begins)
+    assert re.fullmatch(r"3 revisions are not published: .*; `coevo resume` publishes what is left", ends)
+
+
+def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    monkeypatch.delenv("GIT_DIR")
+    done = coevo("resume", "first", workspace=workspace)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert published(workspace) == [1, 2]
+    before = (workspace / "mlflow.db").read_bytes()
+    assert coevo("resume", "first", workspace=workspace).returncode == 0
+    assert (workspace / "mlflow.db").read_bytes() == before
+
+
+def on(disk, *arguments, at=None):
+    """A command on a disk, which is full from ``at`` on."""
+    fault = (f"full:{disk.place}", at) if at else ("clock:0", "os:fsync@1")
+    command = disk.inside(sys.executable, fault_at.__file__, *fault, "--", "coevo", *arguments)
+    environment = os.environ | {"COEVO_WORKSPACE": str(disk.place)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    print(done.stdout, done.stderr)
+    return done
+
+
+def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspace, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    monkeypatch.delenv("GIT_DIR")
+    place = tmp_path / "disk"
+    place.mkdir()
+    with SmallDisk(place, "96m") as disk:
+        shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+        for arguments, at in (
+            (RUN, "models.trainer.client:Trainer.save@1"),
+            (("resume", "first"), "memory.store:Bank.merge@2"),
+        ):
+            full = on(disk, *arguments, at=at)
+            assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
+            assert "room" in full.stderr
+            disk.make_room()
+        with closing(sqlite3.connect(disk.outside / "mlflow.db", isolation_level=None)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            locked = on(disk, "resume", "first")
+        assert (locked.returncode, locked.stderr) == (0, "")
+        assert len(re.findall(r"^warning: .*database is locked; the run goes on", locked.stdout, re.MULTILINE)) == 1
+        assert on(disk, "resume", "first").returncode == 0
+        on(disk, "down")
+        copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
+    assert published(copy) == [1, 2]
+    assert states(copy, "first") == states(workspace, "first")
