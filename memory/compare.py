@@ -54,8 +54,8 @@ def _ids(table: pa.Table) -> pa.Array:
 
 def _unequal(old: pa.Array, new: pa.Array) -> Mask:
     if pa.types.is_struct(new.type):
-        fields = zip(old.flatten(), new.flatten(), strict=True)
-        return np.logical_or.reduce([_unequal(*pair) for pair in fields])
+        fields = [_unequal(*pair) for pair in zip(old.flatten(), new.flatten(), strict=True)]
+        return np.stack(fields).any(axis=0)
     if pa.types.is_list(new.type):
         return _unequal_lists(old, new)
     return np.asarray(pc.not_equal(old, new).to_numpy(zero_copy_only=False), dtype=np.bool_)

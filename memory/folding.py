@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 FEW = 8
 """Fragments that a table may have without anything being folded."""
@@ -28,17 +29,15 @@ def folded(table: Any, rows: pa.Table, changed: pa.Table) -> pa.Table:
     if table.stats()["fragment_stats"]["num_fragments"] <= FEW:
         return rows.slice(0, 0)
     placed = table.search().with_row_id(True).select(["id"]).to_arrow()
-    ids = placed["id"].filter(pa.array(_small(_fragments(placed), (changed.nbytes + SLACK) * len(rows) // rows.nbytes)))
-    taken = pc.and_not(pc.is_in(rows["id"], value_set=ids), pc.is_in(rows["id"], value_set=changed["id"]))
-    return rows.filter(taken)
+    # The upper half of a row's address names its fragment.
+    fragments = placed["_rowid"].to_numpy() >> np.uint64(32)
+    most = (changed.nbytes + SLACK) * rows.num_rows // rows.nbytes
+    ids = placed["id"].filter(pa.array(_small(fragments, most)))
+    others = pc.invert(pc.is_in(rows["id"], value_set=changed["id"]))
+    return rows.filter(pc.and_(pc.is_in(rows["id"], value_set=ids), others))
 
 
-def _fragments(placed: pa.Table) -> "np.ndarray[tuple[int], np.dtype[np.uint64]]":
-    """The fragment of each row: the upper half of its address."""
-    return placed["_rowid"].to_numpy() >> np.uint64(32)
-
-
-def _small(fragments: "np.ndarray[tuple[int], np.dtype[np.uint64]]", most: int) -> "np.ndarray[tuple[int], Any]":
+def _small(fragments: NDArray[np.uint64], most: int) -> NDArray[np.bool_]:
     """For every row, whether its fragment is one of the smallest that have at most so many rows together."""
     names, sizes = np.unique(fragments, return_counts=True)
     order = np.argsort(sizes, kind="stable")
