@@ -34,11 +34,7 @@ def split(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table, p
 
 def differing(old: pa.Table, new: pa.Table) -> Mask:
     """For every row, whether its values differ; the tables have one schema and as many rows, and hold no nulls."""
-    found = np.zeros(new.num_rows, dtype=np.bool_)
-    for before, after in zip(old.combine_chunks().columns, new.combine_chunks().columns, strict=True):
-        if new.num_rows:
-            found |= _unequal(before.chunk(0), after.chunk(0))
-    return found
+    return _unequal(old.to_struct_array().combine_chunks(), new.to_struct_array().combine_chunks())
 
 
 def _paired(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table, pa.Table]:
@@ -54,8 +50,10 @@ def _ids(table: pa.Table) -> pa.Array:
 
 def _unequal(old: pa.Array, new: pa.Array) -> Mask:
     if pa.types.is_struct(new.type):
-        fields = [_unequal(*pair) for pair in zip(old.flatten(), new.flatten(), strict=True)]
-        return np.stack(fields).any(axis=0)
+        found = np.zeros(len(new), dtype=np.bool_)
+        for before, after in zip(old.flatten(), new.flatten(), strict=True):
+            found |= _unequal(before, after)
+        return found
     if pa.types.is_list(new.type):
         return _unequal_lists(old, new)
     return np.asarray(pc.not_equal(old, new).to_numpy(zero_copy_only=False), dtype=np.bool_)
