@@ -17,6 +17,7 @@ from configs.errors import CoevoError
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
+    from dvc_data.hashfile.db.local import LocalHashFileDB
 
 LINKS = ("hardlink", "copy")
 
@@ -45,8 +46,29 @@ class Artifacts:
             remove(self.root / name)
             shutil.move(path, self.root / name)
         with _one_line(f"adding {', '.join(staged)} to the cache"):
-            stages = self._repo.add([str(self.root / name) for name in staged])
-        return {name: str(stage.outs[0].hash_info.value) for name, stage in zip(staged, stages, strict=True)}
+            return {name: self._add(name) for name in staged}
+
+    def _add(self, name: str) -> str:
+        """``dvc add`` without its index of all artifacts and its database, which take most of its time."""
+        from dvc_data.hashfile.build import build
+        from dvc_data.hashfile.checkout import checkout
+        from dvc_data.hashfile.transfer import transfer
+
+        _quieten()
+        cache, path = objects_in(self.cache), str(self.root / name)
+        found, meta, content = build(cache, path, cache.fs, "md5")
+        transfer(found, cache, {content.hash_info}, hardlink=True, shallow=False)
+        checkout(path, cache.fs, content, cache, force=True, relink=True, old=content)
+        self._record(name, {"md5": content.hash_info.value, **meta.to_dict(), "hash": "md5", "path": name})
+        return str(content.hash_info.value)
+
+    def _record(self, name: str, output: Mapping[str, object]) -> None:
+        fields = "\n  ".join(f"{key}: {value}" for key, value in output.items() if key != "isdir")
+        (self.root / f"{name}.dvc").write_text(f"outs:\n- {fields}\n", encoding="utf-8")
+
+    def names(self) -> set[str]:
+        """The artifacts of which the work tree has a ``.dvc`` file."""
+        return {path.stem for path in self.root.glob("?*.dvc")}
 
     def checkout(self) -> list[str]:
         """Make the work tree what its ``.dvc`` files say; names of the artifacts that had to change."""
@@ -66,18 +88,15 @@ class Artifacts:
         """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete."""
         from dvc_data.hashfile import load
         from dvc_data.hashfile.checkout import checkout
-        from dvc_data.hashfile.db.local import LocalHashFileDB
         from dvc_data.hashfile.hash_info import HashInfo
-        from dvc_objects.fs import LocalFileSystem
 
         _quieten()
-        disk = LocalFileSystem()
-        cache = LocalHashFileDB(disk, str(self.cache / "files" / "md5"), type=list(LINKS))
+        cache = objects_in(self.cache)
         fresh = into.with_name(f".{into.name}.{os.getpid()}")
         remove(fresh)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         with _one_line(f"reading {into.name} from the cache"):
-            checkout(str(fresh), disk, load(cache, HashInfo("md5", content)), cache, force=True)
+            checkout(str(fresh), cache.fs, load(cache, HashInfo("md5", content)), cache, force=True)
         fresh.rename(into)
 
     def close(self) -> None:
@@ -95,6 +114,14 @@ class Artifacts:
         private = {"no_scm": True, "site_cache_dir": str(self.root / ".dvc" / "tmp")}
         with _one_line(f"opening {self.root}"):
             return Repo(str(self.root), config={"core": private})
+
+
+def objects_in(cache: Path) -> "LocalHashFileDB":
+    """DVC's object store in a cache directory."""
+    from dvc_data.hashfile.db.local import LocalHashFileDB
+    from dvc_objects.fs import LocalFileSystem
+
+    return LocalHashFileDB(LocalFileSystem(), str(cache / "files" / "md5"), type=list(LINKS))
 
 
 def remove(path: Path) -> None:
