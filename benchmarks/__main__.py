@@ -4,12 +4,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import homerules, newcomer, orchestration
+from benchmarks import durability, homerules, newcomer, orchestration
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
 
-BENCHMARKS = {"newcomer": newcomer.run, "orchestration": orchestration.run, "homerules": homerules.run}
+BENCHMARKS = {
+    "newcomer": newcomer.run,
+    "orchestration": orchestration.run,
+    "durability": durability.run,
+    "homerules": homerules.run,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

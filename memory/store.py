@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -26,6 +27,10 @@ class BankView:
     def entries(self) -> list[Entry]:
         """Every entry that was ever admitted, retired ones included, by id."""
         return table_to_entries(self._tables["entries"].rows())
+
+    def size(self) -> int:
+        """How many entries are active."""
+        return int(np.count_nonzero(self.rows()["retired"].to_numpy() < 0))
 
     def active(self) -> list[Entry]:
         """The entries that retrieval may return, by id."""

@@ -32,7 +32,7 @@ def rollback(
         bank = Bank(paths.bank)
         lineage.recover(bank)
         made = lineage.rollback(to, bank)
-        entries = len(bank.active())
+        entries = bank.size()
     kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
     output.line(f"{run}@{made.revision} is revision {to} again: iteration {made.iteration}, {kept}, {entries} entries.")
     output.line(f"Continue from there with: coevo resume {run}")
