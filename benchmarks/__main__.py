@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import fsck, homerules, newcomer, orchestration
+from benchmarks import durability, fsck, homerules, newcomer, orchestration
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -12,8 +12,9 @@ from configs.errors import CoevoError
 BENCHMARKS = {
     "newcomer": newcomer.run,
     "orchestration": orchestration.run,
-    "homerules": homerules.run,
+    "durability": durability.run,
     "fsck": fsck.run,
+    "homerules": homerules.run,
 }
 
 

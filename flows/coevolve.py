@@ -28,8 +28,8 @@ def coevolve(run: str, workspace: str, reporter: Reporter, accept_change: bool =
     """Continue a run from its last committed revision to its last iteration."""
     with open_session(run, Path(workspace), reporter, accept_change) as session, recording(session.seconds):
         mark_crashed(run)
-        gate_panels(session)
         if session.is_new():
+            gate_panels(session)
             evaluate(session)
             publish(session, commit(session))
         while session.iteration < session.config.iterations:
@@ -52,6 +52,7 @@ def iterate(session: Session) -> None:
         verdict = replay(session, candidates)
         admit(session, candidates, verdict)
     if session.evaluation_is_due():
+        gate_panels(session)
         evaluate(session)
     session.iteration += 1
     if session.commit_is_due():

@@ -19,6 +19,7 @@ from lineage.objects import check_objects, content_of, place
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
+    from dvc_data.hashfile.db.local import LocalHashFileDB
 
 LINKS = ("hardlink", "copy")
 
@@ -47,8 +48,29 @@ class Artifacts:
             remove(self.root / name)
             shutil.move(path, self.root / name)
         with _one_line(f"adding {', '.join(staged)} to the cache"):
-            stages = self._repo.add([str(self.root / name) for name in staged])
-        return {name: str(stage.outs[0].hash_info.value) for name, stage in zip(staged, stages, strict=True)}
+            return {name: self._add(name) for name in staged}
+
+    def _add(self, name: str) -> str:
+        """``dvc add`` without its index of all artifacts and its database, which take most of its time."""
+        from dvc_data.hashfile.build import build
+        from dvc_data.hashfile.checkout import checkout
+        from dvc_data.hashfile.transfer import transfer
+
+        _quieten()
+        cache, path = objects_in(self.cache), str(self.root / name)
+        found, meta, content = build(cache, path, cache.fs, "md5")
+        transfer(found, cache, {content.hash_info}, hardlink=True, shallow=False)
+        checkout(path, cache.fs, content, cache, force=True, relink=True, old=content)
+        self._record(name, {"md5": content.hash_info.value, **meta.to_dict(), "hash": "md5", "path": name})
+        return str(content.hash_info.value)
+
+    def _record(self, name: str, output: Mapping[str, object]) -> None:
+        fields = "\n  ".join(f"{key}: {value}" for key, value in output.items() if key != "isdir")
+        (self.root / f"{name}.dvc").write_text(f"outs:\n- {fields}\n", encoding="utf-8")
+
+    def names(self) -> set[str]:
+        """The artifacts of which the work tree has a ``.dvc`` file."""
+        return {path.stem for path in self.root.glob("?*.dvc")}
 
     def checkout(self) -> list[str]:
         """Make the work tree what its ``.dvc`` files say; names of the artifacts that had to change."""
@@ -125,6 +147,14 @@ class Artifacts:
         private = {"no_scm": True, "site_cache_dir": str(self.root / ".dvc" / "tmp")}
         with _one_line(f"opening {self.root}"):
             return Repo(str(self.root), config={"core": private})
+
+
+def objects_in(cache: Path) -> "LocalHashFileDB":
+    """DVC's object store in a cache directory."""
+    from dvc_data.hashfile.db.local import LocalHashFileDB
+    from dvc_objects.fs import LocalFileSystem
+
+    return LocalHashFileDB(LocalFileSystem(), str(cache / "files" / "md5"), type=list(LINKS))
 
 
 def remove(path: Path) -> None:

@@ -73,7 +73,10 @@ class Repository:
 
     def check_out(self, commit: str) -> None:
         """Put an earlier revision's files and artifacts into the work tree; HEAD stays."""
+        before = self.artifacts.names()
         self.git("read-tree", "--reset", "-u", commit)
+        for name in before - self.artifacts.names():
+            remove(self.root / name)
         self.artifacts.checkout()
 
     def retag(self) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -17,12 +18,18 @@ def content_hash(table: pa.Table) -> str:
     field for structs, and little-endian values otherwise, so fragments, chunks and offsets leave no trace.
     """
     digest = hashlib.sha256()
-    ordered = table.sort_by("id").combine_chunks()
+    ordered = _ordered(table.combine_chunks())
     for name, column in zip(ordered.column_names, ordered.columns, strict=True):
         digest.update(f"{name}:{ordered.num_rows};".encode())
         for chunk in column.chunks:
             _feed(digest, chunk)
     return digest.hexdigest()
+
+
+def _ordered(table: pa.Table) -> pa.Table:
+    ids = table["id"]
+    ascending = pc.all(pc.less_equal(ids.slice(0, len(ids) - 1), ids.slice(1))).as_py() if len(ids) > 1 else True
+    return table if ascending else table.sort_by("id")
 
 
 def _feed(digest: "_Hash", array: pa.Array) -> None:

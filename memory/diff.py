@@ -1,8 +1,12 @@
 """What became of a bank between two revisions."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from memory.compare import split
+from records.arrow import table_to_entries
 from records.entry import Entry
 
 
@@ -21,13 +25,15 @@ class BankDiff:
     retired: tuple[Entry, ...]
 
 
-def diff(old: Iterable[Entry], new: Iterable[Entry]) -> BankDiff:
-    """Compare two lists of entries with unique ids; retired entries in them count as absent."""
-    before = {entry.id: entry for entry in old if entry.active}
-    after = {entry.id: entry for entry in new if entry.active}
-    common = sorted(before.keys() & after.keys())
-    return BankDiff(
-        added=tuple(after[name] for name in sorted(after.keys() - before.keys())),
-        edited=tuple((before[name], after[name]) for name in common if before[name] != after[name]),
-        retired=tuple(before[name] for name in sorted(before.keys() - after.keys())),
-    )
+def diff(old: pa.Table, new: pa.Table) -> BankDiff:
+    """Compare the active entries of two versions (``records.arrow.ENTRIES``, unique ids, in any order)."""
+    added, was, edited, retired = map(_entries, split(_active(old), _active(new)))
+    return BankDiff(added, tuple(zip(was, edited, strict=True)), retired)
+
+
+def _active(rows: pa.Table) -> pa.Table:
+    return rows.filter(pc.less(rows["retired"], 0))
+
+
+def _entries(rows: pa.Table) -> tuple[Entry, ...]:
+    return tuple(table_to_entries(rows.sort_by("id")))

@@ -25,6 +25,11 @@ class Stats:
     visits: int = 1
 
 
+def retrieved(episodes: Iterable[Episode]) -> set[str]:
+    """Ids of the entries that stood in a prompt of these episodes."""
+    return {entry for episode in episodes for turn in episode.turns for entry in turn.retrieved}
+
+
 def tally(stats: Mapping[str, Stats], episodes: Iterable[Episode]) -> tuple[Stats, ...]:
     """The counters that ``episodes`` change, as they are afterwards, ordered by id.
 
@@ -32,7 +37,7 @@ def tally(stats: Mapping[str, Stats], episodes: Iterable[Episode]) -> tuple[Stat
     """
     changed: dict[str, Stats] = {}
     for episode in episodes:
-        for entry in {entry for turn in episode.turns for entry in turn.retrieved}:
+        for entry in retrieved([episode]):
             old = changed.get(entry) or stats.get(entry) or Stats(entry)
             changed[entry] = replace(old, retrievals=old.retrievals + 1, successes=old.successes + int(episode.success))
     return tuple(changed[entry] for entry in sorted(changed))

@@ -1,9 +1,13 @@
 """The bank of one run on LanceDB: the store of record. Rollouts read an in-memory index of one version instead."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from memory.change import SCHEMAS, BankChange, Judged, table_to_judged, table_to_stats
 from memory.damage import readable
@@ -25,13 +29,27 @@ class BankView:
         """Every entry that was ever admitted, retired ones included, by id."""
         return table_to_entries(self._tables["entries"].rows())
 
+    def size(self) -> int:
+        """How many entries are active."""
+        return int(np.count_nonzero(self.rows()["retired"].to_numpy() < 0))
+
     def active(self) -> list[Entry]:
         """The entries that retrieval may return, by id."""
-        return [entry for entry in self.entries() if entry.active]
+        rows = self.rows()
+        return table_to_entries(rows.filter(pc.less(rows["retired"], 0)))
+
+    def rows(self) -> pa.Table:
+        """The same as ``entries`` in a table of ``records.arrow.ENTRIES``, for what need not make an object of each."""
+        return self._tables["entries"].rows()
 
     def stats(self) -> dict[str, Stats]:
         """Counters by entry id; an entry that was never retrieved has none."""
         return table_to_stats(self._tables["stats"].rows())
+
+    def stats_of(self, entries: Collection[str]) -> dict[str, Stats]:
+        """Counters of these entries, as far as they have any."""
+        rows = self._tables["stats"].rows()
+        return table_to_stats(rows.filter(pc.is_in(rows["id"], value_set=pa.array(entries, pa.string()))))
 
     def judged(self) -> list[Judged]:
         """Every batch of candidates that was judged, admitted or not, by revision."""

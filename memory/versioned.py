@@ -1,6 +1,6 @@
 """One Lance table of a bank: rows by ``id``, a version a write, old versions restorable.
 
-Nothing here compacts or cleans up: that is what would make an old version unreachable.
+Nothing here cleans up: that is what would make an old version unreachable.
 """
 
 from typing import Any
@@ -10,7 +10,9 @@ import pyarrow.compute as pc
 
 from configs.errors import CoevoError
 from memory.canonical import content_hash
+from memory.compare import changed_rows
 from memory.damage import UnreadableError, readable
+from memory.folding import folded
 
 
 class VersionedTable:
@@ -41,14 +43,13 @@ class VersionedTable:
 
     def upsert(self, rows: pa.Table) -> None:
         """Insert or replace by id in one commit; rows that are there already make none. Of equal ids the last wins."""
-        wanted = {row["id"]: row for row in rows.to_pylist()}
-        same = pc.is_in(self.rows()["id"], value_set=pa.array(wanted, pa.string()))
-        held = {row["id"]: row for row in self.rows().filter(same).to_pylist()}
-        changed = [row for key, row in wanted.items() if held.get(key) != row]
-        if changed:
+        held = self.rows()
+        changed = changed_rows(held, rows)
+        if changed.num_rows:
+            written = pa.concat_tables([changed, folded(self._table, held, changed)])
             merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            merge.execute(pa.Table.from_pylist(changed, schema=rows.schema))
-            self._forget()
+            merge.execute(written)
+            self._rows, self._hash = _merged(held, changed), None
 
     def checkout(self, version: int) -> None:
         """Read an old version from here on. Raises ``CoevoError`` where it is gone."""
@@ -88,3 +89,8 @@ class VersionedTable:
 
     def _forget(self) -> None:
         self._rows = self._hash = None
+
+
+def _merged(held: pa.Table, changed: pa.Table) -> pa.Table:
+    kept = held.filter(pc.invert(pc.is_in(held["id"], value_set=changed["id"])))
+    return pa.concat_tables([kept, changed]).combine_chunks().sort_by("id")

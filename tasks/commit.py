@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 from lineage.code import code_revision, packages
 from lineage.manifest import Manifest
 from memory.change import BankChange
-from memory.stats import tally
+from memory.stats import retrieved, tally
 from records.arrow import episodes_to_table
 from records.episode import Episode
 from tasks.session import Session
@@ -40,7 +40,8 @@ def write_episodes(episodes: list[Episode], directory: Path) -> None:
 def bank_change(session: Session) -> BankChange:
     """Entries that enter, what replay said, and the counters of every entry that was retrieved."""
     draft = session.draft
-    return BankChange(tuple(draft.added), tally(session.stores.bank.stats(), draft.episodes), tuple(draft.judged))
+    stats = session.stores.bank.stats_of(retrieved(draft.episodes))
+    return BankChange(tuple(draft.added), tally(stats, draft.episodes), tuple(draft.judged))
 
 
 def state(session: Session) -> dict[str, object]:

@@ -18,10 +18,10 @@ from tasks.stage import stage
 
 @stage("gate panels")
 def gate_panels(session: Session) -> None:
-    """Hold back a held-out panel that is not what it should be."""
-    evaluation = session.config.evaluation
-    for name in dict.fromkeys((*evaluation.panels, *evaluation.final_panels)):
-        check_panel(session.parts.env.panel(name, evaluation.tasks), session.stores.paths.quarantine)
+    """Hold back a held-out panel that is due and is not what it should be."""
+    for name in session.panels_due():
+        panel = session.parts.env.panel(name, session.config.evaluation.tasks)
+        check_panel(panel, session.stores.paths.quarantine)
 
 
 @stage("gate episodes")

@@ -96,7 +96,7 @@ def diff(
 
     place = workspace_at(workspace)
     with reading(old, place) as before, reading(new, place) as after:
-        found = compare(before.bank().active(), after.bank().active())
+        found = compare(before.bank().rows(), after.bank().rows())
     rows = [
         *(_change("added", entry) for entry in found.added),
         *(_change("edited", entry, was) for was, entry in found.edited),

@@ -31,7 +31,7 @@ def rollback(
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
         made = lineage.rollback(to, bank)
-        entries = len(bank.active())
+        entries = bank.size()
     kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
     output.line(f"{run}@{made.revision} is revision {to} again: iteration {made.iteration}, {kept}, {entries} entries.")
     output.line(f"Continue from there with: coevo resume {run}")

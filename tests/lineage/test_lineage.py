@@ -117,6 +117,7 @@ def test_recovery_says_what_it_mended(place, run):
     git(run, "tag", "--force", "r2", "r0")
     for lock in ("index.lock", "HEAD.lock", "refs/heads/main.lock"):
         (run.lineage / ".git" / lock).touch()
+    (run.lineage / ".dvc" / "tmp").mkdir(exist_ok=True)
     (run.lineage / ".dvc" / "tmp" / "rwlock").write_text(
         f'{{"write": {{"{run.lineage}/policy": {{"pid": {os.getppid()}, "cmd": "dvc add"}}}}, "read": {{}}}}'
     )

@@ -2,12 +2,23 @@
 
 from dataclasses import replace
 
-from memory.diff import BankDiff, diff
+import memory.diff
+from memory.diff import BankDiff
+from records.arrow import entries_to_table
 from records.entry import Entry
 
 
 def entry(name, **changes):
     return replace(Entry(name, f"lesson {name}", "", "", name, "", "train", ("1/r/t/0",), 1, 1), **changes)
+
+
+def diff(old, new):
+    return memory.diff.diff(entries_to_table(old), entries_to_table(new))
+
+
+def test_a_source_more_is_an_edit():
+    old, new = entry("a"), entry("a", sources=("1/r/t/0", "1/r/t/1"))
+    assert diff([old], [new]).edited == ((old, new),)
 
 
 def test_added_edited_and_retired():

@@ -254,3 +254,13 @@ def test_importing_the_bank_is_light_and_keeps_lance_quiet():
     environment = {name: value for name, value in os.environ.items() if name != "LANCE_LOG"}
     loaded = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, env=environment, text=True).split()
     assert not {"lancedb", "sklearn", "scipy"} & set(loaded)
+
+
+def test_size_rows_and_counters_of_some(tmp_path):
+    bank = Bank(tmp_path)
+    bank.merge(change(1))
+    bank.merge(BankChange(entries=(replace(change(1).entries[0], retired=2),)))
+    counted, other = change(1).stats
+    assert (bank.size(), bank.rows().num_rows) == (1, 2)
+    assert bank.stats_of({counted.id, "unknown"}) == {counted.id: counted}
+    assert bank.stats_of({other.id}) == {other.id: other}
