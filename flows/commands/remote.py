@@ -1,6 +1,6 @@
 """``coevo push`` and ``coevo pull``: runs at a remote."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -76,7 +76,7 @@ def _pull(name: str, place: Workspace, store: Store, meter: Bars) -> Transferred
     return fetch(name, place, store, _open_bank, meter)
 
 
-def _each(names: "list[str] | dict[str, object]", transfer: Transfer, as_json: bool, done: str) -> None:
+def _each(names: Iterable[str], transfer: Transfer, as_json: bool, done: str) -> None:
     rows = []
     for name in names:
         with bars(name) as meter:

@@ -126,7 +126,7 @@ class Objects:
                     )
 
 
-class _Bytes(Callback):
+class _Bytes(Callback):  # type: ignore[misc]
     """Passes on the bytes of every file as they move."""
 
     def __init__(self, meter: Meter) -> None:
@@ -137,7 +137,7 @@ class _Bytes(Callback):
         return _File(self._meter)
 
 
-class _File(Callback):
+class _File(Callback):  # type: ignore[misc]
     def __init__(self, meter: Meter) -> None:
         super().__init__()
         self._meter = meter

@@ -4,7 +4,6 @@ A new run is built beside its place and renamed into it. An older copy first get
 cache, versions of tables, the configuration); moving its branch is the commit point, and recovery does the rest.
 """
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -69,7 +68,7 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
         if there:
             _update(run, place, arrival, standing, open_bank)
         else:
-            _create(run, place, arrival, open_bank, scratch / "run")
+            _create(run, place, arrival, open_bank)
     return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
 
 
@@ -108,15 +107,17 @@ def _fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Ar
     return Arrival(theirs, record, bank, fresh, moved)
 
 
-def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBank, root: Path) -> None:
+def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBank) -> None:
     """Build the run beside its place, then rename it: the commit point."""
-    made = RunPaths(root)
-    root.mkdir()
+    # At the same depth, since DVC finds the cache by a relative path.
+    made = RunPaths(run.root.with_name(f".{run.name}.new"))
+    shutil.rmtree(made.root, ignore_errors=True)
+    made.root.mkdir()
     arrival.bank.rename(made.bank)
     made.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
     made.created.write_text(arrival.record.created, encoding="utf-8")
     _advance(made, place, arrival.bundle, open_bank)
-    root.rename(run.root)
+    made.root.rename(run.root)
 
 
 def _update(run: RunPaths, place: Workspace, arrival: Arrival, standing: Standing, open_bank: OpenBank) -> None:
