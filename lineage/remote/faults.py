@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from configs.errors import CoevoError
 from lineage.remote.store import Store
 
+SILENCE = ("Connect", "Endpoint", "Timeout")
+"""What botocore's names for a server that does not answer have in common."""
+
 
 @contextmanager
 def one_line(store: Store) -> Iterator[None]:
@@ -33,7 +36,7 @@ def _reason(error: BaseException) -> str:
         return f"permission denied ({said}): check who owns it, or the AWS_* keys"
     if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
         return "no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-    if isinstance(error, ConnectionError) or not isinstance(error, OSError):
+    if isinstance(error, ConnectionError) or any(word in type(error).__name__ for word in SILENCE):
         return f"no answer ({said}): check AWS_ENDPOINT_URL and the network, then repeat the command"
     return f"{said}: mend that, then repeat the command"
 

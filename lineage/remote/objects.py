@@ -34,7 +34,8 @@ class Objects:
         self._meter = meter
         self._disk = LocalFileSystem()
         self._here = get_odb(self._disk, str(cache / "files" / "md5"), hash_name="md5")
-        self._there = get_odb(store.fs, store.fs.join(store.root, *OBJECTS), hash_name="md5")
+        with one_line(store):
+            self._there = get_odb(store.fs, store.fs.join(store.root, *OBJECTS), hash_name="md5")
 
     def path(self, oid: str) -> Path:
         """Where the cache has an object, or would have it."""

@@ -1,5 +1,6 @@
 """A remote on S3, or on what speaks like it. Endpoint, region and keys come from the usual ``AWS_*`` variables."""
 
+from functools import cached_property
 from typing import Any
 
 from configs.errors import CoevoError
@@ -17,7 +18,11 @@ class S3Store:
         self.label = address
         self.root = address.removeprefix("s3://").strip("/")
         self._bucket, _, self._prefix = self.root.partition("/")
-        self.fs: Any = _file_system()
+
+    @cached_property
+    def fs(self) -> Any:
+        """DVC's file system; making it reads the user's AWS settings, which may fail."""
+        return _file_system()
 
     def prepare(self) -> None:
         """Nothing: a prefix comes with its first object."""

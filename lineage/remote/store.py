@@ -23,10 +23,13 @@ class Store(Protocol):
     """Files under one root, at a place that people name by ``label``."""
 
     label: str
-    fs: Any
-    """DVC's file system."""
     root: str
-    """Path of the root there."""
+    """Path of the root in ``fs``."""
+
+    @property
+    def fs(self) -> Any:
+        """DVC's file system."""
+        ...
 
     def prepare(self) -> None:
         """Make the root, where a first push needs that."""
