@@ -12,11 +12,12 @@ from configs.errors import CoevoError
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
 from flows.transfer import Bars, bars
+from lineage.lineage import Lineage
 from lineage.remote.place import runs_at, to_pull, to_push
 from lineage.remote.push import Transferred
 from lineage.remote.store import Store
 from lineage.remote.tables import Bank
-from lineage.workspace import Workspace
+from lineage.workspace import RunPaths, Workspace
 
 RemoteArgument = Annotated[str, typer.Argument(help="A local path, or s3://BUCKET/PREFIX.")]
 Transfer = Callable[[str, Bars], Transferred]
@@ -38,7 +39,7 @@ def push(
     from lineage.remote.push import push as send
 
     place = workspace_at(workspace)
-    paths = [place.existing(name) for name in runs] if runs else [run for run in place.runs() if run.lineage.is_dir()]
+    paths = [place.existing(name) for name in runs] if runs else [run for run in place.runs() if _begun(run, place)]
     if not paths:
         raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
     store = to_push(remote)
@@ -61,6 +62,11 @@ def pull(
     place = workspace_at(workspace)
     store = to_pull(remote)
     _each(_wanted(runs, place, store), lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
+
+
+def _begun(run: RunPaths, place: Workspace) -> bool:
+    """Whether it has a revision."""
+    return run.lineage.is_dir() and bool(Lineage.open(run.lineage, place.cache).commits())
 
 
 def _wanted(runs: list[str] | None, place: Workspace, store: Store) -> list[str]:

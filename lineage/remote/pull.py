@@ -166,6 +166,6 @@ def _scratch(run: RunPaths) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         yield scratch
-        shutil.rmtree(scratch)
     finally:
+        shutil.rmtree(scratch, ignore_errors=True)
         lock.release()

@@ -137,6 +137,6 @@ def _scratch(run: RunPaths) -> Iterator[Path]:
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
         yield scratch
-        shutil.rmtree(scratch)
     finally:
+        shutil.rmtree(scratch, ignore_errors=True)
         lock.release()

@@ -1,6 +1,6 @@
 """Pushing and pulling survive kills, and a pulled run goes on to the states of one that was never moved."""
 
-import shutil
+import threading
 
 import pytest
 from support import small_run
@@ -91,19 +91,45 @@ def test_an_older_copy_stays_usable_wherever_a_pull_dies(source, tmp_path):
     assert content(copy) == content(source)
 
 
-def test_a_run_goes_on_elsewhere_to_the_same_states(tmp_path):
-    home, away, remote = tmp_path / "home", tmp_path / "away", tmp_path / "remote"
+def test_a_run_that_goes_on_meanwhile_is_pushed_as_one_of_its_revisions(source, tmp_path):
+    remote, stop = tmp_path / "remote", threading.Event()
+
+    def write():
+        count = 0
+        while not stop.is_set():
+            advance(source, f"lotus {(count := count + 1)}")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(3):
+            completed("push", remote, workspace=source)
+    finally:
+        stop.set()
+        writer.join()
+    completed("pull", remote, workspace=tmp_path / "new")
+    there, here = content(tmp_path / "new")[0], content(source)[0]
+    assert 3 < len(there) <= len(here)
+    assert there == here[: len(there)]
+
+
+@pytest.fixture
+def machines(tmp_path):
+    """Two workspaces whose servers are stopped in the end."""
+    places = tmp_path / "home", tmp_path / "away"
+    yield places
+    for place in places:
+        coevo("down", workspace=place)
+
+
+def test_a_run_goes_on_elsewhere_to_the_same_states(machines, tmp_path):
+    (home, away), remote = machines, tmp_path / "remote"
     after_two = "lineage.lineage:Lineage.commit@3+"
     killed(after_two, "run", "homerules-coevo-rl", "iterations=3", "seed=5", *SMALL, "--name", "r", workspace=home)
     completed("push", remote, workspace=home)
     completed("pull", remote, workspace=away)
-    moved = away.rename(tmp_path / "moved")
-    for workspace in (home, moved):
+    assert [state["iteration"] for state in states(away, "r")] == [0, 1, 2]
+    for workspace in machines:
         completed("resume", "r", workspace=workspace)
-        coevo("down", workspace=workspace)
-    assert [state["iteration"] for state in states(home, "r")] == [0, 1, 2, 3]
-    assert states(moved, "r") == states(home, "r")
-    completed("push", remote, workspace=moved)
-    completed("pull", remote, workspace=away)
+    assert [state["iteration"] for state in states(away, "r")] == [0, 1, 2, 3]
     assert states(away, "r") == states(home, "r")
-    shutil.rmtree(remote)
