@@ -102,7 +102,7 @@ def test_a_run_that_goes_on_meanwhile_is_pushed_as_one_of_its_revisions(source, 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(3):
+        for _ in range(2):
             completed("push", remote, workspace=source)
     finally:
         stop.set()
