@@ -7,7 +7,7 @@ import typer
 
 from configs.errors import CoevoError
 from configs.faults import fault
-from flows.commands import bank, catalogue, doctor, evaluate, fsck, inspect, play, rollback, run, serve
+from flows.commands import bank, catalogue, doctor, evaluate, fsck, inspect, play, remote, rollback, run, serve
 
 app = typer.Typer(
     name="coevo",
@@ -16,7 +16,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for group in (run, evaluate, inspect, rollback, play, catalogue, doctor, serve, fsck):
+for group in (run, evaluate, inspect, rollback, fsck, remote, play, catalogue, doctor, serve):
     for command in group.COMMANDS:
         app.command()(command)
 app.add_typer(bank.app, name="bank")

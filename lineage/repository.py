@@ -44,9 +44,7 @@ class Repository:
 
     def manifests(self, commits: Sequence[str]) -> list[Manifest]:
         """The manifests of these commits."""
-        wanted = "".join(f"{commit}:{MANIFEST}\n" for commit in commits)
-        found = BytesIO(self.git("cat-file", "--batch=%(objectsize)", stdin=wanted).encode())
-        return [Manifest.parse(found.read(int(size) + 1).decode()) for size in iter(found.readline, b"")]
+        return manifests_in(self.git, commits)
 
     def seal(self, manifest: Manifest) -> None:
         """Commit the work tree with its manifest. The revision exists once ``git commit`` has returned."""
@@ -87,6 +85,13 @@ class Repository:
         if wrong:
             self.git("update-ref", "--stdin", stdin="".join(f"update {line}\n" for line in wrong))
         return [line.split()[0].removeprefix("refs/tags/") for line in wrong]
+
+
+def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:
+    """The manifests of commits in any repository of revisions."""
+    wanted = "".join(f"{commit}:{MANIFEST}\n" for commit in commits)
+    found = BytesIO(git("cat-file", "--batch=%(objectsize)", stdin=wanted).encode())
+    return [Manifest.parse(found.read(int(size) + 1).decode()) for size in iter(found.readline, b"")]
 
 
 def _lay_out(root: Path, cache: Path) -> None:

@@ -1,0 +1,113 @@
+"""``coevo push`` and ``coevo pull``: runs at a remote."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.filesize import decimal
+
+from configs.errors import CoevoError
+from flows import output
+from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.transfer import Bars, bars
+from lineage.lineage import Lineage
+from lineage.remote.place import runs_at, to_pull, to_push
+from lineage.remote.push import Transferred
+from lineage.remote.store import Store
+from lineage.remote.tables import Bank
+from lineage.workspace import RunPaths, Workspace
+
+RemoteArgument = Annotated[str, typer.Argument(help="A local path, or s3://BUCKET/PREFIX.")]
+Transfer = Callable[[str, Bars], Transferred]
+
+
+def push(
+    remote: RemoteArgument,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN ...]", help="All runs without it.")] = None,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Bring runs to a remote, from where another machine can pull them.
+
+    Only what the remote lacks is sent. A run may go on meanwhile. For S3, endpoint, region and keys are taken from the
+    usual variables: AWS_ENDPOINT_URL, AWS_ACCESS_KEY_ID and so on.
+
+    Example: coevo push /mnt/backup/coevo homerules-coevo-rl-1
+    """
+    from lineage.remote.push import push as send
+
+    place = workspace_at(workspace)
+    paths = [place.existing(name) for name in runs] if runs else [run for run in place.runs() if _begun(run, place)]
+    if not paths:
+        raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
+    store = to_push(remote)
+    by_name = {run.name: run for run in paths}
+    _each(by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent")
+
+
+def pull(
+    remote: RemoteArgument,
+    runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN ...]", help="All runs there without it.")] = None,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Bring runs from a remote, to go on with them here.
+
+    A run that is here already must be an older copy of the one there. All that arrives is checked by content.
+
+    Example: coevo pull s3://team-bucket/coevo homerules-coevo-rl-1
+    """
+    place = workspace_at(workspace)
+    store = to_pull(remote)
+    _each(_wanted(runs, place, store), lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
+
+
+def _begun(run: RunPaths, place: Workspace) -> bool:
+    """Whether it has a revision."""
+    return run.lineage.is_dir() and bool(Lineage.open(run.lineage, place.cache).commits())
+
+
+def _wanted(runs: list[str] | None, place: Workspace, store: Store) -> list[str]:
+    names = runs or runs_at(store)
+    if not names:
+        raise CoevoError(f"remote {store.label}: it has no run yet: push one first")
+    return [place.run(name).name for name in names]
+
+
+def _pull(name: str, place: Workspace, store: Store, meter: Bars) -> Transferred:
+    from lineage.remote.pull import pull as fetch
+
+    return fetch(name, place, store, _open_bank, meter)
+
+
+def _each(names: Iterable[str], transfer: Transfer, as_json: bool, done: str) -> None:
+    rows = []
+    for name in names:
+        with bars(name) as meter:
+            found = transfer(name, meter)
+        rows.append(_row(found))
+        if not as_json:
+            output.line(_sentence(found, done))
+    if as_json:
+        output.document(rows)
+
+
+def _row(found: Transferred) -> dict[str, object]:
+    return {"run": found.run, "before": found.before, "revision": found.revision, **asdict(found.moved)}
+
+
+def _sentence(found: Transferred, done: str) -> str:
+    if not found.moved.files:
+        return f"{found.run}@{found.revision}: nothing to be {done}."
+    return f"{found.run}@{found.revision}: {found.moved.files} files, {decimal(found.moved.size)} {done}."
+
+
+def _open_bank(path: Path) -> Bank:
+    from memory.store import Bank as Opened
+
+    return Opened(path)
+
+
+COMMANDS = (push, pull)

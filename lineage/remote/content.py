@@ -1,0 +1,54 @@
+"""Files by their content, and lists of files as DVC keeps them for directories."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from configs.errors import CoevoError
+
+
+def md5(path: Path) -> str:
+    """Content hash of a file as DVC takes it (hex)."""
+    from dvc_data.hashfile.hash import file_md5
+
+    return str(file_md5(str(path)))
+
+
+def check(path: Path, oid: str) -> None:
+    """See that a file is what its name in the cache says.
+
+    Raises:
+        CoevoError: it is missing, or something else.
+    """
+    if not path.is_file():
+        raise CoevoError(f"{path} is missing: bring the run back from a backup, or pull it from a remote that has it")
+    if md5(path) != oid.removesuffix(".dir"):
+        raise CoevoError(f"{path} is not what its name says: remove it, and pull the run from a remote that has it")
+
+
+def files_of(root: Path) -> dict[str, str]:
+    """Every file below a directory: {relative path: content hash}."""
+    return {path.relative_to(root).as_posix(): md5(path) for path in sorted(root.rglob("*")) if path.is_file()}
+
+
+def write_list(files: Mapping[str, str], path: Path) -> str:
+    """Write a list of files as DVC does for a directory; its content hash."""
+    rows = [{"md5": files[name], "relpath": name} for name in sorted(files)]
+    path.write_text(json.dumps(rows, sort_keys=True), encoding="utf-8")
+    return f"{md5(path)}.dir"
+
+
+def read_list(path: Path) -> dict[str, str]:
+    """The inverse of ``write_list``.
+
+    Raises:
+        CoevoError: it is not such a list, or it names a file outside of its directory.
+    """
+    try:
+        files = {row["relpath"]: row["md5"] for row in json.loads(path.read_bytes())}
+    except (ValueError, TypeError, KeyError):
+        raise CoevoError(f"{path} is not a list of files: remove it, and repeat the command") from None
+    strangers = [name for name in files if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts]
+    if strangers:
+        raise CoevoError(f"{path} names {strangers[0]!r}, a file outside of its directory: do not use this remote")
+    return files

@@ -1,0 +1,47 @@
+"""Whatever a remote's store raises, as one line."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from configs.errors import CoevoError
+from lineage.remote.store import Store
+
+SILENCE = ("Connect", "Endpoint", "Timeout")
+"""What botocore's names for a server that does not answer have in common."""
+
+
+@contextmanager
+def one_line(store: Store) -> Iterator[None]:
+    """Translate faults of the store.
+
+    Raises:
+        CoevoError: in place of what was raised.
+    """
+    from dvc_objects.errors import ObjectDBError, ObjectFormatError
+
+    try:
+        yield
+    except CoevoError:
+        raise
+    except (OSError, ObjectDBError, ObjectFormatError, *_botocore()) as error:
+        raise CoevoError(f"remote {store.label}: {_reason(error)}") from error
+
+
+def _reason(error: BaseException) -> str:
+    said = " ".join(str(error).split())[:200]
+    if "bucket does not exist" in said:
+        return "there is no such bucket: make it, or name another one"
+    if isinstance(error, PermissionError):
+        return f"permission denied ({said}): check who owns it, or the AWS_* keys"
+    if type(error).__name__ in ("NoCredentialsError", "PartialCredentialsError"):
+        return "no keys: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    if isinstance(error, ConnectionError) or any(word in type(error).__name__ for word in SILENCE):
+        return f"no answer ({said}): check AWS_ENDPOINT_URL and the network, then repeat the command"
+    return f"{said}: mend that, then repeat the command"
+
+
+def _botocore() -> tuple[type[BaseException], ...]:
+    # Without the extra it is not there; without an S3 remote it is not loaded.
+    found = sys.modules.get("botocore.exceptions")
+    return (found.BotoCoreError, found.ClientError) if found else ()

@@ -1,0 +1,62 @@
+"""A remote in a directory, perhaps on a disk that several machines mount."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from configs.errors import CoevoError
+from lineage.remote.store import Held, Overtaken
+
+LOCK = ".lock"
+
+
+class LocalStore:
+    """Files under a directory."""
+
+    def __init__(self, path: Path) -> None:
+        from dvc_objects.fs import LocalFileSystem
+
+        self.fs: Any = LocalFileSystem()
+        self.root = str(path.absolute())
+        self.label = str(path)
+
+    def prepare(self) -> None:
+        """Make the directory; the one that holds it must be there, or a mistyped path would become a remote."""
+        root = Path(self.root)
+        if not root.parent.is_dir():
+            raise CoevoError(f"remote {self.label}: {root.parent} is not there: make it, or name another remote")
+        root.mkdir(exist_ok=True)
+
+    def names(self, *folder: str) -> list[str]:
+        """Names in a folder."""
+        root = Path(self.root)
+        if not root.is_dir():
+            raise CoevoError(f"remote {self.label}: no such directory: check the path, or push to it first")
+        path = root.joinpath(*folder)
+        return (
+            sorted(entry.name for entry in path.iterdir() if not entry.name.startswith(LOCK)) if path.is_dir() else []
+        )
+
+    def read(self, *path: str) -> Held | None:
+        """A small file."""
+        try:
+            content = Path(self.root, *path).read_bytes()
+        except FileNotFoundError:
+            return None
+        return Held(content, "")
+
+    def write(self, content: bytes, held: Held | None, *path: str) -> None:
+        """Replace a small file by temporary file, fsync and rename, under the remote's lock."""
+        target = Path(self.root, *path)
+        fresh = Path(self.root, f"{LOCK}.new")
+        with FileLock(Path(self.root, LOCK)):
+            if self.read(*path) != held:
+                raise Overtaken(f"{target} has changed meanwhile")
+            with fresh.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            target.parent.mkdir(parents=True, exist_ok=True)
+            fresh.replace(target)

@@ -1,0 +1,147 @@
+"""Content-addressed objects, from a workspace to a remote and back.
+
+They are checked by content before they are sent and, since a remote may rot, again after they were fetched.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fsspec.callbacks import Callback
+
+from configs.errors import CoevoError
+from lineage.remote.content import check, md5
+from lineage.remote.faults import one_line
+from lineage.remote.meter import Meter, Moved
+from lineage.remote.store import Store
+
+BATCH = 32
+"""Files between two looks at what has failed, so that a dead server is noticed soon."""
+OBJECTS = ("cache", "files", "md5")
+Pair = tuple[str, Path]
+"""Content hash, and a file that has this content or will have it."""
+Copy = Callable[[Sequence[Pair], list[BaseException]], Any]
+
+
+class Objects:
+    """The objects of a remote and those in the cache of a workspace."""
+
+    def __init__(self, store: Store, cache: Path, meter: Meter) -> None:
+        from dvc_data.hashfile.db import get_odb
+        from dvc_objects.fs import LocalFileSystem
+
+        self._store = store
+        self._meter = meter
+        self._disk = LocalFileSystem()
+        self._here = get_odb(self._disk, str(cache / "files" / "md5"), hash_name="md5")
+        with one_line(store):
+            self._there = get_odb(store.fs, store.fs.join(store.root, *OBJECTS), hash_name="md5")
+
+    def path(self, oid: str) -> Path:
+        """Where the cache has an object, or would have it."""
+        return Path(self._here.oid_to_path(oid))
+
+    def send(self, sources: Mapping[str, Path]) -> Moved:
+        """Bring files to the remote unless it has them: {content hash: file}.
+
+        Raises:
+            CoevoError: a file is missing or not what its hash says, or the remote takes no more.
+        """
+        with one_line(self._store):
+            lacking = set(sources) - set(self._there.oids_exist(set(sources)))
+        return self._move("sending", [(oid, sources[oid]) for oid in sorted(lacking)], self._send)
+
+    def fetch(self, oids: Iterable[str]) -> Moved:
+        """Bring objects to the cache unless it has them.
+
+        Raises:
+            CoevoError: the remote has lost one, or holds something else in its place.
+        """
+        wanted = set(oids)
+        lacking = wanted - set(self._here.oids_exist(wanted))
+        return self._move("fetching", [(oid, self.path(oid)) for oid in sorted(lacking)], self._fetch)
+
+    def fetch_files(self, files: Mapping[Path, str]) -> Moved:
+        """Bring objects to files outside the cache, {file: content hash}; raises as ``fetch`` does."""
+        return self._move("fetching", [(oid, path) for path, oid in files.items()], self._fetch_files)
+
+    def _move(self, doing: str, pairs: Sequence[Pair], copy: Copy) -> Moved:
+        self._meter.begin(doing, len(pairs))
+        moved = Moved()
+        for start in range(0, len(pairs), BATCH):
+            batch, failed = pairs[start : start + BATCH], list[BaseException]()
+            with one_line(self._store):
+                copy(batch, failed)
+                for error in failed:
+                    raise error
+            self._meter.advance(len(batch), 0)
+            moved += Moved(len(batch), sum(path.stat().st_size for _, path in batch))
+        return moved
+
+    def _send(self, batch: Sequence[Pair], failed: list[BaseException]) -> None:
+        for oid, path in batch:
+            check(path, oid)
+        self._there.add(
+            [str(path) for _, path in batch],
+            self._disk,
+            [oid for oid, _ in batch],
+            check_exists=False,
+            callback=_Bytes(self._meter),
+            on_error=lambda _, error: failed.append(error),
+        )
+
+    def _fetch(self, batch: Sequence[Pair], failed: list[BaseException]) -> None:
+        self._here.add(
+            [self._there.oid_to_path(oid) for oid, _ in batch],
+            self._store.fs,
+            [oid for oid, _ in batch],
+            check_exists=False,
+            verify=True,
+            callback=_Bytes(self._meter),
+            on_error=lambda _, error: failed.append(error),
+        )
+        # DVC has removed again what did not hash to its name.
+        self._judge(batch, failed, lambda _, path: path.is_file())
+
+    def _fetch_files(self, batch: Sequence[Pair], failed: list[BaseException]) -> None:
+        from dvc_objects.fs.generic import transfer
+
+        transfer(
+            self._store.fs,
+            [self._there.oid_to_path(oid) for oid, _ in batch],
+            self._disk,
+            [str(path) for _, path in batch],
+            callback=_Bytes(self._meter),
+            on_error=lambda _from, _to, error: failed.append(error),
+        )
+        self._judge(batch, failed, lambda oid, path: path.is_file() and md5(path) == oid)
+
+    def _judge(self, batch: Sequence[Pair], failed: list[BaseException], good: Callable[[str, Path], bool]) -> None:
+        """Tell objects that the remote has lost or spoilt from a remote that does not answer."""
+        if all(isinstance(error, FileNotFoundError) for error in failed):
+            for oid, path in batch:
+                if not good(oid, path):
+                    raise CoevoError(
+                        f"remote {self._store.label}: object {self._there.oid_to_path(oid)} is missing or not what its "
+                        "name says: remove it there, and push again from a machine that has the run"
+                    )
+
+
+class _Bytes(Callback):  # type: ignore[misc]
+    """Passes on the bytes of every file as they move."""
+
+    def __init__(self, meter: Meter) -> None:
+        super().__init__()
+        self._meter = meter
+
+    def branched(self, path_1: str, path_2: str, **_: Any) -> Callback:
+        return _File(self._meter)
+
+
+class _File(Callback):  # type: ignore[misc]
+    def __init__(self, meter: Meter) -> None:
+        super().__init__()
+        self._meter = meter
+
+    def relative_update(self, inc: int = 1) -> None:
+        self._meter.advance(0, inc)

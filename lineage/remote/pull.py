@@ -1,0 +1,171 @@
+"""Pulling a run, onto a machine without it or onto an older copy of it.
+
+A new run is built beside its place and renamed into it. An older copy first gets what only adds to it (objects in the
+cache, versions of tables, the configuration); moving its branch is the commit point, and recovery does the rest.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from configs.errors import CoevoError
+from configs.load import validate
+from lineage.lineage import Lineage
+from lineage.lock import writer_lock
+from lineage.remote.bundle import MAIN, Bundle, Record, names_in, refs_of, set_refs
+from lineage.remote.compare import Standing
+from lineage.remote.content import files_of, read_list
+from lineage.remote.meter import Meter, Moved
+from lineage.remote.objects import Objects
+from lineage.remote.push import Transferred, remote_bundle
+from lineage.remote.store import Store
+from lineage.remote.tables import OpenBank, check_tables, place_bank
+from lineage.repository import Repository
+from lineage.workspace import RunPaths, Workspace
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What a remote has of a run, checked and ready to be put in place.
+
+    Attributes:
+        bundle: its history.
+        record: what was pushed with it.
+        bank: directory with all files of its bank.
+        fresh: names of those that the workspace has not, or has otherwise.
+        moved: what was fetched.
+    """
+
+    bundle: Bundle
+    record: Record
+    bank: Path
+    fresh: list[str]
+    moved: Moved
+
+
+def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: Meter) -> Transferred:
+    """Bring a run from a remote; afterwards it can be resumed.
+
+    Raises:
+        CoevoError: the remote has no such run, fails or holds damaged files, or the run here is in use, ahead or
+            another one.
+    """
+    run = place.run(name)
+    there = run.created.is_file()
+    with _scratch(run) as scratch, writer_lock(run) if there else nullcontext():
+        _, theirs = remote_bundle(store, name, scratch)
+        if theirs is None:
+            raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
+        here = Repository(run.lineage, place.cache).commits() if run.lineage.is_dir() else []
+        standing = Standing(here, theirs.commits)
+        _check_standing(run, theirs, store, standing)
+        arrival = _fetch(run, theirs, Objects(store, place.cache, meter), scratch)
+        check_tables(open_bank(arrival.bank), theirs.whole(), f"remote {store.label}: run {name!r}")
+        if there:
+            _update(run, place, arrival, standing, open_bank)
+        else:
+            _create(run, place, arrival, open_bank)
+    return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
+
+
+def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: Standing) -> None:
+    remedy = "name another workspace"
+    if standing.diverged:
+        raise CoevoError(f"run {run.name!r} is not the one at {store.label}: {standing.parted()}: {remedy}")
+    if standing.ahead:
+        raise CoevoError(
+            f"run {run.name!r} has revisions up to {len(standing.here) - 1}, {store.label} only up to "
+            f"{len(standing.there) - 1}: push it instead"
+        )
+    if (
+        not standing.here
+        and run.created.is_file()
+        and run.created.read_text(encoding="utf-8") != theirs.record().created
+    ):
+        raise CoevoError(f"run {run.name!r} has no revision here, and is not the one at {store.label}: {remedy}")
+
+
+def _fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Arrival:
+    """Everything that the workspace lacks: artifacts into the cache, the bank's files into the scratch directory."""
+    record = theirs.record()
+    roots = {content for manifest in theirs.whole() for content in manifest.artifacts.values()}
+    moved = objects.fetch({*roots, record.bank})
+    lists = {content: read_list(objects.path(content)) for content in roots if content.endswith(".dir")}
+    moved += objects.fetch(oid for files in lists.values() for oid in files.values())
+    wanted, present = read_list(objects.path(record.bank)), files_of(run.bank)
+    bank = scratch / "bank"
+    for name in wanted:
+        (bank / name).parent.mkdir(parents=True, exist_ok=True)
+    fresh = [name for name, oid in wanted.items() if present.get(name) != oid]
+    moved += objects.fetch_files({bank / name: wanted[name] for name in fresh})
+    for name in wanted.keys() - set(fresh):
+        shutil.copyfile(run.bank / name, bank / name)
+    return Arrival(theirs, record, bank, fresh, moved)
+
+
+def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBank) -> None:
+    """Build the run beside its place, then rename it: the commit point."""
+    # At the same depth, since DVC finds the cache by a relative path.
+    made = RunPaths(run.root.with_name(f".{run.name}.new"))
+    shutil.rmtree(made.root, ignore_errors=True)
+    made.root.mkdir()
+    arrival.bank.rename(made.bank)
+    made.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
+    made.created.write_text(arrival.record.created, encoding="utf-8")
+    _advance(made, place, arrival.bundle, open_bank)
+    made.root.rename(run.root)
+
+
+def _update(run: RunPaths, place: Workspace, arrival: Arrival, standing: Standing, open_bank: OpenBank) -> None:
+    """Bring an older copy up to date."""
+    place_bank(arrival.bank, arrival.fresh, run.bank)
+    if standing.behind:
+        # Before the commit point: a pull that was killed here is repeated as a whole.
+        run.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
+    _advance(run, place, arrival.bundle, open_bank)
+
+
+def _advance(run: RunPaths, place: Workspace, bundle: Bundle, open_bank: OpenBank) -> None:
+    """Move the run's branch to the last revision of the bundle: the commit point of an update."""
+    repository = Repository(run.lineage, place.cache)
+    with Lineage(repository) as lineage:
+        repository.git.settle()
+        repository.git("bundle", "unbundle", str(bundle.root / "lineage.bundle"))
+        set_refs(repository.git, _new_refs(refs_of(repository.git), bundle))
+        lineage.recover(open_bank(run.bank))
+
+
+def _new_refs(ours: dict[str, str], bundle: Bundle) -> dict[str, str]:
+    """What to set here: new revisions with their tags, and names that are not given here already."""
+    commits = {f"r{n}": commit for n, commit in enumerate(bundle.commits)}
+    known = {name.rpartition("/")[2] for name in ours if name.startswith(("refs/tags/r", "refs/dropped/r"))}
+    kept = {
+        name: to
+        for name, to in bundle.refs.items()
+        if name.rpartition("/")[2] in commits.keys() - known and name.startswith(("refs/tags/", "refs/dropped/"))
+    }
+    names = {name: to for name, to in names_in(bundle.refs).items() if name not in ours}
+    return {MAIN: bundle.commits[-1], **kept, **names}
+
+
+@contextmanager
+def _scratch(run: RunPaths) -> Iterator[Path]:
+    """A directory of this pull alone, on the disk of the runs."""
+    scratch = run.root.with_name(f".{run.name}.pull")
+    scratch.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(scratch.with_suffix(".lock"), blocking=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise CoevoError(f"run {run.name!r} is being pulled by another process: wait for it") from None
+    try:
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir()
+        yield scratch
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+        lock.release()

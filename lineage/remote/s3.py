@@ -1,0 +1,76 @@
+"""A remote on S3, or on what speaks like it. Endpoint, region and keys come from the usual ``AWS_*`` variables."""
+
+from functools import cached_property
+from typing import Any
+
+from configs.errors import CoevoError
+from lineage.remote.store import Held, Overtaken
+
+PATIENCE = {"connect_timeout": 10, "read_timeout": 60}
+"""Seconds."""
+CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict")
+
+
+class S3Store:
+    """Objects under a prefix of a bucket, which must be there."""
+
+    def __init__(self, address: str) -> None:
+        self.label = address
+        self.root = address.removeprefix("s3://").strip("/")
+        self._bucket, _, self._prefix = self.root.partition("/")
+
+    @cached_property
+    def fs(self) -> Any:
+        """DVC's file system; making it reads the user's AWS settings, which may fail."""
+        return _file_system()
+
+    def prepare(self) -> None:
+        """Nothing: a prefix comes with its first object."""
+
+    def names(self, *folder: str) -> list[str]:
+        """Names in a folder."""
+        prefix = "".join(f"{part}/" for part in (self._prefix, *folder) if part)
+        names: list[str] = []
+        page: dict[str, Any] = {"NextContinuationToken": ""}
+        while "NextContinuationToken" in page:
+            after = page["NextContinuationToken"]
+            more = {"ContinuationToken": after} if after else {}
+            page = self._call("list_objects_v2", Prefix=prefix, Delimiter="/", **more)
+            names += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
+            names += [each["Key"] for each in page.get("Contents", [])]
+        return [name.removeprefix(prefix).rstrip("/") for name in names if name != prefix]
+
+    def read(self, *path: str) -> Held | None:
+        """A small object, all of one version."""
+        if path[-1] not in self.names(*path[:-1]):
+            return None
+        with self.fs.fs.open("/".join((self.root, *path)), "rb") as file:
+            return Held(file.read(), file.details["ETag"])
+
+    def write(self, content: bytes, held: Held | None, *path: str) -> None:
+        """Put a small object on the condition that nobody else has."""
+        condition = {"IfMatch": held.stamp} if held else {"IfNoneMatch": "*"}
+        key = "/".join(part for part in (self._prefix, *path) if part)
+        try:
+            self._call("put_object", Key=key, Body=content, **condition)
+        except OSError as error:
+            said = getattr(error.__cause__, "response", {}).get("Error", {}).get("Code")
+            if said in CONFLICTS or isinstance(error, FileExistsError):
+                raise Overtaken(f"s3://{self._bucket}/{key} has changed meanwhile") from error
+            raise
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self.fs.fs.call_s3(method, Bucket=self._bucket, **arguments)
+        return answer
+
+
+def _file_system() -> Any:
+    try:
+        from dvc_s3 import S3FileSystem
+    except ImportError:
+        raise CoevoError("s3:// needs the extra s3: pip install 'coevo[s3]', or name a local path") from None
+    wrapped = S3FileSystem(**PATIENCE)
+    # s3fs repeats what failed too: five times five attempts would keep silent about a dead server for minutes.
+    wrapped.fs_args["config_kwargs"]["retries"] = {"total_max_attempts": 1}
+    wrapped.fs.retries = 4
+    return wrapped

@@ -1,0 +1,76 @@
+"""The bank's files: copied while the run may go on, and checked against what the manifests say."""
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+from configs.errors import CoevoError
+from lineage.manifest import Manifest
+from lineage.snapshot import Snapshot
+
+VERSIONS = "_versions"
+"""Lance's folder of manifests; every other file is written before the manifest that names it, and never changed."""
+MANIFESTS = f"{VERSIONS}/*.manifest"
+
+
+class Tables(Protocol):
+    """Tables as they were at some version."""
+
+    def hashes(self) -> Mapping[str, str]:
+        """Content hash of every table."""
+        ...
+
+
+class Bank(Snapshot, Protocol):
+    """A bank whose old versions can be read."""
+
+    def at(self, versions: Mapping[str, int]) -> Tables:
+        """The tables as they were."""
+        ...
+
+
+OpenBank = Callable[[Path], Bank]
+
+
+def copy_bank(bank: Path, into: Path) -> None:
+    """Copy all versions that are complete now: manifests are listed first, so what they name is there.
+
+    Lance's hint about the last version is left out: it is the one file that changes.
+    """
+    manifests = list(bank.glob(f"*/{MANIFESTS}"))
+    others = [path for path in bank.rglob("*") if path.is_file() and path.parent.name != VERSIONS]
+    for path in [*manifests, *others]:
+        target = into / path.relative_to(bank)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        # A file that a writer has renamed or given up meanwhile; what a revision needs is checked afterwards.
+        with suppress(FileNotFoundError):
+            shutil.copyfile(path, target)
+
+
+def place_bank(staged: Path, names: Iterable[str], bank: Path) -> None:
+    """Move staged files into a bank, manifests last: whenever the process dies, all versions there are complete."""
+    ordered = sorted(names, key=lambda name: (f"/{VERSIONS}/" in name, name))
+    for hint in bank.glob(f"*/{VERSIONS}/latest_version_hint.json"):
+        hint.unlink()
+    for name in ordered:
+        target = bank / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (staged / name).replace(target)
+
+
+def check_tables(bank: Bank, manifests: Iterable[Manifest], where: str) -> None:
+    """See that every table of every revision is there with the recorded content.
+
+    Raises:
+        CoevoError: one is not; names table and revision.
+    """
+    for manifest in manifests:
+        found = bank.at(manifest.versions).hashes()
+        wrong = sorted(table for table, content in manifest.tables.items() if found.get(table) != content)
+        if wrong:
+            raise CoevoError(
+                f"{where}: table {', '.join(wrong)} of revision {manifest.revision} is not what was recorded: "
+                "bring the run's bank/ back from a backup"
+            )
