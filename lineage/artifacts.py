@@ -17,6 +17,7 @@ from configs.errors import CoevoError
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
+    from dvc_data.hashfile.db.local import LocalHashFileDB
 
 LINKS = ("hardlink", "copy")
 
@@ -66,18 +67,15 @@ class Artifacts:
         """Link or copy the artifact with this content hash from the cache to ``into``, which appears complete."""
         from dvc_data.hashfile import load
         from dvc_data.hashfile.checkout import checkout
-        from dvc_data.hashfile.db.local import LocalHashFileDB
         from dvc_data.hashfile.hash_info import HashInfo
-        from dvc_objects.fs import LocalFileSystem
 
         _quieten()
-        disk = LocalFileSystem()
-        cache = LocalHashFileDB(disk, str(self.cache / "files" / "md5"), type=list(LINKS))
+        cache = objects_in(self.cache)
         fresh = into.with_name(f".{into.name}.{os.getpid()}")
         remove(fresh)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         with _one_line(f"reading {into.name} from the cache"):
-            checkout(str(fresh), disk, load(cache, HashInfo("md5", content)), cache, force=True)
+            checkout(str(fresh), cache.fs, load(cache, HashInfo("md5", content)), cache, force=True)
         fresh.rename(into)
 
     def close(self) -> None:
@@ -95,6 +93,14 @@ class Artifacts:
         private = {"no_scm": True, "site_cache_dir": str(self.root / ".dvc" / "tmp")}
         with _one_line(f"opening {self.root}"):
             return Repo(str(self.root), config={"core": private})
+
+
+def objects_in(cache: Path) -> "LocalHashFileDB":
+    """DVC's object store in a cache directory."""
+    from dvc_data.hashfile.db.local import LocalHashFileDB
+    from dvc_objects.fs import LocalFileSystem
+
+    return LocalHashFileDB(LocalFileSystem(), str(cache / "files" / "md5"), type=list(LINKS))
 
 
 def remove(path: Path) -> None:

@@ -16,6 +16,7 @@ from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
+from lineage.retention import trail_since
 from lineage.workspace import RunPaths, Workspace
 from memory.store import Bank
 from models.trainer.client import Trainer
@@ -113,18 +114,15 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         return
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
-    session.recent = episodes_since(session.stores.lineage, head, session.fired, session.stores.paths.scratch)
+    if session.config.bank is not None:
+        scratch = session.stores.paths.scratch
+        session.recent = episodes_since(session.stores.lineage, head, session.fired, scratch)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:
     """Training episodes of the revisions after ``fired``, oldest first, along the history that led to ``head``."""
-    trail: list[int] = []
-    while head.revision > fired:
-        restored = head.state["restored_from"]
-        if restored is None:
-            trail.append(head.revision)
-        head = lineage.manifest(head.state["parent"] if restored is None else restored)
-    return [episode for revision in reversed(trail) for episode in episodes_of(lineage, revision, scratch)]
+    trail = trail_since(lineage.manifest, head, fired)
+    return [episode for revision in trail for episode in episodes_of(lineage, revision, scratch)]
 
 
 def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]:
