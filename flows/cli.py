@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 
 from configs.errors import CoevoError
-from flows.commands import bank, catalogue, doctor, evaluate, inspect, play, rollback, run, serve
+from flows.commands import bank, branch, catalogue, doctor, evaluate, gc, inspect, play, rollback, run, serve, tag
 
 app = typer.Typer(
     name="coevo",
@@ -15,7 +15,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for group in (run, evaluate, inspect, rollback, play, catalogue, doctor, serve):
+for group in (run, evaluate, inspect, rollback, branch, tag, gc, play, catalogue, doctor, serve):
     for command in group.COMMANDS:
         app.command()(command)
 app.add_typer(bank.app, name="bank")

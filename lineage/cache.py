@@ -52,4 +52,4 @@ class Cache:
                 f"{owner}: object {content} is not readable in {self._root}, so what it needs is unknown: "
                 "bring the cache back from a copy; nothing was removed"
             ) from error
-        return [content, *(str(entry.hash_info.value) for _, entry in tree)]
+        return [content, *(str(info.value) for _, _, info in tree)]

@@ -17,7 +17,6 @@ from lineage.repository import MANIFEST, Repository
 from lineage.retention import ranges
 from lineage.snapshot import Snapshot
 
-
 OWN = ("timestamp", "metrics", "branched_from")
 """What is observed of one revision alone, so that a rollback does not repeat it."""
 

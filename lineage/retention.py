@@ -58,13 +58,11 @@ def reasons(standing: Standing, rule: Rule) -> dict[int, list[str]]:
         waiting = trail_since(history.__getitem__, head, head.state["fired"])
         _note(found, waiting, "episodes that the writer has yet to see")
     _note(found, range(standing.published + 1, len(history)), "not published")
-    for revision, why in found.items():
-        why += rule.reasons(revision, head.revision)
-    return found
+    return {revision: [*why, *rule.reasons(revision, head.revision)] for revision, why in found.items()}
 
 
 def trail_since(manifest: Callable[[int], Manifest], head: Manifest, fired: int) -> list[int]:
-    """Revisions after ``fired`` that have episodes of their own, oldest first, along the history that led to ``head``."""
+    """Revisions after ``fired`` that have episodes of their own, oldest first, along what led to ``head``."""
     trail: list[int] = []
     while head.revision > fired:
         restored = head.restored_from

@@ -15,5 +15,5 @@ def freed_by(path: Path) -> int:
 
 def disk_usage(*folders: Path) -> int:
     """Bytes on disk of all files below these folders, each counted once however many links it has."""
-    found = [path.lstat() for folder in folders for path in folder.rglob("*")]
+    found = [path.lstat() for folder in folders for path in folder.rglob("*") if path.is_file()]
     return sum({(stat.st_dev, stat.st_ino): stat.st_blocks * 512 for stat in found}.values())

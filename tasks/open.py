@@ -9,10 +9,8 @@ import pyarrow.parquet as pq
 
 from configs.errors import CoevoError
 from configs.run import RunConfig
-from envs.base import Environment
 from envs.registry import make
 from lineage.code import changes, code_revision
-from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
@@ -23,10 +21,9 @@ from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks.assemble import assemble, check_panels
-from tasks.publish import catch_up, publishing
+from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
-from tasks.tracking import Tracker, tracking_store
 from tasks.warmstart import start_report, warm_start
 
 
@@ -53,7 +50,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         accepted = check_unchanged(config, head, run, accept_change)
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
-        stores = stack.enter_context(open_stores(workspace, paths, bank, lineage, env, reporter))
+        publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
+        stores = Stores(paths, bank, lineage, publisher, reporter)
         session = Session(config, assemble(config, env, start, trainer), stores)
         session.accepted = accepted
         position(session, head, start)
@@ -91,19 +89,6 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
         optimizer=optimizer,
         log=paths.log,
     )
-
-
-@contextmanager
-def open_stores(
-    workspace: Workspace, paths: RunPaths, bank: Bank, lineage: Lineage, env: Environment[object], reporter: Reporter
-) -> Iterator[Stores]:
-    """The stores, and whoever is told of them; what was committed but not published goes first."""
-    origin = paths.created.read_text(encoding="utf-8").strip()
-    tracker = Tracker(tracking_store(workspace.root), env.name, paths.name, origin)
-    with publishing(tracker, Cursor(paths.published), reporter) as publisher:
-        stores = Stores(paths, bank, lineage, publisher, reporter)
-        catch_up(stores)
-        yield stores
 
 
 def position(session: Session, head: Manifest | None, start: Path) -> None:

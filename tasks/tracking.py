@@ -49,12 +49,12 @@ class Publication:
     Attributes:
         manifest: of the revision.
         commit: hash of its lineage commit.
-        entries: the bank of the revision.
+        entries: the bank of the revision; None where it is not kept any more.
     """
 
     manifest: Committed
     commit: str
-    entries: Sequence[Entry]
+    entries: Sequence[Entry] | None
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class Tracker:
             tags = _tags(publication)
             if tags["coevo.config"] != self._tags.get("coevo.config"):
                 self._publish_config(run_id, publication.manifest)
-            if tags["coevo.bank"] != self._tags.get("coevo.bank"):
-                tags["mlflow.loggedArtifacts"] = self._publish_bank(run_id, publication)
+            if publication.entries is not None and tags["coevo.bank"] != self._tags.get("coevo.bank"):
+                tags["mlflow.loggedArtifacts"] = self._publish_bank(run_id, publication.manifest, publication.entries)
             self._publish_points(run_id, publication.manifest, tags)
             self._tags |= tags
 
@@ -159,10 +159,10 @@ class Tracker:
             for start in range(0, len(params), BATCH):
                 self._client.log_batch(run_id, params=params[start : start + BATCH])
 
-    def _publish_bank(self, run_id: str, publication: Publication) -> str:
+    def _publish_bank(self, run_id: str, manifest: Committed, entries: Sequence[Entry]) -> str:
         """The bank as a table that MLflow's pages show; returns the value of the tag that names it."""
-        path = f"bank/r{publication.manifest.state['revision']}.json"
-        table = entries_to_table(publication.entries)
+        path = f"bank/r{manifest.state['revision']}.json"
+        table = entries_to_table(entries)
         rows = [list(row.values()) for row in table.to_pylist()]
         self._client.log_dict(run_id, {"columns": table.column_names, "data": rows}, path)
         return json.dumps([{"path": path, "type": "table"}])
@@ -191,15 +191,21 @@ def _mlflow() -> Any:
 
 def _tags(publication: Publication) -> dict[str, str]:
     state = publication.manifest.state
-    content = json.dumps(entries_to_table(publication.entries).to_pylist(), sort_keys=True)
     return {
         "coevo.revision": str(state["revision"]),
         "coevo.commit": publication.commit,
         "coevo.parent": str(state["parent"]),
         "coevo.config": state["config_hash"],
-        "coevo.bank": hashlib.sha256(content.encode()).hexdigest(),
+        **_bank_tag(publication.entries),
         **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},
     }
+
+
+def _bank_tag(entries: Sequence[Entry] | None) -> dict[str, str]:
+    if entries is None:
+        return {}
+    content = json.dumps(entries_to_table(entries).to_pylist(), sort_keys=True)
+    return {"coevo.bank": hashlib.sha256(content.encode()).hexdigest()}
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
