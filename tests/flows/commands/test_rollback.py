@@ -1,22 +1,12 @@
 """Going back is a new revision; everything of the old one is there again, and forward is the same command."""
 
 import json
-import shutil
 
 import pytest
 from support.small_run import EDITED, HEAT, SAFE
 
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
-
-
-@pytest.fixture
-def copied(small_workspace, tmp_path, coevo, monkeypatch):
-    """A copy of the workspace that may be changed; a run does not mind having been moved."""
-    root = tmp_path / "copy"
-    shutil.copytree(small_workspace, root)
-    monkeypatch.setenv("COEVO_WORKSPACE", str(root))
-    return root
 
 
 def strategies(coevo):
