@@ -22,7 +22,7 @@ def branch(
     It begins with that revision's policy, optimizer and bank, and goes its own way from there. The other run may be
     going on meanwhile.
 
-    Example: coevo branch homerules-coevo-rl-1@20 gentler update.lr=1e-5 iterations=40
+    Example: coevo branch homerules-coevo-rl-1@20 gentler update.optimizer.lr=1e-5 iterations=40
     """
     from flows.branch import branch as make_branch
 

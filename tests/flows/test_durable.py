@@ -82,6 +82,18 @@ def test_a_killed_run_resumes_to_the_same_states(untouched, workspace, stage):
     assert published(workspace, name) == [1, 2, 3]
 
 
+def test_a_run_whose_old_revisions_were_dropped_resumes_to_the_same_states(untouched, workspace):
+    killed = coevo(*RUN, "--name", "collected", workspace=workspace, kill="tasks.publish:publish@3+")
+    assert killed.returncode == -9, killed.stderr
+    gone = coevo("gc", "collected", "--keep-last", "1", "--apply", workspace=workspace)
+    assert gone.returncode == 0, gone.stderr
+    assert "collected drops 1 (" in gone.stdout
+    resumed = coevo("resume", "collected", workspace=workspace)
+    assert resumed.returncode == 0, resumed.stderr
+    assert states(workspace, "collected") == untouched
+    assert published(workspace, "collected") == [1, 2, 3]
+
+
 def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, workspace):
     done = coevo("evaluate", "untouched", "--json", workspace=workspace)
     assert done.returncode == 0, done.stderr
