@@ -25,7 +25,7 @@ GC_KILLS = (
     "flows.collection:_remove@1",
     "pathlib:Path.unlink@12",
     "lineage.cache:Cache.remove@1",
-    "pathlib:Path.unlink@24+",
+    "pathlib:Path.unlink@18+",
 )
 BRANCH = ("branch", "first@2", "mine", "seed=4")
 BRANCH_KILLS = (
