@@ -110,6 +110,8 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
     Raises:
         CoevoError: as ``plan``; or a run is in use, or one that is kept would not read the same afterwards.
     """
+    if not (place.root / "runs").is_dir():
+        return plan(place, names, rule), 0
     with ExitStack() as locks:
         locks.enter_context(runs_lock(place.root))
         for paths in place.runs():
