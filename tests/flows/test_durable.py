@@ -82,15 +82,20 @@ def test_a_killed_run_resumes_to_the_same_states(untouched, workspace, stage):
     assert published(workspace, name) == [1, 2, 3]
 
 
+def without_length(state):
+    return state | {"config": {key: value for key, value in state["config"].items() if key != "iterations"}}
+
+
 def test_a_run_whose_old_revisions_were_dropped_resumes_to_the_same_states(untouched, workspace):
-    killed = coevo(*RUN, "--name", "collected", workspace=workspace, kill="tasks.publish:publish@3+")
-    assert killed.returncode == -9, killed.stderr
+    # To its end, so that everything is published: what is not is kept.
+    short = coevo(*RUN, "iterations=2", "--name", "collected", workspace=workspace)
+    assert short.returncode == 0, short.stderr
     gone = coevo("gc", "collected", "--keep-last", "1", "--apply", workspace=workspace)
     assert gone.returncode == 0, gone.stderr
     assert "collected drops 1 (" in gone.stdout
-    resumed = coevo("resume", "collected", workspace=workspace)
+    resumed = coevo("resume", "collected", "--iterations", "3", workspace=workspace)
     assert resumed.returncode == 0, resumed.stderr
-    assert states(workspace, "collected") == untouched
+    assert [without_length(state) for state in states(workspace, "collected")] == list(map(without_length, untouched))
     assert published(workspace, "collected") == [1, 2, 3]
 
 
