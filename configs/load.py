@@ -61,6 +61,16 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     return validate(cast(dict[str, Any], OmegaConf.to_container(merged)), source=path.stem)
 
 
+def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """Settings with some of them changed by ``key=value``, not yet validated.
+
+    Raises:
+        ConfigError: an override is not written so.
+    """
+    merged = OmegaConf.merge(settings, *map(_override, overrides))
+    return cast(dict[str, Any], OmegaConf.to_container(merged))
+
+
 def validate(settings: dict[str, Any], source: str) -> RunConfig:
     """Check settings against the schema; the first mistake becomes a one-line ``ConfigError``."""
     try:

@@ -7,7 +7,22 @@ import typer
 
 from configs.errors import CoevoError
 from configs.faults import fault
-from flows.commands import bank, catalogue, doctor, evaluate, fsck, inspect, play, remote, rollback, run, serve
+from flows.commands import (
+    bank,
+    branch,
+    catalogue,
+    doctor,
+    evaluate,
+    fsck,
+    gc,
+    inspect,
+    play,
+    remote,
+    rollback,
+    run,
+    serve,
+    tag,
+)
 
 app = typer.Typer(
     name="coevo",
@@ -16,7 +31,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for group in (run, evaluate, inspect, rollback, fsck, remote, play, catalogue, doctor, serve):
+GROUPS = (run, evaluate, inspect, rollback, branch, tag, fsck, gc, remote, play, catalogue, doctor, serve)
+for group in GROUPS:
     for command in group.COMMANDS:
         app.command()(command)
 app.add_typer(bank.app, name="bank")

@@ -60,6 +60,9 @@ def seconds(history: Sequence[Manifest]) -> float:
 def happened(manifest: Manifest) -> str:
     """What made the revision, in a few words."""
     state = manifest.state
+    if "branched_from" in manifest.observed:
+        origin = manifest.observed["branched_from"]
+        return ", ".join([f"branched from {origin['run']}@{origin['revision']}", *_accepted(manifest)])
     if state["restored_from"] is not None:
         return f"restored from {state['restored_from']}"
     counts = {what: int(state["metrics"].get(f"bank/{what}", 0)) for what in ("admitted", "rejected")}
@@ -68,7 +71,11 @@ def happened(manifest: Manifest) -> str:
         words.insert(0, "start")
     if held_out(manifest) is not None:
         words.append("evaluated")
-    return ", ".join([*words, *(f"changed {change}" for change in state.get("accepted_change", ()))])
+    return ", ".join([*words, *_accepted(manifest)])
+
+
+def _accepted(manifest: Manifest) -> list[str]:
+    return [f"changed {change}" for change in manifest.state.get("accepted_change", ())]
 
 
 def time_of(manifest: Manifest) -> str:

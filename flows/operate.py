@@ -36,12 +36,11 @@ def operate(place: Workspace, paths: RunPaths, console: Console, accept_change: 
 
 
 def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
-    from tasks.open import publish_the_rest
+    from flows.publishing import publish_the_rest
 
-    iterations = paths.read_config().iterations
-    with closing(Progress(console, iterations)) as progress:
-        publish_the_rest(paths.name, place.root, progress)
-    console.print(f"{paths.name} has done all of its {iterations} iterations; see: coevo log {paths.name}")
+    publish_the_rest(place, paths)
+    done = f"{paths.name} has done all of its {paths.read_config().iterations} iterations"
+    console.print(f"{done}; see: coevo log {paths.name}")
     return 0
 
 

@@ -79,11 +79,12 @@ class Reading:
         """The bank at this revision, or at an earlier one.
 
         Raises:
-            CoevoError: the run has no bank, or the versions of that revision are gone.
+            CoevoError: the run has no bank, or that revision was dropped or its versions are gone.
         """
         from memory.store import Bank
 
         manifest = self.manifest if revision is None else self.history[revision]
+        self.lineage.require(manifest.revision)
         if manifest.state["config"]["bank"] is None:
             raise CoevoError(f"run {self.paths.name!r} has no bank (bank = null): choose a run of another method")
         try:
@@ -92,15 +93,30 @@ class Reading:
             raise CoevoError(f"run {self.paths.name!r}, revision {manifest.revision}: {error}") from error
 
     def episodes(self) -> Iterator[dict[str, Any]]:
-        """Training episodes that led to this revision, as rows of ``EPISODE_COLUMNS``, oldest first."""
+        """Training episodes that led to this revision, as rows of ``EPISODE_COLUMNS``, oldest first.
+
+        Those of ``episodes_gone`` are not among them.
+        """
         from pyarrow import parquet
 
         # A rollback has the episodes of the revision that it restored: they are read once.
-        contents = {m.artifacts["episodes"]: m.revision for m in trail(self.history) if "episodes" in m.artifacts}
+        kept = set(self.lineage.retained())
+        contents = {
+            m.artifacts["episodes"]: m.revision
+            for m in trail(self.history)
+            if "episodes" in m.artifacts and m.revision in kept
+        }
         with TemporaryDirectory(prefix="coevo-") as scratch:
             for revision in sorted(contents.values()):
                 directory = self.lineage.materialise(revision, "episodes", Path(scratch) / str(revision))
                 yield from parquet.ParquetFile(directory / "episodes.parquet").read(list(EPISODE_COLUMNS)).to_pylist()
+
+    def episodes_gone(self) -> list[int]:
+        """Revisions that led to this one and whose episodes were dropped."""
+        kept = set(self.lineage.retained())
+        led = [manifest for manifest in trail(self.history) if "episodes" in manifest.artifacts]
+        left = {manifest.artifacts["episodes"] for manifest in led if manifest.revision in kept}
+        return [m.revision for m in led if m.revision not in kept and m.artifacts["episodes"] not in left]
 
 
 @contextmanager

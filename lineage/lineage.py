@@ -6,7 +6,7 @@ missing (tags, publication) follows from the commit alone.
 """
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,11 @@ from typing import Any, Self
 from configs.errors import CoevoError
 from lineage.manifest import Manifest, write_manifest
 from lineage.repository import MANIFEST, Repository
+from lineage.retention import ranges
 from lineage.snapshot import Snapshot
+
+OWN = ("timestamp", "metrics", "branched_from")
+"""What is observed of one revision alone, so that a rollback does not repeat it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,50 @@ class Lineage:
             raise CoevoError(f"revision {revision} is not in {self._repository.root}: {has}")
         return commits[revision]
 
+    def retained(self) -> list[int]:
+        """Revisions that are kept whole; of the others only commit and manifest are sure to be there."""
+        dropped = self._repository.tags.dropped()
+        return [revision for revision in range(len(self.commits())) if revision not in dropped]
+
+    def require(self, revision: int) -> None:
+        """Make sure that a revision is kept whole.
+
+        Raises:
+            CoevoError: there is no such revision, or it was dropped.
+        """
+        self.commit_hash(revision)
+        kept = self.retained()
+        if revision not in kept:
+            run = self._repository.root.parent.name
+            raise CoevoError(f"revision {revision} of run {run!r} was dropped by gc: kept ones are {ranges(kept)}")
+
+    def drop(self, revisions: Sequence[int]) -> None:
+        """Keep these revisions no longer. Their artifacts and tables may go from now on; history stays as it is."""
+        self._repository.git.settle()
+        self._repository.tags.drop(revisions, self.commits())
+
+    def names(self) -> dict[str, int]:
+        """Revision by tag, for the tags that users gave."""
+        numbers = {commit: revision for revision, commit in enumerate(self.commits())}
+        return {name: numbers[commit] for name, commit in self._repository.tags.named().items() if commit in numbers}
+
+    def tag(self, revision: int, name: str) -> None:
+        """Name a revision, which keeps it whole.
+
+        Raises:
+            CoevoError: there is no such revision, it was dropped, or the name is malformed or taken.
+        """
+        self.require(revision)
+        self._repository.tags.add(name, self.commit_hash(revision))
+
+    def untag(self, name: str) -> None:
+        """Take a name away; the revision stays until a gc that nothing else keeps it from.
+
+        Raises:
+            CoevoError: there is no such name.
+        """
+        self._repository.tags.delete(name)
+
     def path(self, artifact: str) -> Path:
         """An artifact of the last revision, to be read only: its files may be links into the cache."""
         return self._repository.root / artifact
@@ -130,25 +178,42 @@ class Lineage:
         The last revision need not be whole, so this is also the way out where ``recover`` finds it damaged.
 
         Raises:
-            CoevoError: there is no such revision, or a part of it cannot be brought back.
+            CoevoError: there is no such revision, it was dropped, or a part of it cannot be brought back.
         """
         self._settle()
+        self.require(to)
         head, target = self.head(), self.manifest(to)
         with self._naming(to):
             self._repository.artifacts.check(target.artifacts)
             _restore(bank, target)
             self._repository.check_out(self.commit_hash(to))
         last = head.observed if head else {}
-        observed = {key: value for key, value in last.items() if key not in ("timestamp", "metrics")}
+        observed = {key: value for key, value in last.items() if key not in OWN}
         state = {**target.state, "restored_from": to, "accepted_change": []}
         return self._seal(head, state, {**observed, "tables": dict(bank.versions())})
+
+    def branch(self, source: "Lineage", revision: int) -> None:
+        """Take over another run's history up to a revision, with its work tree; this lineage is still empty.
+
+        Raises:
+            CoevoError: there is no such revision, it was dropped, or an artifact of it cannot be brought back.
+        """
+        source.require(revision)
+        self._repository.follow(source._repository, source.commits()[: revision + 1])
+
+    def diverge(self, changed: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
+        """Make a new revision with all state of the last one but for what ``changed`` says of it."""
+        head = self.head()
+        assert head is not None
+        return self._seal(head, {**head.state, "restored_from": head.revision, **changed}, observed)
 
     def materialise(self, revision: int, artifact: str, into: Path) -> Path:
         """Put an artifact of any revision at ``into``, straight from the cache; the run's tree is not touched.
 
         Raises:
-            CoevoError: there is no such revision or artifact, or ``into`` is already there.
+            CoevoError: there is no such revision or artifact, it was dropped, or ``into`` is already there.
         """
+        self.require(revision)
         artifacts = self.manifest(revision).artifacts
         if artifact not in artifacts:
             raise CoevoError(f"revision {revision} has no artifact {artifact!r}: it has {', '.join(sorted(artifacts))}")

@@ -1,18 +1,25 @@
-"""One writer a run."""
+"""One writer a run, and one at a time who adds runs or collects what runs no longer need."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from configs.errors import CoevoError
-from lineage.workspace import RunPaths
+
+if TYPE_CHECKING:
+    from lineage.workspace import RunPaths
+
+PATIENCE = 60.0
+"""Seconds to wait for the lock of the runs: making one takes less, collecting in a large workspace may take more."""
 
 
 @contextmanager
-def writer_lock(run: RunPaths) -> Iterator[None]:
+def writer_lock(run: "RunPaths") -> Iterator[None]:
     """Hold a run's lock. It ends with the process, whatever ends that; programs started meanwhile do not inherit it.
 
     Raises:
@@ -42,3 +49,21 @@ def in_use(run: RunPaths) -> bool:
         except BlockingIOError:
             return True
     return False
+
+
+@contextmanager
+def runs_lock(workspace: Path) -> Iterator[None]:
+    """Hold still which runs there are and what they keep: no run is added, tagged or collected meanwhile.
+
+    Raises:
+        CoevoError: another process does so, and does not come to an end.
+    """
+    lock = FileLock(workspace / "runs.lock", timeout=PATIENCE, thread_local=False)
+    try:
+        lock.acquire()
+    except Timeout:
+        raise CoevoError(f"{workspace}: another process adds or collects runs: try again when it has ended") from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -14,6 +14,7 @@ from configs.errors import CoevoError
 from lineage.artifacts import Artifacts, remove
 from lineage.git import Git
 from lineage.manifest import Manifest
+from lineage.tags import Tags
 
 MANIFEST = "manifest.json"
 LAYOUT = (".git", ".gitignore", ".dvc")
@@ -31,6 +32,7 @@ class Repository:
         """
         self.root = root
         self.git = Git(root)
+        self.tags = Tags(self.git)
         self.artifacts = Artifacts(root, cache)
         if not root.exists():
             _lay_out(root, cache)
@@ -78,13 +80,16 @@ class Repository:
         self.artifacts.checkout()
 
     def retag(self) -> list[str]:
-        """Give every revision its tag ``r<N>``; the tags that were missing or wrong."""
-        listed = self.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/tags/r*").splitlines()
-        wanted = {f"refs/tags/r{revision} {commit}" for revision, commit in enumerate(self.commits())}
-        wrong = sorted(wanted - set(listed))
-        if wrong:
-            self.git("update-ref", "--stdin", stdin="".join(f"update {line}\n" for line in wrong))
-        return [line.split()[0].removeprefix("refs/tags/") for line in wrong]
+        """Give every revision that is kept its tag ``r<N>``; the tags that were missing or wrong."""
+        return self.tags.mend(self.commits())
+
+    def follow(self, source: "Repository", commits: Sequence[str]) -> None:
+        """Take over these revisions of another run, oldest first, into this still empty repository."""
+        fetch = ("fetch", "--quiet", "--no-tags", "--update-head-ok")
+        self.git(*fetch, str(source.root / ".git"), f"{commits[-1]}:refs/heads/main")
+        self.tags.copy_from(source.tags, commits)
+        self.git("reset", "--quiet", "--hard", "HEAD")
+        self.artifacts.checkout()
 
 
 def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:

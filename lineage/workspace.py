@@ -2,13 +2,15 @@
 
 <workspace>/runs/<run>/bank  lineage  staging  lock  published.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
-<workspace>/mlflow.db  mlartifacts  prefect  servers.json
+<workspace>/mlflow.db  mlartifacts  prefect  servers.json  runs.lock
 """
 
 import json
 import re
 import shutil
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -18,7 +20,9 @@ from configs.load import validate
 from configs.run import RunConfig
 from lineage.files import write_atomically
 from lineage.lineage import Lineage
+from lineage.lock import runs_lock
 
+UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -164,19 +168,40 @@ class Workspace:
         Raises:
             CoevoError: the name cannot be a run's or is taken, or the workspace cannot be written to.
         """
+        with self.staged(name, config):
+            return self.run(name)
+
+    @contextmanager
+    def staged(self, name: str, config: RunConfig) -> Iterator[RunPaths]:
+        """A new run beside the others, which becomes one of them when the block ends; nothing is left if it fails.
+
+        Raises:
+            CoevoError: the name cannot be a run's or is taken, or the workspace cannot be written to.
+        """
         run = self.run(name)
         fresh = RunPaths(run.root.with_name(f".{name}.{token_hex(4)}"))
         try:
-            fresh.root.mkdir(parents=True)
-            fresh.created.write_text(f"{self._moment()}\n", encoding="utf-8")
-            fresh.write_config(config)
-            fresh.root.rename(run.root)
+            run.root.parent.mkdir(parents=True, exist_ok=True)
+            with runs_lock(self.root):
+                if run.root.exists():
+                    raise FileExistsError
+                fresh.root.mkdir()
+                fresh.created.write_text(f"{self._moment()}\n", encoding="utf-8")
+                fresh.write_config(config)
+                yield fresh
+                fresh.root.rename(run.root)
         except OSError as error:
-            shutil.rmtree(fresh.root, ignore_errors=True)
             if run.root.exists():
                 raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name") from None
             raise CoevoError(f"{self.root}: {error.strerror}: name another directory with --workspace") from None
-        return run
+        finally:
+            shutil.rmtree(fresh.root, ignore_errors=True)
+
+    def clear_unfinished(self) -> None:
+        """Throw away what a process left that was killed while it made a run. Call it only under the runs' lock."""
+        for path in (self.root / "runs").glob(".*"):
+            if UNFINISHED.fullmatch(path.name):
+                shutil.rmtree(path)
 
     def _moment(self) -> int:
         """Now, in ns since 1970, or just after the latest run: a clock that was set back does not change the order."""

@@ -9,23 +9,21 @@ import pyarrow.parquet as pq
 
 from configs.errors import CoevoError
 from configs.run import RunConfig
-from envs.base import Environment
 from envs.registry import make
 from lineage.code import changes, code_revision, packages
-from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
+from lineage.retention import trail_since
 from lineage.workspace import RunPaths, Workspace
 from memory.store import Bank
 from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks.assemble import assemble, check_panels
-from tasks.publish import catch_up, publishing
+from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
-from tasks.tracking import Tracker, tracking_store
 from tasks.warmstart import start_report, warm_start
 
 
@@ -52,7 +50,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         accepted = check_unchanged(config, head, run, accept_change)
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
-        stores = stack.enter_context(open_stores(workspace, paths, bank, lineage, env, reporter))
+        publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
+        stores = Stores(paths, bank, lineage, publisher, reporter)
         session = Session(config, assemble(config, env, start, trainer), stores)
         session.accepted = accepted
         position(session, head, start)
@@ -92,34 +91,6 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
     )
 
 
-def publish_the_rest(run: str, root: Path, reporter: Reporter) -> None:
-    """Publish what a finished run could not.
-
-    Raises:
-        CoevoError: another process writes to the run, or a store is beyond recovery.
-    """
-    workspace = Workspace(root)
-    paths = workspace.existing(run)
-    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
-        if Cursor(paths.published).unpublished(lineage):
-            env = make(paths.read_config().env)
-            with open_stores(workspace, paths, Bank(paths.bank), lineage, env, reporter):
-                reporter.note("publishing what is left")
-
-
-@contextmanager
-def open_stores(
-    workspace: Workspace, paths: RunPaths, bank: Bank, lineage: Lineage, env: Environment[object], reporter: Reporter
-) -> Iterator[Stores]:
-    """The stores, and whoever is told of them; what was committed but not published goes first."""
-    origin = paths.created.read_text(encoding="utf-8").strip()
-    tracker = Tracker(tracking_store(workspace.root), env.name, paths.name, origin)
-    with publishing(tracker, Cursor(paths.published), reporter) as publisher:
-        stores = Stores(paths, bank, lineage, publisher, reporter)
-        catch_up(stores)
-        yield stores
-
-
 def position(session: Session, head: Manifest | None, start: Path) -> None:
     """Put the session where the run stands: before revision 0, or after its last one."""
     if head is None:
@@ -128,18 +99,15 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         return
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
-    session.recent = episodes_since(session.stores.lineage, head, session.fired, session.stores.paths.scratch)
+    if session.config.bank is not None:
+        scratch = session.stores.paths.scratch
+        session.recent = episodes_since(session.stores.lineage, head, session.fired, scratch)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:
     """Training episodes of the revisions after ``fired``, oldest first, along the history that led to ``head``."""
-    trail: list[int] = []
-    while head.revision > fired:
-        restored = head.state["restored_from"]
-        if restored is None:
-            trail.append(head.revision)
-        head = lineage.manifest(head.state["parent"] if restored is None else restored)
-    return [episode for revision in reversed(trail) for episode in episodes_of(lineage, revision, scratch)]
+    trail = trail_since(lineage.manifest, head, fired)
+    return [episode for revision in trail for episode in episodes_of(lineage, revision, scratch)]
 
 
 def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]:

@@ -7,8 +7,8 @@ from lineage.cursor import Cursor
 from lineage.fsck.history import Revision
 from lineage.workspace import RunPaths
 from memory.store import Bank
+from tasks.catchup import entries_at
 from tasks.check_published import cursor_of, gaps, read_published
-from tasks.publish import entries_at
 from tasks.report import Silent
 from tasks.tracking import Publication, Store, Tracker
 

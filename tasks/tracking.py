@@ -208,20 +208,21 @@ def _mlflow() -> Any:
 
 def _tags(publication: Publication) -> dict[str, str]:
     state = publication.manifest.state
-    bank = {} if publication.entries is None else {"coevo.bank": _bank_hash(publication.entries)}
     return {
         "coevo.revision": str(state["revision"]),
         "coevo.commit": publication.commit,
         "coevo.parent": str(state["parent"]),
         "coevo.config": state["config_hash"],
-        **bank,
+        **_bank_tag(publication.entries),
         **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},
     }
 
 
-def _bank_hash(entries: Sequence[Entry]) -> str:
+def _bank_tag(entries: Sequence[Entry] | None) -> dict[str, str]:
+    if entries is None:
+        return {}
     content = json.dumps(entries_to_table(entries).to_pylist(), sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()
+    return {"coevo.bank": hashlib.sha256(content.encode()).hexdigest()}
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -18,7 +18,7 @@ from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 
 RUN_COLUMNS = ("run", "recipe", "revision", "iteration", "start_success", "final_success", "seconds")
-LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what", "commit")
+LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what", "tags", "kept", "commit")
 References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
 
 
@@ -51,7 +51,8 @@ def log(
     with reading(run, workspace_at(workspace)) as opened:
         commits = opened.lineage.commits()
         sizes = history.bank_sizes(opened.history)
-        rows = [
+        tags, kept = opened.lineage.names(), set(opened.lineage.retained())
+        rows: list[dict[str, Any]] = [
             {
                 "revision": manifest.revision,
                 "iteration": manifest.iteration,
@@ -61,6 +62,8 @@ def log(
                 "bank": size,
                 "what": history.happened(manifest),
                 "restored_from": manifest.state["restored_from"],
+                "tags": sorted(name for name, revision in tags.items() if revision == manifest.revision),
+                "kept": manifest.revision in kept,
                 "commit": commit[:12],
             }
             for manifest, size, commit in zip(opened.history, sizes, commits, strict=False)
@@ -68,7 +71,7 @@ def log(
     if as_json:
         output.document(rows)
     else:
-        output.table(rows, LOG_COLUMNS)
+        output.table([row | {"tags": ", ".join(row["tags"])} for row in rows], LOG_COLUMNS)
 
 
 def compare(references: References, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:

@@ -11,6 +11,7 @@ from flows import output
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
 from flows.verdicts import verdict_row
+from lineage.retention import ranges
 from records.entry import Entry
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def why(
         trace(opened.bank(), entry)
         rows = list(opened.episodes())
         found = trace(opened.bank(), entry, rows)
-        story = _story(found, rows, _edits(opened, found))
+        story = _story(found, rows, _edits(opened, found)) | {"episodes_gone": opened.episodes_gone()}
     if as_json:
         output.document(story)
     else:
@@ -66,11 +67,17 @@ def _taught(name: str, row: Row | None) -> dict[str, Any]:
 
 
 def _edits(opened: Reading, found: "Provenance") -> list[dict[str, Any]]:
-    """Earlier wordings, newest first: what the entry said before each revision that changed it."""
+    """Earlier wordings, newest first: what the entry said before each revision that changed it.
+
+    They end where a revision was dropped, with ``before`` None.
+    """
     wordings: list[dict[str, Any]] = []
+    kept = set(opened.lineage.retained())
     now: Entry | None = found.entry
     while now is not None and found.admitted and now.edited > now.created:
         revision = now.edited
+        if revision - 1 not in kept:
+            return [*wordings, {"revision": revision, "before": None}]
         now = next((held for held in opened.bank(revision - 1).entries() if held.id == now.id), None)
         wordings += [{"revision": revision, "before": now.strategy}] if now is not None else []
     return wordings
@@ -82,7 +89,8 @@ def _tell(found: "Provenance", story: dict[str, Any]) -> None:
     output.line(f"when {entry.condition}; for example {entry.example}; scope {entry.scope}; keywords {entry.keywords}")
     output.line(f"entered in revision {entry.created}" if found.admitted else "never entered the bank")
     for edit in story["edits"]:
-        output.line(f"edited in revision {edit['revision']}; before: {edit['before']}")
+        before = f"before: {edit['before']}" if edit["before"] else "what it said before was dropped by gc"
+        output.line(f"edited in revision {edit['revision']}; {before}")
     output.line()
     output.line("Taught by")
     output.table([_joined(source) for source in story["taught_by"]], ("episode", "success", "instruction", "actions"))
@@ -90,7 +98,8 @@ def _tell(found: "Provenance", story: dict[str, Any]) -> None:
     output.line("Replay")
     output.table(story["verdicts"], ("revision", "candidates", "admitted", "difference", "low", "high", "inside_noise"))
     output.line()
-    output.line(f"Retrieved in {len(found.retrievals)} episodes")
+    gone = f"; those of revisions {ranges(story['episodes_gone'])} were dropped by gc" if story["episodes_gone"] else ""
+    output.line(f"Retrieved in {len(found.retrievals)} episodes{gone}")
     output.table(list(_by_revision(found)), ("revision", "episodes", "successes"))
 
 

@@ -35,6 +35,23 @@ def test_the_same_seed_gives_the_same_states_in_another_workspace(untouched, tmp
     assert states(tmp_path, "again") == untouched
 
 
+def without_length(state):
+    return state | {"config": {key: value for key, value in state["config"].items() if key != "iterations"}}
+
+
+def test_a_run_whose_old_revisions_were_dropped_resumes_to_the_same_states(untouched, workspace):
+    # To its end, so that everything is published: what is not is kept.
+    short = coevo(*RUN, "iterations=2", "--name", "collected", workspace=workspace)
+    assert short.returncode == 0, short.stderr
+    gone = coevo("gc", "collected", "--keep-last", "1", "--apply", workspace=workspace)
+    assert gone.returncode == 0, gone.stderr
+    assert "collected drops 1 (" in gone.stdout
+    resumed = coevo("resume", "collected", "--iterations", "3", workspace=workspace)
+    assert resumed.returncode == 0, resumed.stderr
+    assert [without_length(state) for state in states(workspace, "collected")] == list(map(without_length, untouched))
+    assert published(workspace, "collected") == [1, 2, 3]
+
+
 def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, workspace):
     done = coevo("evaluate", "untouched", "--json", workspace=workspace)
     assert done.returncode == 0, done.stderr

@@ -46,7 +46,7 @@ CHAINS = {
         "tasks.tracking:Tracker._publish_points@1+",
         "lineage.cursor:Cursor.advance@1",
         "lineage.cursor:Cursor.advance@1+",
-        "tasks.publish:submit@1+",
+        "tasks.publisher:Publisher.submit@2+",
         "tasks.publisher:Publisher.close@1",
     ),
 }

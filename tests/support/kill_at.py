@@ -25,7 +25,7 @@ PLACE = re.compile(r"(?P<where>[^@]+)@(?P<count>\d+)(?P<after>\+)?(~(?P<delay>[\
 STAGES = "tasks.stage:_Call.run"
 PARTS = {
     "recovery": ("lineage.lineage:Lineage.recover", "starting"),
-    "catching up": ("tasks.open:catch_up", "starting"),
+    "catching up": ("tasks.catchup:unpublished", "starting"),
     "closing": ("tasks.publisher:Publisher.close", "closing"),
 }
 """What a trace names besides the stages, and what it says afterwards."""

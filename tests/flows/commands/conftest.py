@@ -1,5 +1,6 @@
 """A workspace with runs to read, and the command line called in this process."""
 
+import shutil
 from dataclasses import dataclass
 
 import pytest
@@ -7,6 +8,7 @@ from support import small_run
 
 from configs.load import load_recipe
 from flows.cli import main
+from lineage.cursor import Cursor
 from lineage.workspace import Workspace
 
 
@@ -26,6 +28,24 @@ def small_workspace(tmp_path_factory):
     small_run.build(root, "other", ["seed=4", "bank.retrieval.k=1"], ("0000", None, "1000", "1010"))
     small_run.build(root, "bankless", ["bank=null"], panel="q" * 64)
     Workspace(root).create("new", load_recipe(small_run.RECIPE))
+    return root
+
+
+@pytest.fixture(scope="session")
+def tracking_uri(tmp_path_factory):
+    """One MLflow database for the tests that do not look into it: making one takes seconds."""
+    return f"sqlite:///{tmp_path_factory.mktemp('tracking') / 'mlflow.db'}"
+
+
+@pytest.fixture
+def copied(small_workspace, tmp_path, coevo, monkeypatch, tracking_uri):
+    """A copy of the workspace that may be changed, all of it published; a run does not mind having been moved."""
+    root = tmp_path / "copy"
+    shutil.copytree(small_workspace, root)
+    for run in ("first", "other", "bankless"):
+        Cursor(root / "runs" / run / "published.json").advance(3)
+    monkeypatch.setenv("COEVO_WORKSPACE", str(root))
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri)
     return root
 
 

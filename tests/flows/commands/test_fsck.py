@@ -16,7 +16,8 @@ from lineage.lock import writer_lock
 from lineage.workspace import Workspace
 from memory.change import BankChange
 from memory.store import Bank
-from tasks.publish import entries_at
+from tasks.catchup import entries_at
+from tasks.report import Silent
 from tasks.tracking import Publication, Tracker, client, tracking_store
 
 
@@ -83,7 +84,7 @@ def publish(paths, place, revisions):
     with Lineage.open(paths.lineage, place.cache) as lineage:
         for manifest in lineage.log()[:revisions]:
             commit = lineage.commit_hash(manifest.revision)
-            tracker.publish(Publication(manifest, commit, entries_at(bank, manifest)))
+            tracker.publish(Publication(manifest, commit, entries_at(bank, manifest, Silent())))
     paths.published.write_text(json.dumps({"published": revisions - 1}))
     tracker.finish()
 

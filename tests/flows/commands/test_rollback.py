@@ -1,22 +1,15 @@
 """Going back is a new revision; everything of the old one is there again, and forward is the same command."""
 
 import json
-import shutil
 
 import pytest
+from mlflow import MlflowClient
+from support.kept import recovered, whole
 from support.small_run import EDITED, HEAT, SAFE
 
+from lineage.cursor import Cursor
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
-
-
-@pytest.fixture
-def copied(small_workspace, tmp_path, coevo, monkeypatch):
-    """A copy of the workspace that may be changed; a run does not mind having been moved."""
-    root = tmp_path / "copy"
-    shutil.copytree(small_workspace, root)
-    monkeypatch.setenv("COEVO_WORKSPACE", str(root))
-    return root
 
 
 def strategies(coevo):
@@ -76,3 +69,33 @@ def test_a_mistake_is_one_line_and_changes_nothing(coevo, copied, arguments, say
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert says in result.err
     assert len(json.loads(coevo("log", "first", "--json").out)) == 4
+
+
+@pytest.mark.full
+def test_mlflow_learns_of_it_at_once(coevo, copied, monkeypatch, tmp_path):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    coevo("rollback", "first", "--to", 1)
+    coevo("rollback", "first", "--to", 3)
+    client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("homerules").experiment_id
+    (run,) = client.search_runs([experiment], "tags.`coevo.run` = 'first'")
+    assert (run.info.status, run.data.tags["coevo.revision"]) == ("FINISHED", "5")
+    assert [point.step for point in client.get_metric_history(run.info.run_id, "success/seen-houses")] == [5]
+
+
+@pytest.mark.full
+def test_where_mlflow_cannot_be_reached_one_line_says_so_and_the_cursor_stays(coevo, copied, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    result = coevo("rollback", "first", "--to", 1)
+    assert (result.code, result.err.count("\n")) == (0, 1)
+    assert "revisions are not published" in result.err
+    assert "first@4 is revision 1 again" in result.out
+    assert Cursor(copied / "runs/first/published.json").read() == 3
+
+
+def test_back_and_forward_gives_all_of_each_revision_and_history_grows(coevo, copied):
+    expected = [whole(copied, "first", revision) for revision in range(4)]
+    coevo("rollback", "first", "--to", 1)
+    coevo("rollback", "first", "--to", 3)
+    assert [whole(copied, "first", revision) for revision in range(6)] == [*expected, expected[1], expected[3]]
+    assert recovered(copied, "first").restored_from == 3

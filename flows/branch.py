@@ -1,0 +1,101 @@
+"""A new run that starts from a revision of another one, with changed settings.
+
+It is made beside the runs and becomes one of them by a rename, so whatever kills that leaves no run or a whole one.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from configs.errors import CoevoError
+from configs.load import change, validate
+from configs.run import RunConfig
+from envs.registry import make
+from flows.reference import Reading
+from lineage.code import changes, flat
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import Workspace
+from memory.retention import Kept, copy
+from memory.store import Bank
+
+FIXED = {
+    "recipe": "it only says where the run came from",
+    "env.type": "the policy has learned another environment",
+    "policy": "its weights and words are those of the revision",
+    "warmstart": "it happened before revision 0",
+}
+"""Settings that a branch cannot change, and why."""
+
+
+def branch(source: Reading, name: str, overrides: Sequence[str], place: Workspace) -> tuple[Manifest, RunConfig]:
+    """Make the run; its first revision of its own, and its configuration.
+
+    Raises:
+        CoevoError: the revision was dropped, the name is taken, or a setting cannot be gone on with.
+    """
+    source.lineage.require(source.manifest.revision)
+    config = continued(source, overrides)
+    with place.staged(name, config) as fresh, Lineage.open(fresh.lineage, place.cache) as lineage:
+        # Again, now that no gc can come in between.
+        source.lineage.require(source.manifest.revision)
+        copy(source.paths.bank, fresh.bank, tables(source))
+        lineage.branch(source.lineage, source.manifest.revision)
+        made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
+    return made, config
+
+
+def continued(source: Reading, overrides: Sequence[str]) -> RunConfig:
+    """The configuration of the branch.
+
+    Raises:
+        CoevoError: an override is malformed, or cannot be gone on with.
+    """
+    settings = dict(source.manifest.state["config"])
+    changed = change(settings, overrides)
+    before, after = flat(settings), flat(changed)
+    for key in sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)):
+        fixed = next((setting for setting in FIXED if key == setting or key.startswith(f"{setting}.")), None)
+        if fixed is not None:
+            raise CoevoError(f"{key}: a branch cannot change it: {FIXED[fixed]}; start a new run instead")
+    config = validate(changed, source=source.name)
+    _check_words(source.config, config)
+    return config
+
+
+def tables(source: Reading) -> Kept:
+    """The bank's versions up to the revision that are still kept, by table."""
+    kept = set(source.lineage.retained())
+    revisions = [manifest for manifest in source.history if manifest.revision in kept]
+    names = source.manifest.tables
+    return {name: {m.versions[name]: m.tables[name] for m in revisions if name in m.tables} for name in names}
+
+
+def state(start: Manifest, config: RunConfig) -> dict[str, object]:
+    """What the branch's first revision has otherwise than the one it starts from; the code is still that one's."""
+    settings = config.model_dump(mode="json")
+    # A bank that begins here has a writer that begins here.
+    begins = start.state["config"]["bank"] is None and config.bank is not None
+    return {
+        "config": settings,
+        "config_hash": config.digest(),
+        "accepted_change": changes(start, settings, start.state["code"], start.state.get("packages", {})),
+        "fired": start.revision + 1 if begins else start.state["fired"],
+    }
+
+
+def observed(source: Reading, name: str, bank: Bank) -> Mapping[str, Any]:
+    """Where it comes from, and the versions of its tables."""
+    origin = {"run": source.paths.name, "revision": source.manifest.revision}
+    return {"run": name, "branched_from": origin, "tables": bank.versions()}
+
+
+def _check_words(before: RunConfig, after: RunConfig) -> None:
+    if before.env == after.env:
+        return
+    new = sorted(set(make(after.env).vocabulary()) - set(make(before.env).vocabulary()))
+    if new and after.policy.type == "scratch":
+        more = f" and {len(new) - 3} more" if len(new) > 3 else ""
+        raise CoevoError(
+            f"env: with these settings it says {', '.join(new[:3])}{more}, which the policy has no words for: "
+            "start a new run instead"
+        )

@@ -1,0 +1,43 @@
+"""Publishing for commands that commit a revision without running the loop."""
+
+import typer
+
+from configs.errors import CoevoError
+from envs.registry import find
+from lineage.cursor import Cursor
+from lineage.lineage import Lineage
+from lineage.lock import writer_lock
+from lineage.workspace import RunPaths, Workspace
+from memory.store import Bank
+from tasks.catchup import open_publisher
+from tasks.report import Silent
+
+
+class Aloud(Silent):
+    """Tells only what did not go as it should, on standard error."""
+
+    def warn(self, text: str) -> None:
+        """One line."""
+        typer.echo(f"coevo: {text}", err=True)
+
+
+def publish_the_rest(place: Workspace, paths: RunPaths) -> None:
+    """Publish what a finished run could not.
+
+    Raises:
+        CoevoError: another process writes to the run.
+    """
+    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+        if Cursor(paths.published).unpublished(lineage):
+            publish_committed(place, paths, lineage, Bank(paths.bank))
+
+
+def publish_committed(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
+    """Tell MLflow what it has not been told; where that fails a line says so, and the next resume does it."""
+    reporter = Aloud()
+    try:
+        experiment = find(paths.read_config().env.type).name
+        with open_publisher(place.root, paths, bank, lineage, experiment, reporter):
+            pass
+    except CoevoError as error:
+        reporter.warn(f"not published: {error}")

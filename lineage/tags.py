@@ -1,0 +1,94 @@
+"""Tags of a run's revisions.
+
+refs/tags/r<N>      revision N is kept whole
+refs/dropped/r<N>   its artifacts and tables may be gone; commit and manifest stay
+refs/tags/<name>    a name that a user gave a revision
+
+A revision counts as dropped as soon as it has the second, whatever a killed process left of the first.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from configs.errors import CoevoError
+from lineage.git import Git
+
+OWN = re.compile(r"r\d+")
+NAME = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9_]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")
+
+
+class Tags:
+    """The tags in one repository. Writing them needs the run's lock, or that of the workspace's runs."""
+
+    def __init__(self, git: Git) -> None:
+        self._git = git
+
+    def named(self) -> dict[str, str]:
+        """Commit by name, for the names that users gave."""
+        return {name: commit for name, commit in self._refs("tags").items() if not OWN.fullmatch(name)}
+
+    def dropped(self) -> set[int]:
+        """Revisions that are not kept whole any more."""
+        return {int(name[1:]) for name in self._refs("dropped")}
+
+    def add(self, name: str, commit: str) -> None:
+        """Name a commit.
+
+        Raises:
+            CoevoError: the name is malformed or taken.
+        """
+        if not NAME.fullmatch(name) or OWN.fullmatch(name):
+            raise CoevoError(
+                f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, not r<number>, no '..' "
+                "and no '.' or '.lock' at the end"
+            )
+        if name in self.named():
+            raise CoevoError(f"tag {name!r} is taken: choose another one, or delete it with --delete")
+        self._git("update-ref", "--stdin", stdin=f"create refs/tags/{name} {commit}\n")
+
+    def delete(self, name: str) -> None:
+        """Take a name away.
+
+        Raises:
+            CoevoError: there is no such name.
+        """
+        known = self.named()
+        if name not in known:
+            has = f"it has {', '.join(sorted(known))}" if known else "it has none"
+            raise CoevoError(f"tag {name!r} is not in {self._git.root}: {has}")
+        self._git("update-ref", "-d", f"refs/tags/{name}", known[name])
+
+    def drop(self, revisions: Iterable[int], commits: Sequence[str]) -> None:
+        """Keep these revisions no longer, in one transaction of git."""
+        numbers, present = sorted(revisions), self._refs("tags")
+        self._update(
+            [f"update refs/dropped/r{number} {commits[number]}" for number in numbers]
+            + [f"delete refs/tags/r{number}" for number in numbers if f"r{number}" in present]
+        )
+
+    def mend(self, commits: Sequence[str]) -> list[str]:
+        """Give every revision that is kept its ``r<N>``, and no other; the tags that were missing or wrong."""
+        present, dropped = self._refs("tags"), self.dropped()
+        wanted = {f"r{number}": commit for number, commit in enumerate(commits) if number not in dropped}
+        wrong = sorted(name for name, commit in wanted.items() if present.get(name) != commit)
+        stale = sorted(f"r{number}" for number in dropped if f"r{number}" in present)
+        self._update(
+            [f"update refs/tags/{name} {wanted[name]}" for name in wrong]
+            + [f"delete refs/tags/{name}" for name in stale]
+        )
+        return [*wrong, *stale]
+
+    def copy_from(self, other: "Tags", commits: Sequence[str]) -> None:
+        """Take over what another repository keeps and dropped of the same commits; names stay there."""
+        gone = [number for number in sorted(other.dropped()) if number < len(commits)]
+        self._update([f"update refs/dropped/r{number} {commits[number]}" for number in gone])
+        self.mend(commits)
+
+    def _refs(self, kind: str) -> dict[str, str]:
+        listed = self._git("for-each-ref", "--format=%(refname) %(objectname)", f"refs/{kind}/").splitlines()
+        pairs = (line.split() for line in listed)
+        return {ref.removeprefix(f"refs/{kind}/"): commit for ref, commit in pairs}
+
+    def _update(self, commands: Sequence[str]) -> None:
+        if commands:
+            self._git("update-ref", "--stdin", stdin="".join(f"{command}\n" for command in commands))

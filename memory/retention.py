@@ -1,0 +1,88 @@
+"""Old versions of a bank: which files only they need, and a copy of a bank that has some versions only.
+
+Before a file is called surplus, the rest is linked into a mirror, and every version that is kept is read there: what
+this package takes for a version's files is proven on the very files, each time.
+"""
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from configs.errors import CoevoError
+from memory.files import files, versions
+from memory.versioned import VersionedTable
+
+Kept = Mapping[str, Mapping[int, str]]
+"""By table the versions that are kept, each with the hash of its content."""
+
+
+def surplus(bank: Path, kept: Kept) -> list[Path]:
+    """Files that neither a kept version nor the latest one of its table needs; manifests of versions first."""
+    return [path for name in kept for path in _surplus(bank / f"{name}.lance", set(kept[name]))]
+
+
+def copy(bank: Path, into: Path, kept: Kept) -> None:
+    """Make a bank of the kept versions, the highest of which is then its latest; files that never change are linked.
+
+    Raises:
+        CoevoError: a version is gone, or its content is not what was recorded.
+    """
+    for name, wanted in kept.items():
+        _link(bank / f"{name}.lance", into / f"{name}.lance", set(wanted))
+    _prove(into, kept)
+
+
+def prove(bank: Path, kept: Kept, scratch: Path) -> None:
+    """Make sure that every kept version would still read the same without the surplus.
+
+    Raises:
+        CoevoError: one would not, or does not even now.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        for name, wanted in kept.items():
+            latest = {version.number for version in versions(bank / f"{name}.lance")[-1:]}
+            _link(bank / f"{name}.lance", scratch / f"{name}.lance", set(wanted) | latest)
+        _prove(scratch, kept)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _surplus(table: Path, wanted: set[int]) -> list[Path]:
+    present = versions(table)
+    staying = [version for version in present if version.number in wanted or version is present[-1]]
+    manifests = [version.manifest for version in present if version not in staying]
+    names = (name for name in files(table) if not any(version.needs(name) for version in staying))
+    return [*manifests, *(table / name for name in names)]
+
+
+def _link(table: Path, into: Path, wanted: set[int]) -> None:
+    staying = [version for version in versions(table) if version.number in wanted]
+    names = [name for name in files(table) if any(version.needs(name) for version in staying)]
+    for name in [*names, *(version.manifest.relative_to(table).as_posix() for version in staying)]:
+        (into / name).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            os.link(table / name, into / name)
+        except OSError:
+            shutil.copy2(table / name, into / name)
+
+
+def _prove(bank: Path, kept: Kept) -> None:
+    import lancedb
+
+    connection = lancedb.connect(bank)
+    for name, wanted in kept.items():
+        for version, content in wanted.items():
+            try:
+                table = VersionedTable(connection.open_table(name))
+                table.checkout(version)
+                found = table.hash()
+            except (ValueError, RuntimeError, OSError) as error:
+                raise CoevoError(_lost(name, version, " ".join(str(error).split())[:200])) from error
+            if found != content:
+                raise CoevoError(_lost(name, version, f"its content is {found[:12]}, recorded is {content[:12]}"))
+
+
+def _lost(table: str, version: int, why: str) -> str:
+    return f"bank table {table}: version {version} cannot be read: {why}; bring bank/ back from a copy"

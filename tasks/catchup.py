@@ -1,0 +1,73 @@
+"""Catching up: MLflow learns of revisions that were committed and could not be published, whoever committed them.
+
+Nothing here needs the loop or a policy, so that commands which commit without either need not load them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from configs.errors import CoevoError
+from lineage.cursor import Cursor
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import RunPaths
+from memory.store import Bank
+from records.entry import Entry
+from tasks.publisher import Publisher
+from tasks.report import Reporter
+from tasks.tracking import Publication, Tracker, TrackingError, tracking_store
+
+
+@contextmanager
+def open_publisher(
+    root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter
+) -> Iterator[Publisher]:
+    """The publisher of a run; what was committed but not published goes first."""
+    origin = paths.created.read_text(encoding="utf-8").strip()
+    tracker = Tracker(tracking_store(root), experiment, paths.name, origin)
+    with publishing(tracker, Cursor(paths.published), reporter) as publisher:
+        for publication in unpublished(Cursor(paths.published), lineage, bank, reporter):
+            publisher.submit(publication)
+        yield publisher
+
+
+def unpublished(cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter) -> Iterator[Publication]:
+    """What an earlier process committed and could not publish any more."""
+    kept = set(lineage.retained())
+    for manifest in cursor.unpublished(lineage):
+        # A branch has revisions that the run it comes from had dropped before.
+        entries = entries_at(bank, manifest, reporter) if manifest.revision in kept else None
+        yield Publication(manifest, lineage.commit_hash(manifest.revision), entries)
+
+
+def entries_at(bank: Bank, manifest: Manifest, reporter: Reporter) -> list[Entry] | None:
+    """Active entries of a committed revision; None where its tables are gone, which keeps no run from going on."""
+    try:
+        return bank.at(manifest.versions).active()
+    except CoevoError as error:
+        reporter.warn(f"revision {manifest.revision} is published without its bank: {error}")
+        return None
+
+
+@contextmanager
+def publishing(tracker: Tracker, cursor: Cursor, reporter: Reporter) -> Iterator[Publisher]:
+    """A publisher of one run; on leaving, what is still to be published gets its last chance."""
+    publisher, status = Publisher(tracker.publish, cursor.read, cursor.advance, reporter.warn), "FAILED"
+    try:
+        yield publisher
+        status = "FINISHED"
+    finally:
+        left = publisher.close()
+        if left is not None:
+            reporter.warn(left)
+        else:
+            finish(tracker, status, reporter)
+
+
+def finish(tracker: Tracker, status: str, reporter: Reporter) -> None:
+    """Close the MLflow run where that can be done: it is no reason for the run itself to fail."""
+    try:
+        tracker.finish(status)
+    except TrackingError as error:
+        reporter.warn(f"the MLflow run stays open: {error}")

@@ -1,0 +1,49 @@
+"""Names of revisions on the command line."""
+
+import json
+
+import pytest
+
+from lineage.lock import writer_lock
+from lineage.workspace import Workspace
+
+
+def tags(coevo, run="first"):
+    return {row["revision"]: row["tags"] for row in json.loads(coevo("log", run, "--json").out) if row["tags"]}
+
+
+def test_a_tag_is_shown_in_the_log_until_it_is_deleted(coevo, copied):
+    assert coevo("tag", "first@2", "best").out == "first@2 is best.\n"
+    coevo("tag", "first", "last")
+    assert tags(coevo) == {2: ["best"], 3: ["last"]}
+    assert "best" in coevo("log", "first").out.splitlines()[3]
+    assert coevo("tag", "first", "best", "--delete").out == "first@2 is best no longer.\n"
+    assert tags(coevo) == {3: ["last"]}
+
+
+def test_a_run_in_use_can_be_tagged(coevo, copied):
+    with writer_lock(Workspace(copied).existing("first")):
+        assert coevo("tag", "first@1", "here").code == 0
+    assert tags(coevo) == {1: ["here"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("first@2", "good"), "tag 'good' is taken"),
+        (("first@2", "r7"), "cannot be a tag"),
+        (("first@2", "a b"), "cannot be a tag"),
+        (("first@9", "x"), "it has 0 to 3"),
+        (("nope", "x"), "run 'nope' is not in"),
+        (("new", "x"), "no revision yet"),
+        (("first", "x", "--delete"), "it has good"),
+        (("first@2", "good", "--delete"), "tag 'good' is on revision 1, not 2"),
+        (("first", "r1", "--delete"), "tag 'r1' is not in"),
+    ],
+)
+def test_a_mistake_is_one_line_and_changes_nothing(coevo, copied, arguments, says):
+    coevo("tag", "first@1", "good")
+    result = coevo("tag", *arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert says in result.err
+    assert tags(coevo) == {1: ["good"]}

@@ -1,0 +1,46 @@
+"""What a revision consists of, read back from the stores: equal revisions give equal values."""
+
+import hashlib
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from lineage.lineage import Lineage
+from lineage.workspace import Workspace
+from memory.store import Bank
+
+COUNTERS = ("iteration", "fired")
+
+
+def whole(root, run, revision):
+    """Bytes of every artifact, hash of every table, and the counters of one revision."""
+    place = Workspace(Path(root))
+    paths = place.existing(run)
+    with Lineage.open(paths.lineage, place.cache) as lineage, TemporaryDirectory() as scratch:
+        manifest = lineage.manifest(revision)
+        artifacts = {
+            name: contents(lineage.materialise(revision, name, Path(scratch) / name)) for name in manifest.artifacts
+        }
+    tables = Bank(paths.bank).at(manifest.versions).hashes()
+    assert tables == manifest.tables
+    return artifacts, tables, {name: manifest.state[name] for name in COUNTERS}
+
+
+def contents(directory):
+    """Hash of each file by its path."""
+    files = sorted(path for path in Path(directory).rglob("*") if path.is_file())
+    return {str(path.relative_to(directory)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+
+
+def retained(root, run):
+    place = Workspace(Path(root))
+    with Lineage.open(place.existing(run).lineage, place.cache) as lineage:
+        return lineage.retained()
+
+
+def recovered(root, run):
+    """Recover the run as its next session would; its last revision."""
+    place = Workspace(Path(root))
+    paths = place.existing(run)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        lineage.recover(Bank(paths.bank))
+        return lineage.head()
