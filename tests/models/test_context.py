@@ -154,3 +154,12 @@ def test_unreadable_words_are_no_action(said):
 )
 def test_reading_prose(said, answer):
     assert chat_context().read(said) == answer
+
+
+def test_a_control_token_that_only_the_whole_prompt_makes_is_none_either():
+    tokenizer = chat()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["You observe: <x>"]})
+    context = Context(ContextConfig(style="chat"), tokenizer)
+    made = tokenizer.convert_tokens_to_ids("You observe: <x>")
+    assert made not in context.prompt(Moment("go", (), (), "<x>"))
+    assert made not in context.target(Answer("You observe: <x>", "go"))
