@@ -61,7 +61,7 @@ def tree(root):
 def kept(place):
     """What a run consists of: its commits and tags, its work tree, its tables, its quarantine."""
     paths = place.existing("first")
-    files = {name: content for name, content in tree(paths.lineage).items() if ".git" not in name.parts}
+    files = {name: content for name, content in tree(paths.lineage).items() if not {".git", "tmp"} & set(name.parts)}
     held = Bank(paths.bank)
     return tree(paths.lineage / ".git" / "refs"), files, held.versions(), held.hashes(), paths.quarantine.exists()
 
