@@ -7,6 +7,7 @@ import typer
 
 from configs.errors import CoevoError
 from flows.commands import bank, catalogue, doctor, evaluate, inspect, play, rollback, run, serve
+from flows.output import plain
 
 app = typer.Typer(
     name="coevo",
@@ -41,5 +42,5 @@ def _command(error: typer.TyperException) -> str:
 
 
 def _stop(message: str) -> None:
-    sys.stderr.write(f"coevo: {message}\n")
+    sys.stderr.write(f"coevo: {plain(' '.join(message.split())).plain}\n")
     sys.exit(2)
