@@ -19,7 +19,7 @@ MOST = 100_000
 """Most entries of a file."""
 
 LONGEST_NAME = 200
-"""Most bytes of a file's name; a temporary one beside it is a little longer."""
+"""Most bytes of a file's or folder's name; a temporary one beside it is a little longer."""
 
 FORMATS: Mapping[str, Callable[[Path], Iterator[Row]]] = {".parquet": parquet_rows, ".jsonl": json_rows}
 """How a file is read, by its suffix."""
@@ -105,7 +105,8 @@ def _write(entries: list[Entry], path: Path, suffix: str) -> None:
 
 
 def _kind(path: Path) -> Callable[[Path], Iterator[Row]]:
-    if len(path.name.encode(errors="replace")) > LONGEST_NAME or not str(path).isprintable():
+    longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
+    if longest > LONGEST_NAME or not str(path).isprintable():
         raise CoevoError(f"{shortened(str(path))}: cannot name a file: at most {LONGEST_NAME} printable bytes")
     if path.suffix not in FORMATS:
         raise CoevoError(f"{path}: a bank is a file that ends in {' or '.join(FORMATS)}")
