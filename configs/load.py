@@ -6,6 +6,7 @@ sets itself wins over them, and the command line wins over both.
 
 import json
 from collections.abc import Sequence
+from io import StringIO
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
@@ -18,8 +19,14 @@ from yaml import YAMLError
 from configs.env import EnvConfig
 from configs.errors import ConfigError
 from configs.run import RunConfig
+from configs.source import SourceError, check
 
 ROOT = Path(__file__).parent
+KINDS = ("envs", "models", "methods", "recipes")
+"""Folders of the shipped files."""
+
+SHOWN = 80
+"""Most characters of a value in a message."""
 
 
 def names(kind: str) -> list[str]:
@@ -39,9 +46,9 @@ def load_env(name: str, overrides: Sequence[str] = ()) -> EnvConfig:
     Raises:
         ConfigError: there is no such setting, or its value is not possible.
     """
-    merged = OmegaConf.merge({"type": name}, *map(_override, overrides))
+    merged = _merged({"type": name}, *map(_override, overrides), source="env")
     try:
-        return TypeAdapter(EnvConfig).validate_json(json.dumps(OmegaConf.to_container(merged)))
+        return TypeAdapter(EnvConfig).validate_json(json.dumps(merged))
     except ValidationError as error:
         raise ConfigError(f"env: {_first(error)}") from None
 
@@ -52,13 +59,14 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: the recipe is not there, is not YAML, or does not describe a possible run.
     """
-    path = Path(recipe) if recipe.endswith((".yaml", ".yml")) else ROOT / "recipes" / f"{recipe}.yaml"
-    if not path.is_file():
+    shipped = names("recipes")
+    if not recipe.endswith((".yaml", ".yml")) and recipe not in shipped:
         raise ConfigError(
-            f"recipe {recipe!r} is not there; choose one of {', '.join(names('recipes'))}, or give a .yaml file"
+            f"recipe {_shown(recipe)} is not there; choose one of {', '.join(shipped)}, or give a .yaml file"
         )
-    merged = OmegaConf.merge(_read(path), {"recipe": path.stem}, *map(_override, overrides))
-    return validate(cast(dict[str, Any], OmegaConf.to_container(merged)), source=path.stem)
+    path = ROOT / "recipes" / f"{recipe}.yaml" if recipe in shipped else Path(recipe)
+    merged = _merged(_read(path), {"recipe": path.stem}, *map(_override, overrides), source=path.stem)
+    return validate(merged, source=path.stem)
 
 
 def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -78,39 +86,84 @@ def validate(settings: dict[str, Any], source: str) -> RunConfig:
     except ValidationError as error:
         raise ConfigError(f"{source}: {_first(error)}") from None
     except (TypeError, ValueError) as error:
-        raise ConfigError(f"{source}: {error}") from None
+        raise ConfigError(f"{source}: {_line(error)}") from None
 
 
 def _read(path: Path) -> DictConfig:
     try:
-        settings = OmegaConf.load(path)
-    except (YAMLError, UnicodeDecodeError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{path}: not readable as YAML: {' '.join(str(error).split())}") from None
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: named under 'defaults' but not there") from None
+        text = path.read_text(encoding="utf-8-sig")
+        check(text)
+        settings = OmegaConf.load(StringIO(text))
+    except SourceError as error:
+        raise ConfigError(f"{_shown(path)}: {_line(error)}") from None
+    except (YAMLError, OmegaConfBaseException, ValueError) as error:
+        raise ConfigError(f"{_shown(path)}: not readable as YAML: {_line(error)}") from None
+    except OSError as error:
+        raise ConfigError(f"{_shown(path)}: {error.strerror}: name a recipe that is there, or a .yaml file") from None
     if not isinstance(settings, DictConfig):
-        raise ConfigError(f"{path}: a recipe is a mapping of keys to values")
-    bases = [_read(ROOT / f"{base}.yaml") for base in settings.pop("defaults", [])]
-    return cast(DictConfig, OmegaConf.merge(*bases, settings))
+        raise ConfigError(f"{_shown(path)}: a recipe is a mapping of keys to values")
+    bases = _bases(settings, path)
+    return _merge(*(_read(ROOT / f"{base}.yaml") for base in bases), settings, source=str(path))
+
+
+def _bases(settings: DictConfig, path: Path) -> list[str]:
+    """The files that a recipe builds on; shipped ones, each named by kind and name."""
+    known = [f"{kind}/{name}" for kind in KINDS for name in names(kind)]
+    bases = OmegaConf.to_container(settings).get("defaults", [])
+    settings.pop("defaults", None)
+    for base in bases if isinstance(bases, list) else [bases]:
+        if not isinstance(bases, list) or base not in known:
+            raise ConfigError(
+                f"{_shown(path)}: defaults: {_shown(base)} cannot be built on: list some of {', '.join(known)}"
+            )
+    return cast(list[str], bases)
 
 
 def _override(text: str) -> DictConfig:
-    key, separator, _ = text.partition("=")
+    key, separator, value = text.partition("=")
     if not separator or not key:
-        raise ConfigError(f"{text!r}: an override is written key=value, for example seed=11")
+        raise ConfigError(f"{_shown(text)}: an override is written key=value, for example seed=11")
     try:
+        check(value)
         return OmegaConf.from_dotlist([text])
-    except (YAMLError, OmegaConfBaseException) as error:
-        raise ConfigError(f"{text!r}: not readable as key=value: {' '.join(str(error).split())}") from None
+    except (YAMLError, OmegaConfBaseException, ValueError) as error:
+        raise ConfigError(f"{_shown(text)}: not readable as key=value: {_line(error)}") from None
+
+
+def _merged(*parts: Any, source: str) -> dict[str, Any]:
+    return cast(dict[str, Any], OmegaConf.to_container(_merge(*parts, source=source)))
+
+
+def _merge(*parts: Any, source: str) -> DictConfig:
+    try:
+        return cast(DictConfig, OmegaConf.merge(*parts))
+    except (OmegaConfBaseException, TypeError, ValueError) as error:
+        raise ConfigError(f"{source}: settings do not go together: {_line(error)}") from None
 
 
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in problem["loc"])
+    where = ".".join(_line(part) for part in problem["loc"])
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{where}: {message}{more}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: no such key; see `coevo recipes` for those there are{more}"
-    return f"{where} = {json.dumps(problem['input'])[:80]}: {message}{more}"
+    if problem["type"] == "missing":
+        return f"{where}: is missing; set it, or build on a shipped recipe with defaults{more}"
+    return f"{where} = {json.dumps(problem['input'])[:SHOWN]}: {message}{more}"
+
+
+def _shown(value: object) -> str:
+    """A value on one line, shortened."""
+    text = repr(str(value) if isinstance(value, Path) else value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _line(value: object) -> str:
+    """Text on one line, shortened; control characters are left out, and the setting that an error is about is first."""
+    if isinstance(value, OmegaConfBaseException) and value.full_key:
+        value = f"{value.full_key}: {str(value).partition('full_key:')[0]}"
+    line = " ".join("".join(each if each.isprintable() else " " for each in str(value)).split())
+    return line if len(line) <= 4 * SHOWN else f"{line[: 4 * SHOWN]}..."

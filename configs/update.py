@@ -1,10 +1,12 @@
 """The policy update: reward shaping, advantages, loss, optimizer and DeepSpeed."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from configs.base import Config
+
+Decay = Annotated[float, Field(ge=0, lt=1)]
 
 
 class GrpoConfig(Config):
@@ -42,7 +44,7 @@ class OptimizerConfig(Config):
 
     lr: float = Field(default=1e-6, gt=0)
     """Learning rate."""
-    betas: tuple[float, float] = (0.9, 0.95)
+    betas: tuple[Decay, Decay] = (0.9, 0.95)
     """Decay of the first and second moments."""
     weight_decay: float = Field(default=0.0, ge=0)
     """Decoupled weight decay."""

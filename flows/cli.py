@@ -23,6 +23,7 @@ from flows.commands import (
     serve,
     tag,
 )
+from flows.output import plain
 
 app = typer.Typer(
     name="coevo",
@@ -63,5 +64,5 @@ def _command(error: typer.TyperException) -> str:
 
 
 def _stop(message: str) -> None:
-    sys.stderr.write(f"coevo: {message}\n")
+    sys.stderr.write(f"coevo: {plain(' '.join(message.split())).plain}\n")
     sys.exit(2)

@@ -65,7 +65,7 @@ def happened(manifest: Manifest) -> str:
         return ", ".join([f"branched from {origin['run']}@{origin['revision']}", *_accepted(manifest)])
     if state["restored_from"] is not None:
         return f"restored from {state['restored_from']}"
-    counts = {what: int(state["metrics"].get(f"bank/{what}", 0)) for what in ("admitted", "rejected")}
+    counts = {what: int(state["metrics"].get(f"bank/{what}", 0)) for what in ("admitted", "rejected", "imported")}
     words = [f"{count} {what}" for what, count in counts.items() if count]
     if state["parent"] is None:
         words.insert(0, "start")

@@ -24,7 +24,7 @@ from lineage.workspace import RunPaths, Workspace
 if TYPE_CHECKING:
     from memory.store import BankView
 
-WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@(?P<revision>\d+))?")
+WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@(?P<revision>[0-9]{1,9}))?")
 EPISODE_COLUMNS = ("id", "task_id", "instruction", "revision", "success", *(
     f"turns.list.element.{name}" for name in ("action", "feedback", "retrieved")
 ))  # fmt: skip

@@ -1,10 +1,14 @@
-"""Text of the world, made fit for the bank: it is data, one bounded line without anything a chat template reads."""
+"""Text of the world, made fit for the bank: one bounded line of data."""
 
 import re
-import unicodedata
+
+from records.inert import inert
 
 LONGEST = 240
 """Most characters of a field of an entry."""
+
+SCANNED = 64 * LONGEST
+"""Characters of a text that are looked at: an environment may answer with any number of them."""
 
 _STOP_WORDS = """a an and are as at be by for from has have i if in into is it its me my of off on onto or out please so
     that the their them then there this to up was were will with you your"""
@@ -14,17 +18,10 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 WORD = re.compile(r"\w+")
 
-CONTROL_TOKENS = re.compile(
-    r"<[|\uff5c].*?[|\uff5c]>|</?s>|</?(?:think|tool_call|tool_response)>|</?(?:start|end)_of_turn>|\[/?INST\]"
-    r"|<</?SYS>>|<(?:bos|eos|pad|unk)>",
-    re.IGNORECASE,
-)
-
 
 def clean(text: str) -> str:
-    """One line of at most ``LONGEST`` characters, without control characters and chat-template control tokens."""
-    visible = "".join(" " if character.isspace() else character for character in text if _visible(character))
-    line = " ".join(CONTROL_TOKENS.sub(" ", visible).split())
+    """One inert line of at most ``LONGEST`` characters, taken from the first ``SCANNED`` of the text."""
+    line = " ".join(inert(text[:SCANNED]).split())
     return line if len(line) <= LONGEST else line[: LONGEST + 1].rpartition(" ")[0][:LONGEST] or line[:LONGEST]
 
 
@@ -36,8 +33,3 @@ def words(text: str) -> list[str]:
 def content_words(text: str) -> list[str]:
     """``words`` without stop words."""
     return [word for word in words(text) if word not in STOP_WORDS]
-
-
-def _visible(character: str) -> bool:
-    # Format characters (zero-width, bidirectional) could hide a control token from the pattern or text from a reader.
-    return character.isspace() or unicodedata.category(character)[0] != "C"

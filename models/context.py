@@ -1,7 +1,8 @@
 """The prompt context: a moment in, token ids out, and the policy's text read back as an answer.
 
 Instruction and lessons come before history and observation: the rollouts of a group share that head of the prompt,
-turn after turn. Lessons and observations are quoted data: control tokens in them lose their meaning.
+turn after turn. Whatever stands between the control tokens of the chat template is data: those that it holds itself are
+taken out of each part, and once more of the whole, where parts could have joined to one.
 """
 
 import json
@@ -12,6 +13,7 @@ from typing import Any
 
 from configs.context import ContextConfig
 from records.demonstration import Answer, Moment
+from records.inert import COMMON, control_tokens, either, inert
 
 CONTEXT_WORDS = ("lessons", "recent", ">", ":", "think", "act", ".")
 """Words that the ``words`` style adds to an environment's vocabulary."""
@@ -28,14 +30,15 @@ class Context:
     def __init__(self, config: ContextConfig, tokenizer: Any) -> None:
         self._config = config
         self._tokenizer = tokenizer
-        self._control = re.compile("|".join(map(re.escape, _control_tokens(tokenizer))))
+        self._own = control_tokens(_special_tokens(tokenizer))
+        self._control = either(self._own, COMMON)
         self._words = config.style == "words"
         self._line = " . {}".format if self._words else _bullet
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._ids(line)))
 
     def prompt(self, moment: Moment) -> tuple[int, ...]:
         """Token ids of the whole prompt, up to where the answer begins."""
-        content = self._terse(moment) if self._words else self._prose(moment)
+        content = inert(self._terse(moment) if self._words else self._prose(moment), self._own)
         system = [] if self._words else [{"role": "system", "content": _SYSTEM}]
         text = self._tokenizer.apply_chat_template(
             [*system, {"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
@@ -45,7 +48,8 @@ class Context:
     def target(self, answer: Answer) -> tuple[int, ...]:
         """Token ids of an expert's answer, the end token included."""
         form = "think {} act {}" if self._words else "Thought: {}\nAction: {}"
-        return (*self._ids(form.format(answer.thought, answer.action)), self._tokenizer.eos_token_id)
+        text = self._inert(form.format(answer.thought, answer.action))
+        return (*self._ids(text), self._tokenizer.eos_token_id)
 
     def read(self, text: str) -> Answer:
         """What a completion says; the action is empty where none can be read."""
@@ -56,21 +60,21 @@ class Context:
 
     def _terse(self, moment: Moment) -> str:
         recent = "".join(f" > {action} : {feedback}" for action, feedback in self._window(moment))
-        head = f"{self._quoted(moment.instruction)} . lessons{self._fitting(moment.lessons)}"
-        return f"{head} . recent{self._quoted(recent)} . {self._quoted(moment.observation)} ."
+        head = f"{self._inert(moment.instruction)} . lessons{self._fitting(moment.lessons)}"
+        return f"{head} . recent{self._inert(recent)} . {self._inert(moment.observation)} ."
 
     def _prose(self, moment: Moment) -> str:
         lessons = self._fitting(moment.lessons)
         notes = f"\n{_NOTES}\n{lessons}" if lessons else ""
         recent = "\n".join(f"Action: {action}\nResult: {feedback}" for action, feedback in self._window(moment))
-        history = f"\nSo far:\n{self._quoted(recent)}\n" if recent else ""
-        head = f"Task: {self._quoted(moment.instruction)}\n{notes}{history}"
-        return f"{head}\nYou observe: {self._quoted(moment.observation)}"
+        history = f"\nSo far:\n{self._inert(recent)}\n" if recent else ""
+        head = f"Task: {self._inert(moment.instruction)}\n{notes}{history}"
+        return f"{head}\nYou observe: {self._inert(moment.observation)}"
 
     def _fitting(self, lessons: Sequence[str]) -> str:
         """The lessons, best first, that fit the budget whole."""
         kept, left = "", self._config.experience_tokens
-        for line in (self._line(self._quoted(lesson)) for lesson in lessons):
+        for line in (self._line(self._inert(lesson)) for lesson in lessons):
             if self._cost(line) <= left:
                 kept += line
                 left -= self._cost(line)
@@ -80,9 +84,8 @@ class Context:
         length = self._config.memory_length
         return moment.history if length is None else moment.history[len(moment.history) - length :] if length else ()
 
-    def _quoted(self, text: str) -> str:
-        """Text without the tokenizer's control tokens."""
-        return self._control.sub(" ", text)
+    def _inert(self, text: str) -> str:
+        return inert(text, self._control)
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
@@ -90,10 +93,10 @@ class Context:
 
 def _bullet(lesson: str) -> str:
     """One quoted line, whatever the lesson holds."""
-    return f"- {json.dumps(lesson, ensure_ascii=False)}\n"
+    return f"- {json.dumps(' '.join(lesson.split()), ensure_ascii=False)}\n"
 
 
-def _control_tokens(tokenizer: Any) -> list[str]:
-    """Texts that the tokenizer would turn into a token of its own rather than into words, longest first."""
+def _special_tokens(tokenizer: Any) -> set[str]:
+    """Texts that the tokenizer would turn into a token of its own rather than into words."""
     added = (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
-    return sorted({*tokenizer.all_special_tokens, *added}, key=len, reverse=True)
+    return {*tokenizer.all_special_tokens, *added}

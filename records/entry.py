@@ -3,6 +3,12 @@
 import hashlib
 from dataclasses import dataclass
 
+LONGEST = 2000
+"""Most characters of a text field of an entry."""
+
+TEXTS = ("strategy", "condition", "example", "keywords", "scope")
+"""The fields that hold text of the world."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:

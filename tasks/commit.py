@@ -3,14 +3,11 @@
 from pathlib import Path
 from time import perf_counter
 
-import pyarrow.parquet as pq
-
 from lineage.code import code_revision, packages
 from lineage.manifest import Manifest
 from memory.change import BankChange
 from memory.stats import retrieved, tally
-from records.arrow import episodes_to_table
-from records.episode import Episode
+from tasks.episodes import write_episodes
 from tasks.session import Session
 from tasks.stage import stage
 
@@ -29,12 +26,6 @@ def commit(session: Session) -> Manifest:
 def artifacts(staging: Path) -> dict[str, Path]:
     """What was staged: an artifact that is not there stays as it was in the revision before."""
     return {path.name: path for path in sorted(staging.iterdir()) if path.is_dir()}
-
-
-def write_episodes(episodes: list[Episode], directory: Path) -> None:
-    """Episodes as Parquet; they hold every retrieval and its outcome."""
-    directory.mkdir(parents=True)
-    pq.write_table(episodes_to_table(episodes), directory / "episodes.parquet", compression="zstd")
 
 
 def bank_change(session: Session) -> BankChange:

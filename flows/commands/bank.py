@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from flows import output
+from flows.commands.exchange import export, import_
 from flows.commands.why import why
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
@@ -106,6 +107,8 @@ def diff(
 
 
 app.command()(why)
+app.command()(export)
+app.command("import")(import_)
 
 
 def _entry_rows(opened: Reading) -> list[dict[str, Any]]:

@@ -7,15 +7,13 @@ from typing import Any
 import pandas as pd
 
 from records.arrow import entries_to_table
-from records.entry import Entry
+from records.entry import LONGEST, TEXTS, Entry
+from records.inert import flaw
 from tasks.gates.gate import Check, expect, hold
-
-LONGEST = 2000
-"""Characters of the longest strategy or keyword list that an entry may carry."""
 
 
 def check_candidates(candidates: Sequence[Entry], quarantine: Path) -> None:
-    """Hold back candidates that say nothing, say too much, repeat an id, or do not come from training episodes.
+    """Hold back candidates that say nothing or too much, are not inert, repeat an id, or do not come from training.
 
     Raises:
         GateError: an expectation does not hold.
@@ -41,6 +39,7 @@ def _frame(entries: Sequence[Entry]) -> pd.DataFrame:
             "id": [entry.id for entry in entries],
             "strategy": [entry.strategy.strip() for entry in entries],
             "keywords": [entry.keywords.strip() for entry in entries],
+            "flaw": [_flaw(entry) for entry in entries],
             "split": [entry.split for entry in entries],
             "sources": [len(entry.sources) for entry in entries],
             "created": [entry.created for entry in entries],
@@ -49,11 +48,22 @@ def _frame(entries: Sequence[Entry]) -> pd.DataFrame:
     )
 
 
+def _flaw(entry: Entry) -> str:
+    """The first field that a policy or a reader should not be shown, and why; empty where there is none."""
+    for name in TEXTS:
+        text = getattr(entry, name)
+        problem = f"is longer than {LONGEST} characters" if len(text) > LONGEST else flaw(text)
+        if problem:
+            return f"{name} {problem}"
+    return ""
+
+
 def _rules() -> list[Any]:
     return [
         expect().ExpectColumnValuesToBeUnique(column="id"),
         expect().ExpectColumnValueLengthsToBeBetween(column="strategy", min_value=1, max_value=LONGEST),
         expect().ExpectColumnValueLengthsToBeBetween(column="keywords", min_value=1, max_value=LONGEST),
+        expect().ExpectColumnValuesToBeInSet(column="flaw", value_set=[""]),
         expect().ExpectColumnValuesToBeInSet(column="split", value_set=["train"]),
     ]
 

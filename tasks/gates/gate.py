@@ -5,6 +5,7 @@ Passing costs one boolean validation a frame and writes nothing. Only a failure 
 """
 
 import json
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -72,6 +73,8 @@ def _batches() -> Any:
     """The one batch definition of this process, in a context that lives in memory only."""
     telemetry.switch_off()
     import great_expectations as gx
+
+    logging.getLogger("great_expectations").setLevel(logging.WARNING)
 
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False, "metric_calculations": False}

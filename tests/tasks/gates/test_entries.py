@@ -5,7 +5,8 @@ import pytest
 from support.batches import entry
 
 from records.arrow import table_to_entries
-from tasks.gates.entries import LONGEST, check_bank, check_candidates
+from records.entry import LONGEST
+from tasks.gates.entries import check_bank, check_candidates
 from tasks.gates.gate import GateError
 
 BROKEN = {

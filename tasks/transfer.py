@@ -1,0 +1,82 @@
+"""Entries from elsewhere become a revision: the bank with them, everything else as it was."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import RunPaths
+from memory.change import BankChange
+from memory.exchange import Incoming
+from memory.store import Bank
+from memory.vetting import refuse, shortened
+from records.entry import TEXTS, Entry, entry_id
+from tasks.episodes import write_episodes
+from tasks.gates.entries import check_bank
+
+IMPORTED = "import-{}/{}"
+"""Name of a source episode of another run: the file's digest, 12 digits, then its name there."""
+
+
+def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lineage) -> Manifest | None:
+    """Commit what the bank lacks of these entries; None where it lacks nothing.
+
+    For a run with a bank and a revision, under its lock and after recovery.
+
+    The revision's ``episodes`` are empty, so that those of the revision before do not count twice, and it has no
+    evaluation.
+
+    Raises:
+        CoevoError: the bank holds one of them otherwise.
+    """
+    head = lineage.head()
+    assert head is not None
+    added = list(_lacking(incoming, bank, head.revision + 1))
+    if not added:
+        return None
+    check_bank(added, paths.quarantine)
+    paths.clear_staging()
+    write_episodes([], paths.staging / "episodes")
+    bank.merge(BankChange(entries=tuple(added)))
+    return lineage.commit(
+        {"episodes": paths.staging / "episodes"}, _state(head, incoming, added, bank), _observed(paths, bank)
+    )
+
+
+def _lacking(incoming: Incoming, bank: Bank, revision: int) -> Iterator[Entry]:
+    """The entries that the bank does not hold in use, as they enter; a retired one comes back.
+
+    Raises:
+        CoevoError: it holds one with the same id, but says something else.
+    """
+    active = bank.active()
+    # By its wording, too: an entry that was edited here has kept the id of its first wording.
+    held = {entry.id: entry for entry in active} | {entry_id(entry.scope, entry.strategy): entry for entry in active}
+    for where, entry in incoming.rows.items():
+        other = held.get(entry.id)
+        if other is None:
+            yield replace(entry, sources=_sources(entry, incoming), created=revision, edited=revision)
+            continue
+        for name in TEXTS:
+            if getattr(entry, name) != getattr(other, name):
+                mine = shortened(getattr(other, name))
+                refuse(where, name, getattr(entry, name), f"the bank has {mine} for entry {entry.id}: remove the row")
+
+
+def _sources(entry: Entry, incoming: Incoming) -> tuple[str, ...]:
+    return tuple(
+        source if source.startswith("import-") else IMPORTED.format(incoming.digest[:12], source)
+        for source in entry.sources
+    )
+
+
+def _state(head: Manifest, incoming: Incoming, added: list[Entry], bank: Bank) -> Mapping[str, object]:
+    metrics = {"bank/imported": float(len(added)), "bank/size": float(len(bank.active()))}
+    imported = {"file": incoming.digest, "added": len(added), "known": len(incoming.rows) - len(added)}
+    kept = {name: value for name, value in head.state.items() if name != "artifacts"}
+    fresh: dict[str, object] = {"restored_from": None, "accepted_change": [], "panels": {}, "outcomes": {}}
+    return {**kept, **fresh, "metrics": metrics, "imported": imported, "tables": bank.hashes()}
+
+
+def _observed(paths: RunPaths, bank: Bank) -> Mapping[str, object]:
+    return {"run": paths.name, "tables": bank.versions(), "metrics": {}}

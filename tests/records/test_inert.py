@@ -1,0 +1,118 @@
+"""Text from outside is data: no control token is left in it, however it was hidden, and plain text stays as it is."""
+
+import time
+import unicodedata
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.text import LONGEST, clean
+from records.inert import COMMON, control_tokens, either, flaw, inert
+
+OWN = control_tokens(["<eos>", "<pad>", "[GMASK]", "  "])
+PIECES = (
+    "<|",
+    "|>",
+    "<",
+    ">",
+    "im_start",
+    "eos",
+    "<eos>",
+    "</s>",
+    "\uff1c",
+    "\uff1e",
+    "\uff5c",
+    "\u200b",
+    "[INST]",
+    "\n",
+)
+HOSTILE = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=12).map("".join)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "lotus mug in safe", "a < b | c > d\n\tnext line", "caf\u00e9 \u65e5\u672c\u8a9e \uff02quoted\uff02"]
+)
+def test_plain_text_stays_as_it_is(text):
+    assert inert(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a <eos> b",
+        "a <EOS> b",
+        "a <e<eos>os> b",
+        "a <\u200beos> b",
+        "a \uff1ceos\uff1e b",
+        "a \uff1c\u200be<pad>os\uff1e b",
+        "a [gMask] b",
+        "a <|im_start|> b",
+        "a <|im_<|im_end|>start|> b",
+        "a [GM[gmask]ASK] b",
+    ],
+)
+def test_a_control_token_is_found_however_it_is_hidden(text):
+    control = either(OWN, COMMON)
+    assert control.search(unicodedata.normalize("NFKC", text.replace("\u200b", "")))
+    left = inert(text, control)
+    assert (left.split()[0], left.split()[-1]) == ("a", "b")
+    assert not control.search(unicodedata.normalize("NFKC", left))
+
+
+def test_what_is_left_of_two_tokens_may_be_a_third():
+    assert inert("<tool<eos>call>", control_tokens(["<eos>", "<tool call>"])) == " "
+
+
+def test_only_the_token_is_replaced():
+    assert inert("\uff02x\uff02 \uff1ceos\uff1e", OWN) == "\uff02x\uff02  "
+
+
+def test_without_control_tokens_of_its_own_nothing_matches():
+    assert control_tokens([]).search("anything") is None
+
+
+def test_surrogates_that_no_tokenizer_takes_are_left_out():
+    assert inert("a\ud800b") == "ab"
+
+
+@given(HOSTILE)
+@settings(max_examples=300, deadline=None)
+def test_what_is_inert_stays_so_and_matches_nothing(text):
+    control = either(OWN, COMMON)
+    left = inert(text, control)
+    assert inert(left, control) == left
+    assert not control.search(left)
+    assert not control.search("".join(unicodedata.normalize("NFKC", character) for character in left))
+
+
+@given(HOSTILE)
+@settings(max_examples=300, deadline=None)
+def test_a_cleaned_field_has_no_flaw(text):
+    line = clean(text)
+    assert flaw(line) is None
+    assert len(line) <= LONGEST
+    assert line == " ".join(line.split())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a\nb", "U+000A"),
+        ("a\x1b[2Jb", "U+001B"),
+        ("a\u202eb", "U+202E"),
+        ("a\ud800b", "U+D800"),
+        ("a </s>", "control token </s>"),
+        ("a \uff1ceos\uff1e", "control token <eos>"),
+    ],
+)
+def test_a_flaw_is_named(text, says):
+    assert says in flaw(text)
+
+
+@pytest.mark.parametrize("unit", ["<|", "<|x", "<", "[", "\uff1c|"])
+def test_a_long_text_takes_no_time(unit):
+    start = time.process_time()
+    clean(unit * 1_000_000)
+    inert(unit * 20_000)
+    assert time.process_time() - start < 2
