@@ -39,7 +39,7 @@ def writer_lock(run: "RunPaths") -> Iterator[None]:
         lock.release()
 
 
-def in_use(run: RunPaths) -> bool:
+def in_use(run: "RunPaths") -> bool:
     """Whether a live process holds the run's lock. Nothing is written, and the lock is asked for an instant only."""
     if not run.lock.exists():
         return False

@@ -115,12 +115,7 @@ def check_tags(repository: Repository, run: str) -> Iterator[Finding]:
         if not held:
             yield mendable(f"{run}@{number}", f"the tag r{number} is missing", "makes it again")
         elif len(held) == 2:
-            yield lost(
-                f"{run}@{number}",
-                "it is tagged as kept and marked as dropped",
-                f"if `coevo fsck` finds its artifacts whole: git update-ref -d refs/dropped/r{number}, in "
-                f"{repository.root}; otherwise refs/tags/r{number}",
-            )
+            yield mendable(f"{run}@{number}", f"it was dropped, and still has the tag r{number}", "removes the tag")
         elif commit not in held.values():
             yield mendable(f"{run}@{number}", f"the tag r{number} is on another commit", "puts it back")
     beyond = sorted({number for _, number, _ in refs if number >= len(commits)})

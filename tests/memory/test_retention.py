@@ -97,7 +97,7 @@ def test_a_file_that_a_version_needs_and_lacks_is_noticed(history, tmp_path):
     path, marks = history
     for data in (path / "entries.lance" / "data").iterdir():
         data.unlink()
-    with pytest.raises(CoevoError, match="bank table entries: version"):
+    with pytest.raises(CoevoError, match="bank table entries cannot be read"):
         prove(path, kept(marks, 0, 7), tmp_path / "scratch")
 
 

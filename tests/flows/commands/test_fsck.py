@@ -118,6 +118,7 @@ def ref_lock(it):
 
 def dvc_lock(it):
     table = {"write": {f"{it.lineage}/policy": {"pid": os.getppid(), "cmd": "dvc add"}}, "read": {}}
+    (it.lineage / ".dvc" / "tmp").mkdir(exist_ok=True)
     (it.lineage / ".dvc" / "tmp" / "rwlock").write_text(json.dumps(table))
 
 
@@ -328,7 +329,7 @@ DAMAGE = [
     (tag_missing, "first@1", "the tag r1 is missing", MENDED),
     (tag_elsewhere, "first@1", "the tag r1 is on another commit", MENDED),
     (tag_of_another_commit, "first", "the tag r9 is not on this history", LOST),
-    (kept_and_dropped, "first@1", "tagged as kept and marked as dropped", LOST),
+    (kept_and_dropped, "first@1", "it was dropped, and still has the tag r1", MENDED),
     (head_detached, "first", "HEAD is not on the branch main", MENDED),
     (newest_manifest_object, "first", "is missing or corrupt", MENDED),
     (newest_manifest_object_corrupt, "first", "is missing or corrupt", MENDED),
