@@ -16,8 +16,7 @@ from support.disk import BALLAST, SmallDisk
 from support.runs import SMALL, coevo, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
-UNTAUGHT = ("warmstart.steps=5", "warmstart.probe_every=5")
-RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL, *UNTAUGHT)
+RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL)
 CONFIG = """
 [core]
     hooksPath = {hooks}
@@ -86,9 +85,6 @@ def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monke
     done = coevo("resume", "first", workspace=workspace)
     assert (done.returncode, done.stderr) == (0, "")
     assert published(workspace) == [1, 2]
-    before = (workspace / "mlflow.db").read_bytes()
-    assert coevo("resume", "first", workspace=workspace).returncode == 0
-    assert (workspace / "mlflow.db").read_bytes() == before
 
 
 def on(disk, *arguments, at=None):
@@ -108,14 +104,10 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     place.mkdir()
     with SmallDisk(place, "96m") as disk:
         shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
-        for arguments, at in (
-            (RUN, "models.trainer.client:Trainer.save@1"),
-            (("resume", "first"), "memory.store:Bank.merge@2"),
-        ):
-            full = on(disk, *arguments, at=at)
-            assert (full.returncode, full.stderr.count("\n")) == (2, 1), full.stderr
-            assert "room" in full.stderr
-            disk.make_room()
+        full = on(disk, *RUN, at="models.trainer.client:Trainer.save@1")
+        assert full.returncode == 2
+        assert re.fullmatch(r"coevo: No space left on device: make room; what is committed is safe.*\n", full.stderr)
+        disk.make_room()
         with closing(sqlite3.connect(disk.outside / "mlflow.db", isolation_level=None)) as other:
             other.execute("BEGIN EXCLUSIVE")
             locked = on(disk, "resume", "first")
