@@ -97,24 +97,28 @@ def on(disk, *arguments, at=None):
     return done
 
 
-def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspace, tmp_path, monkeypatch):
+@pytest.fixture
+def disk(tmp_path):
+    (tmp_path / "disk").mkdir()
+    with SmallDisk(tmp_path / "disk", "96m") as disk:
+        yield disk
+        on(disk, "down")
+
+
+def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspace, disk, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.delenv("GIT_DIR")
-    place = tmp_path / "disk"
-    place.mkdir()
-    with SmallDisk(place, "96m") as disk:
-        shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
-        full = on(disk, *RUN, at="models.trainer.client:Trainer.save@1")
-        assert full.returncode == 2
-        assert re.fullmatch(r"coevo: No space left on device: make room; what is committed is safe.*\n", full.stderr)
-        disk.make_room()
-        with closing(sqlite3.connect(disk.outside / "mlflow.db", isolation_level=None)) as other:
-            other.execute("BEGIN EXCLUSIVE")
-            locked = on(disk, "resume", "first")
-        assert (locked.returncode, locked.stderr) == (0, "")
-        assert len(re.findall(r"^warning: .*database is locked; the run goes on", locked.stdout, re.MULTILINE)) == 1
-        assert on(disk, "resume", "first").returncode == 0
-        on(disk, "down")
-        copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
+    shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    full = on(disk, *RUN, at="models.trainer.client:Trainer.save@1")
+    assert full.returncode == 2
+    assert re.fullmatch(r"coevo: No space left on device: make room; what is committed is safe.*\n", full.stderr)
+    disk.make_room()
+    with closing(sqlite3.connect(disk.outside / "mlflow.db", isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        locked = on(disk, "resume", "first")
+    assert (locked.returncode, locked.stderr) == (0, "")
+    assert len(re.findall(r"^warning: .*database is locked; the run goes on", locked.stdout, re.MULTILINE)) == 1
+    assert on(disk, "resume", "first").returncode == 0
+    copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
     assert published(copy) == [1, 2]
     assert states(copy, "first") == states(workspace, "first")
