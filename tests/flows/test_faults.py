@@ -4,10 +4,9 @@ import os
 import re
 import shutil
 import socket
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import contextmanager
 
 import pytest
 from mlflow import MlflowClient
@@ -97,6 +96,25 @@ def on(disk, *arguments, at=None):
     return done
 
 
+LOCK = """
+import sqlite3, sys
+database = sqlite3.connect(sys.argv[1], isolation_level=None)
+database.execute("BEGIN EXCLUSIVE")
+print("locked", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def locked_database(disk):
+    """Another process has MLflow's database in an exclusive transaction."""
+    command = disk.inside(sys.executable, "-c", LOCK, disk.place / "mlflow.db")
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "locked\n"
+        yield
+        other.stdin.close()
+
+
 @pytest.fixture
 def disk(tmp_path):
     (tmp_path / "disk").mkdir()
@@ -113,8 +131,7 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     assert full.returncode == 2
     assert re.fullmatch(r"coevo: No space left on device: make room; what is committed is safe.*\n", full.stderr)
     disk.make_room()
-    with closing(sqlite3.connect(disk.outside / "mlflow.db", isolation_level=None)) as other:
-        other.execute("BEGIN EXCLUSIVE")
+    with locked_database(disk):
         locked = on(disk, "resume", "first")
     assert (locked.returncode, locked.stderr) == (0, "")
     assert len(re.findall(r"^warning: .*database is locked; the run goes on", locked.stdout, re.MULTILINE)) == 1
