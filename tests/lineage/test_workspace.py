@@ -37,6 +37,14 @@ def test_runs_are_listed_in_the_order_of_creation(workspace, config, tmp_path):
     assert [run.name for run in Workspace(tmp_path / "copy").runs()] == ["z", "a", "m.2_x-"]
 
 
+def test_a_clock_that_was_set_back_does_not_change_their_order(workspace, config, monkeypatch):
+    workspace.create("before", config)
+    monkeypatch.setattr("time.time_ns", lambda: 1)
+    workspace.create("after", config)
+    workspace.create("and-after", config)
+    assert [run.name for run in workspace.runs()] == ["before", "after", "and-after"]
+
+
 def test_numbered_names_go_on_above_the_highest(workspace, config):
     assert workspace.next_name("env-method") == "env-method-1"
     for name in ("env-method-1", "env-method-9", "env-method-extra", "other-12"):

@@ -99,7 +99,9 @@ def test_an_object_that_the_cache_lost_but_the_run_still_has_does_not_stop_it(co
 
 @pytest.mark.filterwarnings(PRUNED)
 def test_a_version_of_the_bank_that_was_pruned(coevo, copied):
+    before = coevo("bank", "show", "first").out
     prune(copied)
+    assert coevo("bank", "show", "first").out == before
     for command in (("bank", "show", "first@1"), ("rollback", "first", "--to", 1)):
         result = coevo(*command)
         assert (result.code, result.err.count("\n")) == (2, 1)
