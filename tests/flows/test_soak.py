@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.kill_at import now
@@ -22,6 +23,8 @@ from records.draws import generator, key
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]
 KILLS = int(os.environ.get("COEVO_SOAK_KILLS", "200"))
 PER_RUN = 5
+BATCH = 8
+"""Runs that are begun before the first of them is waited for."""
 LEAST = 3
 """Kills that every stage gets."""
 ITERATIONS = 4
@@ -89,7 +92,7 @@ def moment(number, seconds):
 def killed(number, seconds, *arguments, workspace):
     """Run a command that is to be killed; what it was doing then, None if it had ended before."""
     place, after = moment(number, seconds)
-    trace = workspace / "trace"
+    trace = workspace / f"trace-{number}"
     trace.unlink(missing_ok=True)
     line = command(*arguments, workspace=workspace, kill=place, trace=trace)
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
@@ -97,8 +100,7 @@ def killed(number, seconds, *arguments, workspace):
         _, errors = process.communicate(timeout=after)
     except subprocess.TimeoutExpired:
         process.kill()
-        process.communicate()
-        return now(trace)
+        _, errors = process.communicate()
     assert process.returncode in (0, -9), errors
     return now(trace) if process.returncode else None
 
@@ -131,13 +133,18 @@ def judge(done, name, wanted, workspace):
 
 
 def judged_runs(wanted, workspace):
-    """Runs one after another, each judged once."""
+    """Runs in order, as many at a time as there are cores, each judged once."""
     seconds = seconds_of(workspace)
-    for number in itertools.count():
+
+    def judged(number):
         cell = workspace / f"{number}.json"
         if not cell.exists():
             cell.write_text(json.dumps(one_run(number, wanted, seconds, workspace)))
-        yield number, json.loads(cell.read_text())
+        return number, json.loads(cell.read_text())
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for start in itertools.count(0, BATCH):
+            yield from pool.map(judged, range(start, start + BATCH))
 
 
 def test_random_kills_change_nothing(untouched, workspace):
