@@ -1,21 +1,17 @@
 """Where a run stands: what has changed, and which episodes the writer has yet to see."""
 
 import re
-from datetime import timedelta
 
-import lancedb
 import pytest
 from support.small_run import build
 
 from configs.errors import CoevoError
 from lineage.code import code_revision, packages
-from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 from memory.store import Bank
-from tasks.open import check_unchanged, episodes_since, publish_the_rest
-from tasks.report import Silent
+from tasks.open import check_unchanged, episodes_since
 
 
 @pytest.fixture
@@ -79,28 +75,3 @@ def test_it_does_not_see_what_was_rolled_back(run, tmp_path):
     lineage.rollback(2, Bank(paths.bank))
     found = episodes_since(lineage, lineage.head(), 1, tmp_path / "scratch")
     assert [episode.revision for episode in found] == [2] * 4
-
-
-class Listener(Silent):
-    def __init__(self):
-        self.warnings = []
-
-    def warn(self, text):
-        self.warnings.append(text)
-
-
-@pytest.mark.filterwarnings("ignore:optimize.cleanup_older_than=0:UserWarning")
-def test_what_a_finished_run_could_not_publish_comes_later_even_where_its_bank_was_pruned(run, tmp_path, monkeypatch):
-    paths, _ = run
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    bank, listener = lancedb.connect(paths.bank), Listener()
-    for name in ("entries", "stats", "verdicts"):
-        bank.open_table(name).optimize(cleanup_older_than=timedelta(0), delete_unverified=True)
-    publish_the_rest("first", tmp_path, listener)
-    assert Cursor(paths.published).read() == 3
-    assert [warning.split(":")[0] for warning in listener.warnings] == [
-        f"revision {number} is published without its bank" for number in range(4)
-    ]
-    (tmp_path / "mlflow.db").unlink()
-    publish_the_rest("first", tmp_path, listener)
-    assert not (tmp_path / "mlflow.db").exists()
