@@ -9,7 +9,7 @@ from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.workspace import RunPaths, Workspace
 from memory.store import Bank
-from tasks.catchup import open_publisher
+from tasks.catchup import publish_now
 from tasks.report import Silent
 
 
@@ -37,7 +37,6 @@ def publish_committed(place: Workspace, paths: RunPaths, lineage: Lineage, bank:
     reporter = Aloud()
     try:
         experiment = find(paths.read_config().env.type).name
-        with open_publisher(place.root, paths, bank, lineage, experiment, reporter):
-            pass
+        publish_now(place.root, paths, bank, lineage, experiment, reporter)
     except CoevoError as error:
-        reporter.warn(f"not published: {error}")
+        reporter.warn(f"not published: {error}; `coevo resume` publishes what is left")

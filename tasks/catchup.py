@@ -24,12 +24,29 @@ def open_publisher(
     root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter
 ) -> Iterator[Publisher]:
     """The publisher of a run; what was committed but not published goes first."""
-    origin = paths.created.read_text(encoding="utf-8").strip()
-    tracker = Tracker(tracking_store(root), experiment, paths.name, origin)
+    tracker = tracker_of(root, paths, experiment)
     with publishing(tracker, Cursor(paths.published), reporter) as publisher:
         for publication in unpublished(Cursor(paths.published), lineage, bank, reporter):
             publisher.submit(publication)
         yield publisher
+
+
+def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter) -> None:
+    """Publish what a run has committed and not published, one revision after another.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses; what it took is not repeated.
+    """
+    tracker, cursor = tracker_of(root, paths, experiment), Cursor(paths.published)
+    for publication in unpublished(cursor, lineage, bank, reporter):
+        tracker.publish(publication)
+        cursor.advance(publication.manifest.state["revision"])
+    tracker.finish()
+
+
+def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
+    """What publishes this run, told from others of its name by when it was created."""
+    return Tracker(tracking_store(root), experiment, paths.name, paths.created.read_text(encoding="utf-8").strip())
 
 
 def unpublished(cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter) -> Iterator[Publication]:
