@@ -71,7 +71,9 @@ class UpdateConfig(Config):
         if estimator == "gae" and self.critic is None:
             raise ValueError("advantage.type=gae needs values: set critic={} or another estimator")
         if estimator != "gae" and self.critic is not None:
-            raise ValueError(f"critic is of no use to advantage.type={estimator}: set critic=null or advantage.type=gae")
+            raise ValueError(
+                f"critic is of no use to advantage.type={estimator}: set critic=null or advantage.type=gae"
+            )
         if estimator == "gae" and self.reward.type == "discounted":
             raise ValueError("advantage.type=gae discounts by itself: set reward.type=extrinsic and gamma_step")
         if self.loss.kl_in == "reward" and self.loss.kl_coefficient == 0:

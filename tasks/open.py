@@ -22,6 +22,7 @@ from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks.assemble import assemble, check_panels
+from tasks.baselines import FOLDER, read_baselines
 from tasks.publish import catch_up, publishing
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
@@ -113,6 +114,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         return
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
+    session.baselines = read_baselines(session.stores.lineage.path(FOLDER)) if FOLDER in head.artifacts else {}
     session.recent = episodes_since(session.stores.lineage, head, session.fired, session.stores.paths.scratch)
 
 
