@@ -22,7 +22,7 @@ def advantages(trajectories: Sequence[Trajectory], config: GigpoConfig) -> Advan
     """
     groups = [each.group for each in trajectories]
     anchors = [(each.group, anchor) for each in trajectories for anchor in _own(each)]
-    if anchors and all(isinstance(anchor, _Lone) for _, anchor in anchors):
+    if config.anchor == "cluster" and anchors and all(isinstance(anchor, _Lone) for _, anchor in anchors):
         raise CoevoError("no turn has an observation cluster: set update.advantage.anchor=observation")
     returns = np.concatenate([step_returns(each.per_turn(), config.gamma) for each in trajectories] or [np.zeros(0)])
     episodes, steps = _relative(totals(trajectories), groups, config), _relative(returns, anchors, config)
