@@ -12,7 +12,8 @@ import pytest
 from safetensors.torch import load_file
 from support.rows import TEMPERATURE
 
-from configs.update import DeepSpeedConfig, LossConfig, OptimizerConfig, UpdateConfig
+from configs.loss import LossConfig
+from configs.update import DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from models.trainer.client import Trainer, TrainerError
 from records.draws import key
 
