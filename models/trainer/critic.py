@@ -39,7 +39,7 @@ class Critic:
 
     @torch.no_grad()
     def values(self, batch: Batch) -> Tensor:
-        """Value of the state before each token, [rows, longest]."""
+        """Value of the state before each token, [rows, longest]; without meaning past a row's end."""
         values = torch.zeros(batch.mask.shape)
         for rows in microbatches(batch, list(range(len(batch))), self._config.deepspeed.tokens):
             said = self._engine.module(pack_rows(batch, rows))
@@ -67,14 +67,6 @@ class Critic:
         weights = deep.trainable(self._engine.module)
         save_file({name: value.detach().contiguous() for name, value in weights.items()}, directory / WEIGHTS)
 
-    def load(self, directory: Path) -> None:
-        """Restore exactly what ``save`` wrote."""
-        saved = load_file(directory / WEIGHTS)
-        with torch.no_grad():
-            for name, parameter in deep.trainable(self._engine.module).items():
-                parameter.copy_(saved[name])
-        load_optimizer(self._engine, directory)
-
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
         loss, total = self._config.loss, 0.0
         weights = torch.zeros(batch.mask.shape)
@@ -89,19 +81,38 @@ class Critic:
     def _loss(self, batch: Batch, rows: list[int], weights: Tensor) -> Tensor:
         values = self._engine(pack_rows(batch, rows))
         width = values.shape[1]
-        old, returns = batch.values[rows, :width], batch.returns[rows, :width]
-        tokens = value_loss(values, old, returns, self._critic.clip)
-        return (weights[rows, :width] * torch.where(batch.mask[rows, :width], tokens, 0.0)).sum()
+        said = (values, batch.values[rows, :width], batch.returns[rows, :width])
+        now, old, returns = (torch.where(batch.mask[rows, :width], each, 0.0) for each in said)
+        return (weights[rows, :width] * value_loss(now, old, returns, self._critic.clip)).sum()
 
 
-def start(policy: nn.Module, config: UpdateConfig) -> Critic:
-    """A critic on a copy of the policy; it says 0 of every state until it has learned."""
+def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None) -> Critic:
+    """The critic that was saved to a directory, or a new one, which says 0 of every state until it has learned.
+
+    Args:
+        policy: what the critic is a copy of; it stays as it is.
+        config: with a critic.
+        directory: what ``Critic.save`` wrote for a policy of the same architecture.
+    """
     assert config.critic is not None
-    model = SharedValues(_with_scalar_head(copy.deepcopy(policy)))
-    return Critic(deep.start(model, config.critic.optimizer, config.deepspeed), config)
+    model = SharedValues(with_scalar_head(copy.deepcopy(policy)))
+    if directory is not None:
+        _load_weights(model, directory / WEIGHTS)  # before ZeRO makes its own copy of them
+    engine = deep.start(model, config.critic.optimizer, config.deepspeed)
+    if directory is not None:
+        load_optimizer(engine, directory)
+    return Critic(engine, config)
 
 
-def _with_scalar_head(model: Any) -> nn.Module:
+@torch.no_grad()
+def _load_weights(model: nn.Module, path: Path) -> None:
+    saved = load_file(path)
+    for name, parameter in deep.trainable(model).items():
+        parameter.copy_(saved[name])
+
+
+def with_scalar_head(model: Any) -> nn.Module:
+    """A causal LM, or a PEFT model around one, whose output is made one number, at first 0; changed in place."""
     bare = model.get_base_model() if hasattr(model, "get_base_model") else model
     head = nn.Linear(bare.get_output_embeddings().in_features, 1)
     for parameter in head.parameters():

@@ -45,13 +45,13 @@ class Session:
         settings = UpdateConfig.model_validate_json(config)
         self._policy = policies.load(Path(policy))
         self._settings = settings
-        self._critic = critics.start(self._policy.model, settings) if settings.critic else None
+        saved = Path(optimizer) / CRITIC
+        known = saved if optimizer and saved.is_dir() else None  # a run may have been given its critic on the way
+        self._critic = critics.start(self._policy.model, settings, known) if settings.critic else None
         module = SharedPrefix(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
         self._engine = engine.start(module, settings.optimizer, settings.deepspeed)
         if optimizer:
             load_optimizer(self._engine, Path(optimizer))
-        if optimizer and self._critic:
-            self._critic.load(Path(optimizer) / CRITIC)
         frozen = SharedPrefix(policies.load(Path(reference)).model, temperature)
         values = {name: parameter.detach() for name, parameter in engine.trainable(frozen).items()}
         self._learner = Learner(self._engine, values, settings)
