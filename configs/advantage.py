@@ -1,13 +1,22 @@
 """Advantages: how rewards become what the policy is pushed by. The union is told apart by ``type``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from configs.base import Config
 
 
-class GrpoConfig(Config):
+class EstimatorConfig(Config):
+    """What every estimator's configuration says of it."""
+
+    grouped: ClassVar[bool] = True
+    """Whether an episode is compared with the others of its task."""
+    needs_critic: ClassVar[bool] = False
+    """Whether it needs values of states."""
+
+
+class GrpoConfig(EstimatorConfig):
     """Group-relative advantages (CoEvo-RL Eq. 6)."""
 
     type: Literal["grpo"] = "grpo"
@@ -20,7 +29,7 @@ class GrpoConfig(Config):
     """Leave groups that teach nothing out of the update; their tokens would only feel the KL term."""
 
 
-class MeanConfig(Config):
+class MeanConfig(EstimatorConfig):
     """The group's mean taken off, and nothing else (Dr. GRPO)."""
 
     type: Literal["mean"]
@@ -29,7 +38,7 @@ class MeanConfig(Config):
     """Leave groups that teach nothing out of the update."""
 
 
-class RlooConfig(Config):
+class RlooConfig(EstimatorConfig):
     """Each episode against the mean of the others of its group (RLOO)."""
 
     type: Literal["rloo"]
@@ -38,16 +47,17 @@ class RlooConfig(Config):
     """Leave groups that teach nothing out of the update."""
 
 
-class ReinforceConfig(Config):
+class ReinforceConfig(EstimatorConfig):
     """The return itself, without groups (REINFORCE)."""
 
+    grouped: ClassVar[bool] = False
     type: Literal["reinforce"]
     """Which estimator."""
     baseline: Literal["batch", "none"] = "batch"
     """What is taken off: the mean return of the iteration's episodes, or nothing."""
 
 
-class GigpoConfig(Config):
+class GigpoConfig(EstimatorConfig):
     """Group-relative advantages of the episode plus those of its steps (GiGPO; SLEA-RL Eq. 5 and 6)."""
 
     type: Literal["gigpo"]
@@ -68,12 +78,14 @@ class GigpoConfig(Config):
     """Leave groups that teach nothing, in episodes and steps, out of the update."""
 
 
-class GaeConfig(Config):
+class GaeConfig(EstimatorConfig):
     """Generalised advantage estimation over action tokens, with a discount for turns and one for tokens.
 
     Context-lite Eq. 2.
     """
 
+    grouped: ClassVar[bool] = False
+    needs_critic: ClassVar[bool] = True
     type: Literal["gae"]
     """Which estimator."""
     gamma_step: float = Field(default=0.99, gt=0, le=1)

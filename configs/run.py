@@ -82,7 +82,7 @@ class RunConfig(Config):
         if self.update is None:
             return self
         advantage, rollout = self.update.advantage, self.rollout
-        if self.update.is_group_relative() and rollout.group_size < 2:
+        if advantage.grouped and rollout.group_size < 2:
             raise ValueError(
                 f"rollout.group_size=1 gives {advantage.type} no group to compare with: set it to 2 or more"
             )

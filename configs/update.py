@@ -67,10 +67,10 @@ class UpdateConfig(Config):
 
     @model_validator(mode="after")
     def _fitting(self) -> Self:
-        estimator = self.advantage.type
-        if estimator == "gae" and self.critic is None:
-            raise ValueError("advantage.type=gae needs values: set critic={} or another estimator")
-        if estimator != "gae" and self.critic is not None:
+        estimator, needed = self.advantage.type, self.advantage.needs_critic
+        if needed and self.critic is None:
+            raise ValueError(f"advantage.type={estimator} needs values: set critic={{}} or another estimator")
+        if not needed and self.critic is not None:
             raise ValueError(
                 f"critic is of no use to advantage.type={estimator}: set critic=null or advantage.type=gae"
             )
@@ -79,10 +79,6 @@ class UpdateConfig(Config):
         if self.loss.kl_in == "reward" and self.loss.kl_coefficient == 0:
             raise ValueError("loss.kl_in=reward with kl_coefficient=0 adds nothing: set kl_in=loss or a coefficient")
         return self
-
-    def is_group_relative(self) -> bool:
-        """Whether an episode is compared with the others of its task."""
-        return self.advantage.type not in ("reinforce", "gae")
 
     def needs_scores(self) -> bool:
         """Whether the trainer is asked about the episodes before their advantages can be computed."""
