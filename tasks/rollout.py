@@ -8,7 +8,6 @@ from records.task import Task
 from tasks.play import Attempt
 from tasks.retrieve import retrieve
 from tasks.session import Session
-from tasks.shape import shape
 from tasks.stage import stage
 
 
@@ -29,8 +28,7 @@ def rollout(session: Session, tasks: Sequence[Task]) -> list[Episode]:
         for task in tasks
         for replica in range(session.config.rollout.group_size)
     ]
-    episodes = shape(session.parts.player.play(attempts), session.config.update)
-    session.remember(episodes)
+    episodes = session.parts.player.play(attempts)
     session.draft.metrics |= outcome_metrics(episodes, "train")
     return episodes
 

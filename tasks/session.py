@@ -80,6 +80,7 @@ class Session:
         self.fired = 0
         self.accepted: list[str] = []
         self.recent: list[Episode] = []
+        self.baselines: dict[str, float] = {}
         self.entries: list[Entry] = stores.bank.active()
         self.index = self.index_with(())
         self.draft = Draft(revision=0)
