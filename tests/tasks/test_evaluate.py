@@ -3,7 +3,7 @@
 from support.batches import entry
 from support.player import CONFIG, environment, player
 
-from configs.bank import TfidfConfig
+from configs.retrieval import TfidfConfig
 from memory.index import Index
 from records.draws import key
 from tasks.evaluate import panel_index, play_panel
