@@ -84,6 +84,8 @@ class TopKConfig(RetrievalConfig):
     """Entries retrieved."""
     general: int | None = Field(default=None, ge=0)
     """Entries without a scope are retrieved apart, so many of them; null lets them compete for the k."""
+    step_query: Literal["observation", "instruction+observation"] = "observation"
+    """What is asked at a turn."""
 
 
 class TfidfConfig(TopKConfig):

@@ -28,6 +28,7 @@ class Index:
     """Top-k search over the active ones of ``entries``; later changes of the bank do not reach it.
 
     Attributes:
+        config: how entries are scored, and how many are returned.
         tally: what only the scorer knows: how often it fell back on the library, explored, ...
         seconds: what it spent on parts of its own, by name.
     """
@@ -47,7 +48,7 @@ class Index:
         clusters: observation clusters, where there are any.
         scorer: of an index with the same configuration, so that its texts are not read again.
         """
-        self._config = config
+        self.config = config
         self._library = Library(entries, stats, clusters)
         self._scorer = scorer or scorer_of(config)
         self._score = self._scorer.fit(self._library) if len(self._library) else None
@@ -57,7 +58,7 @@ class Index:
 
     def over(self, entries: Iterable[Entry], stats: Mapping[str, Stats] | None = None) -> "Index":
         """The same search over another version of the bank, at a small part of the cost of the first."""
-        return Index(entries, self._config, stats, self._library.clusters, self._scorer)
+        return Index(entries, self.config, stats, self._library.clusters, self._scorer)
 
     def search(self, query: str, scope: str, draw: Key | None = None) -> list[Hit]:
         """The best entries, best first; equal scores: later edit, then lower id.
@@ -68,7 +69,7 @@ class Index:
         """
         if self._score is None:
             return []
-        scoped = self._config.scoped
+        scoped = self.config.scoped
         pool = self._pool(scope if scoped else None)
         without = frozenset(WORD.findall(scope.lower())) if scoped else frozenset[str]()
         question = Question(query, pool.rows, without, draw or key("search"), self.tally, self.seconds)
@@ -80,7 +81,7 @@ class Index:
     def _pool(self, scope: str | None) -> "_Pool":
         if scope not in self._pools:
             rows = self._library.rows(scope)
-            self._pools[scope] = _Pool(rows, _shelves([self._library.entries[row] for row in rows], self._config))
+            self._pools[scope] = _Pool(rows, _shelves([self._library.entries[row] for row in rows], self.config))
         return self._pools[scope]
 
 

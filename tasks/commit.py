@@ -38,9 +38,12 @@ def write_episodes(episodes: list[Episode], directory: Path) -> None:
 
 
 def bank_change(session: Session) -> BankChange:
-    """Entries that enter, what replay said, and the counters of every entry that was retrieved."""
+    """Entries that enter, what replay said, counters of every entry that was retrieved, and clusters that changed."""
     draft = session.draft
-    return BankChange(tuple(draft.added), tally(session.stores.bank.stats(), draft.episodes), tuple(draft.judged))
+    clusters = () if session.clusters is None else session.clusters.changed()
+    return BankChange(
+        tuple(draft.added), tally(session.stores.bank.stats(), draft.episodes), tuple(draft.judged), clusters
+    )
 
 
 def state(session: Session) -> dict[str, object]:

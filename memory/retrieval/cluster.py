@@ -3,7 +3,6 @@
 import numpy as np
 
 from configs.retrieval import ClusterRetrievalConfig
-from memory.clusters import Clusters
 from memory.library import Floats, Library, Rows
 from memory.likeness import Likeness
 from memory.retrieval.base import NEVER, Question, Score
@@ -18,29 +17,31 @@ class ClusterIndexed:
         self._numbers: dict[str, int] = {}
 
     def fit(self, library: Library) -> Score:
-        """Read the texts that were never read. Raises ``ValueError`` for a library without clusters."""
-        if library.clusters is None:
-            raise ValueError("cluster-indexed retrieval needs a library with clusters")
-        clusters, numbers = library.clusters, self._read(library)
+        """Read the texts that were never read."""
+        numbers = self._read(library)
 
         def score(question: Question) -> Floats:
-            scores = self._pool(library, clusters, question)
-            if not np.isfinite(scores).any():
-                question.tally["fallbacks"] += 1
-                scores = np.full(len(self._likeness), NEVER)
-                found, likeness = self._likeness.above(question.text, np.nextafter(self._threshold, 2))
-                scores[found] = likeness
-                return scores[numbers[question.rows]]
-            return scores
+            pool = self._pool(library, question)
+            falls_back = not np.isfinite(pool).any()
+            question.tally["fallbacks"] += falls_back
+            return self._like(question.text)[numbers[question.rows]] if falls_back else pool
 
         return score
 
-    def _pool(self, library: Library, clusters: Clusters, question: Question) -> Floats:
+    def _pool(self, library: Library, question: Question) -> Floats:
         scores = np.full(len(library), NEVER)
-        linked = clusters.entries(clusters.nearest(question.text))
+        clusters = library.clusters
+        linked = () if clusters is None else clusters.entries(clusters.nearest(question.text))
         rows = [library.row_of[entry] for entry in linked if entry in library.row_of]
         scores[rows] = library.utility[rows]
         return scores[question.rows]
+
+    def _like(self, text: str) -> Floats:
+        """By number of a text, its likeness where that is above the threshold."""
+        scores = np.full(len(self._likeness), NEVER)
+        found, likeness = self._likeness.above(text, np.nextafter(self._threshold, 2))
+        scores[found] = likeness
+        return scores
 
     def _read(self, library: Library) -> Rows:
         for text in (entry.strategy for entry in library.entries):

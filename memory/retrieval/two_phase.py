@@ -24,8 +24,9 @@ class TwoPhase:
             scores = np.full(len(question.rows), NEVER)
             chosen = np.flatnonzero(likeness > config.threshold)
             random = generator(question.draw)
-            if random.random() < config.epsilon:
-                question.tally["explored"] += 1
+            explores = random.random() < config.epsilon
+            question.tally["explored"] += explores
+            if explores:
                 scores[chosen] = random.permutation(len(chosen))
             else:
                 worth = z_scores(library.utility[question.rows[chosen]], config.clip)
