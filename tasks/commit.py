@@ -41,9 +41,8 @@ def bank_change(session: Session) -> BankChange:
     """Entries that enter, what replay said, counters of every entry that was retrieved, and clusters that changed."""
     draft = session.draft
     clusters = () if session.clusters is None else session.clusters.changed()
-    return BankChange(
-        tuple(draft.added), tally(session.stores.bank.stats(), draft.episodes), tuple(draft.judged), clusters
-    )
+    stats = tally(session.stores.bank.stats(), draft.episodes)
+    return BankChange(tuple(draft.added), stats, tuple(draft.judged), clusters)
 
 
 def state(session: Session) -> dict[str, object]:

@@ -86,6 +86,7 @@ class Session:
         self.entries: list[Entry] = stores.bank.active()
         self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
         self.index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
+        self._stats = stores.bank.stats()
         self.draft = Draft(revision=0)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
@@ -142,7 +143,7 @@ class Session:
 
     def index_with(self, extra: Sequence[Entry]) -> Index | None:
         """An index over the bank and some entries more; None where there is no bank."""
-        return None if self.index is None else self.index.over([*self.entries, *extra], self.stores.bank.stats())
+        return None if self.index is None else self.index.over([*self.entries, *extra], self._stats)
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
@@ -160,6 +161,7 @@ class Session:
     def next_revision(self, committed: int) -> None:
         """Begin the revision after a committed one; its clock starts now."""
         self.draft = Draft(revision=committed + 1)
+        self._stats = self.stores.bank.stats()
         self.index = self.index_with(())
         if self.clusters is not None:
             self.clusters.forget_changes()
