@@ -65,6 +65,8 @@ SimilarityConfig = Annotated[TfidfSimilarity | EmbeddingSimilarity, Field(discri
 class RetrievalConfig(Config):
     """What every kind of retrieval has: when the bank is asked, and which prompts its answers reach."""
 
+    k: int = Field(default=8, ge=0)
+    """Entries retrieved."""
     scoped: bool = True
     """Search only entries whose scope is the task's, and those without one."""
     per: Literal["task", "step", "both"] = "task"
@@ -80,8 +82,6 @@ class RetrievalConfig(Config):
 class TopKConfig(RetrievalConfig):
     """The best k entries."""
 
-    k: int = Field(default=8, ge=0)
-    """Entries retrieved."""
     general: int | None = Field(default=None, ge=0)
     """Entries without a scope are retrieved apart, so many of them; null lets them compete for the k."""
     step_query: Literal["observation", "instruction+observation"] = "observation"
@@ -199,17 +199,12 @@ class ClusterRetrievalConfig(RetrievalConfig):
     """How entries are scored."""
     per: Literal["step", "both"] = "step"
     """Ask at every turn with the observation; ``both`` asks with the instruction as well."""
-    positive: int = Field(default=2, ge=0)
+    k: int = Field(default=2, ge=0)
     """Strategies retrieved (k+)."""
-    negative: int = Field(default=1, ge=0)
-    """Warnings retrieved (k-)."""
+    warnings: int = Field(default=1, ge=0)
+    """Warnings retrieved besides (k-)."""
     threshold: Share = 0.85
     """Where a cluster has no entries, those of the library that are more like the observation than this."""
-
-    @property
-    def k(self) -> int:
-        """Entries retrieved."""
-        return self.positive + self.negative
 
 
 AnyRetrievalConfig = Annotated[

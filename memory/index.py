@@ -109,7 +109,7 @@ def _shelves(entries: Sequence[Entry], config: AnyRetrievalConfig) -> tuple[tupl
     """Entries that compete with each other for places in the prompt, and how many there are."""
     if isinstance(config, ClusterRetrievalConfig):
         warning = np.array([entry.zone == "warning" for entry in entries], bool)
-        return (np.flatnonzero(~warning), config.positive), (np.flatnonzero(warning), config.negative)
+        return (np.flatnonzero(~warning), config.k), (np.flatnonzero(warning), config.warnings)
     if config.general is not None:
         general = np.array([not entry.scope for entry in entries], bool)
         return (np.flatnonzero(~general), config.k), (np.flatnonzero(general), config.general)

@@ -15,10 +15,16 @@ from memory.retrieval.postings import Lexicon, Postings
 
 
 class Tfidf:
-    """Scores between 0 and the sum of the weights; entries without a word of the question are not returned."""
+    """Scores between 0 and the sum of the weights.
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
+    Args:
+        weights: of the entry's fields.
+        missing: score of entries without a word of the question.
+    """
+
+    def __init__(self, weights: Mapping[str, float], missing: float = NEVER) -> None:
         self._weights = {name: weight for name, weight in weights.items() if weight > 0}
+        self._missing = missing
         self._lexicon = Lexicon(self._weights)
 
     def fit(self, library: Library) -> Score:
@@ -37,13 +43,15 @@ class Tfidf:
                 norm = sum(value**2 for value in values.values()) ** 0.5
                 asked |= {term: value / norm for term, value in values.items()}
             scores = postings.add_up(asked)[question.rows]
-            return np.where(scores > 0, scores, NEVER)
+            return np.where(scores > 0, scores, self._missing)
 
         return score
 
 
 def scorer(config: TfidfConfig | TfidfEmbeddingConfig | TfidfSimilarity) -> Tfidf:
-    """TF-IDF with the weights of a configuration; as a similarity they are scaled to the sum 1."""
+    """TF-IDF with the weights of a configuration; as a similarity it is a mean, and 0 where no word is shared."""
     weights = dict(config.weights)
-    total = sum(weights.values()) if isinstance(config, TfidfSimilarity) else 1.0
-    return Tfidf({name: weight / total for name, weight in weights.items()})
+    if not isinstance(config, TfidfSimilarity):
+        return Tfidf(weights)
+    total = sum(weights.values())
+    return Tfidf({name: weight / total for name, weight in weights.items()}, missing=0.0)
