@@ -4,12 +4,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import homerules, newcomer, orchestration
+from benchmarks import homerules, newcomer, orchestration, retrieval
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
 
-BENCHMARKS = {"newcomer": newcomer.run, "orchestration": orchestration.run, "homerules": homerules.run}
+BENCHMARKS = {
+    "newcomer": newcomer.run,
+    "orchestration": orchestration.run,
+    "retrieval": retrieval.run,
+    "homerules": homerules.run,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

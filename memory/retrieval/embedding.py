@@ -4,19 +4,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from configs.retrieval import EmbeddingConfig, EmbeddingSimilarity, EncoderConfig
+from configs.retrieval import Bm25EmbeddingConfig, EmbeddingConfig, EmbeddingSimilarity, TfidfEmbeddingConfig
 from memory.library import Floats, Library
 from memory.retrieval.base import NEVER, Question, Score
-from memory.retrieval.encoder import encoder_of
+from memory.retrieval.encoder import Encoder, encoder_of
 from records.entry import Entry
 
 
 class Embedding:
-    """Scores between -1 and 1."""
+    """Scores between -1 and 1; entries below the threshold are not returned."""
 
-    def __init__(self, config: EncoderConfig, threshold: float) -> None:
-        self._fields = config.fields
-        self._encoder = encoder_of(config.model)
+    def __init__(self, encoder: Encoder, fields: Sequence[str], threshold: float) -> None:
+        self._encoder = encoder
+        self._fields = fields
         self._threshold = threshold
         self._told = self._encoder.seconds
 
@@ -36,10 +36,10 @@ class Embedding:
         return score
 
 
-def scorer(config: EmbeddingConfig | EmbeddingSimilarity) -> Embedding:
-    """Embeddings with the settings of a configuration; a similarity is judged by whoever asks for it."""
-    threshold = config.threshold if isinstance(config, EmbeddingConfig) else -np.inf
-    return Embedding(config.encoder, threshold)
+def scorer(config: EmbeddingConfig | EmbeddingSimilarity | TfidfEmbeddingConfig | Bm25EmbeddingConfig) -> Embedding:
+    """Embeddings with the settings of a configuration; without a threshold, whoever asks is the judge."""
+    threshold = config.threshold if isinstance(config, EmbeddingConfig) else NEVER
+    return Embedding(encoder_of(config.encoder.model), config.encoder.fields, threshold)
 
 
 def _text(entry: Entry, fields: Sequence[str]) -> str:

@@ -1,11 +1,11 @@
-"""Sentence embeddings: unit vectors of texts, each computed once in a process.
+"""Sentence embeddings: unit vectors of texts, those of entries each computed once in a process.
 
 A text is padded to one of a few lengths, whatever its company in a batch, so that its vector does not depend on it.
 """
 
 import os
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
@@ -24,18 +24,22 @@ LENGTHS = (16, 32, 64, 128, 256, 512)
 Vectors = npt.NDArray[np.float32]
 
 
+Embed = Callable[[Sequence[str]], Vectors]
+"""(texts, size) unit vectors."""
+
+
 class Encoder:
-    """Vectors of texts under one model.
+    """Remembers the vectors of texts.
 
     Attributes:
         seconds: spent on embedding so far.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = _load(model)
+    def __init__(self, embed: Embed, size: int) -> None:
+        self._embed = embed
         self._numbers: dict[str, int] = {}
-        self._vectors = np.zeros((64, int(self._model.get_embedding_dimension())), np.float32)
-        self._asked = lru_cache(maxsize=16384)(lambda text: self._embed([text])[0])
+        self._vectors = np.zeros((64, size), np.float32)
+        self._asked = lru_cache(maxsize=16384)(lambda text: self._timed([text])[0])
         self.seconds = 0.0
 
     def query(self, text: str) -> Vectors:
@@ -50,7 +54,7 @@ class Encoder:
             start = len(self._numbers)
             while start + len(fresh) > len(self._vectors):
                 self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
-            self._vectors[start : start + len(fresh)] = self._embed(fresh)
+            self._vectors[start : start + len(fresh)] = self._timed(fresh)
             self._numbers |= {text: start + place for place, text in enumerate(fresh)}
         return np.fromiter((self._numbers[text] for text in texts), np.intp, len(texts))
 
@@ -58,46 +62,45 @@ class Encoder:
         """(numbers, size) of every text so far."""
         return self._vectors[: len(self._numbers)]
 
-    def _embed(self, texts: Sequence[str]) -> Vectors:
-        import torch
-
+    def _timed(self, texts: Sequence[str]) -> Vectors:
         since = perf_counter()
-        tokens = [self._tokens(text) for text in texts]
-        order = sorted(range(len(texts)), key=lambda index: len(tokens[index]))
-        found = np.zeros((len(texts), self._vectors.shape[1]), np.float32)
-        with torch.inference_mode():
-            for start in range(0, len(order), BATCH):
-                some = order[start : start + BATCH]
-                for length in sorted({_padded(len(tokens[index])) for index in some}):
-                    rows = [index for index in some if _padded(len(tokens[index])) == length]
-                    found[rows] = self._forward([tokens[index] for index in rows], length)
+        found = self._embed(texts)
         self.seconds += perf_counter() - since
         return found
-
-    def _tokens(self, text: str) -> list[int]:
-        longest = self._model.max_seq_length
-        return list(self._model.tokenizer(text, truncation=True, max_length=longest)["input_ids"])
-
-    def _forward(self, tokens: Sequence[list[int]], length: int) -> Vectors:
-        pad = self._model.tokenizer.pad
-        features = pad({"input_ids": tokens}, padding="max_length", max_length=length, return_tensors="pt")
-        vectors: Vectors = self._model(dict(features))["sentence_embedding"].numpy()
-        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        return vectors
 
 
 @lru_cache(maxsize=2)
 def encoder_of(model: str) -> Encoder:
-    """The encoder of a model, one in a process.
+    """The encoder of a sentence-transformers model, one in a process.
 
     Raises:
         CoevoError: it is not on this machine.
     """
-    return Encoder(model)
+    loaded = _load(model)
+    return Encoder(partial(embed, loaded), int(loaded.get_embedding_dimension()))
 
 
-def _padded(length: int) -> int:
-    return next((most for most in LENGTHS if length <= most), length)
+def embed(model: Any, texts: Sequence[str]) -> Vectors:
+    """(texts, size) unit vectors of texts under a loaded model."""
+    tokens = [model.tokenizer(text, truncation=True, max_length=model.max_seq_length)["input_ids"] for text in texts]
+    lengths = [next((most for most in LENGTHS if len(row) <= most), len(row)) for row in tokens]
+    found: Vectors = np.zeros((len(texts), int(model.get_embedding_dimension())), np.float32)
+    for length in sorted(set(lengths)):
+        rows = [row for row, padded in enumerate(lengths) if padded == length]
+        for start in range(0, len(rows), BATCH):
+            some = rows[start : start + BATCH]
+            found[some] = _forward(model, [tokens[row] for row in some], length)
+    return found
+
+
+def _forward(model: Any, tokens: Sequence[list[int]], length: int) -> Vectors:
+    import torch
+
+    features = model.tokenizer.pad({"input_ids": tokens}, padding="max_length", max_length=length, return_tensors="pt")
+    with torch.inference_mode():
+        vectors: Vectors = model(dict(features))["sentence_embedding"].numpy()
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
 
 
 def _load(model: str) -> Any:

@@ -7,9 +7,6 @@ from memory.likeness import TOKEN, Likeness
 
 WORDS = ("go", "see", "mug", "safe", ".", ",", "at", "hall")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), max_size=8)
-    st.lists(st.sampled_from(["go", "see", "mug", "safe", ".", ",", "at", "hall"]), max_size=12).map(" ".join),
-    max_size=8,
-)
 
 
 def reference(a, b):

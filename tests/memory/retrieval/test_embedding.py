@@ -15,7 +15,7 @@ from configs.retrieval import (
     TfidfEmbeddingConfig,
 )
 from memory.index import Index
-from memory.retrieval.encoder import BUNDLED, Encoder, encoder_of
+from memory.retrieval.encoder import BUNDLED, encoder_of
 
 HEAT, SAFE = entry("warm the cup"), entry("open the safe")
 
@@ -58,10 +58,10 @@ def test_ranking_equals_the_reference():
 
 def test_a_vector_does_not_depend_on_company_or_place():
     texts = [f"{question} more {'words ' * (3 * n)}" for n, question in enumerate(questions(8))]
-    one, other = Encoder(BUNDLED), encoder_of(BUNDLED)
-    numbers = one.numbers(texts)
-    together = one.vectors()[numbers]
-    assert all(np.array_equal(other.query(text), row) for text, row in zip(texts, together, strict=True))
+    encoder = encoder_of(BUNDLED)
+    numbers = encoder.numbers(texts)
+    together = encoder.vectors()[numbers]
+    assert all(np.array_equal(encoder.query(text), row) for text, row in zip(texts, together, strict=True))
     entries, _ = bank(37)
     config = EmbeddingConfig(type="embedding", k=37, threshold=-1.0)
     first = Index(entries[:20], config).over(entries)
@@ -109,4 +109,4 @@ def test_a_model_that_is_not_there_is_named_with_a_remedy(tmp_path):
 def test_without_the_extra_it_is_named(monkeypatch):
     monkeypatch.setattr("memory.retrieval.encoder.find_spec", lambda name: None)
     with pytest.raises(CoevoError, match=r"pip install 'coevo\[embedding\]'"):
-        Encoder(BUNDLED)
+        encoder_of.__wrapped__(BUNDLED)
