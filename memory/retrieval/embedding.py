@@ -1,6 +1,7 @@
 """Cosine of sentence embeddings of a question and of an entry's fields."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -8,7 +9,6 @@ from configs.retrieval import Bm25EmbeddingConfig, EmbeddingConfig, EmbeddingSim
 from memory.library import Floats, Library
 from memory.retrieval.base import NEVER, Question, Score
 from memory.retrieval.encoder import Encoder, encoder_of
-from records.entry import Entry
 
 
 class Embedding:
@@ -16,13 +16,15 @@ class Embedding:
 
     def __init__(self, encoder: Encoder, fields: Sequence[str], threshold: float) -> None:
         self._encoder = encoder
-        self._fields = fields
+        # With a single name an attrgetter would give the text itself.
+        self._read = attrgetter(*fields, "id")
         self._threshold = threshold
         self._told = self._encoder.seconds
 
     def fit(self, library: Library) -> Score:
         """Embed the entries that were never embedded."""
-        places = self._encoder.numbers([_text(entry, self._fields) for entry in library.entries])
+        texts = [" . ".join(filter(None, texts[:-1])) for texts in map(self._read, library.entries)]
+        places = self._encoder.numbers(texts)
         vectors = self._encoder.vectors()
 
         def score(question: Question) -> Floats:
@@ -40,7 +42,3 @@ def scorer(config: EmbeddingConfig | EmbeddingSimilarity | TfidfEmbeddingConfig 
     """Embeddings with the settings of a configuration; without a threshold, whoever asks is the judge."""
     threshold = config.threshold if isinstance(config, EmbeddingConfig) else NEVER
     return Embedding(encoder_of(config.encoder.model), config.encoder.fields, threshold)
-
-
-def _text(entry: Entry, fields: Sequence[str]) -> str:
-    return " . ".join(text for text in (getattr(entry, name) for name in fields) if text)

@@ -1,5 +1,6 @@
 """Words of entries by field, and for each word the entries that have it: what TF-IDF and BM25 are computed from."""
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -60,34 +61,41 @@ class Lexicon:
     def __init__(self, fields: Iterable[str]) -> None:
         names = tuple(fields)
         self._vocabulary: list[dict[str, int]] = [{} for _ in names]
-        self._field_of: list[int] = []
-        self._known: dict[tuple[str, ...], tuple[Ints, Ints]] = {}
+        self._field_of = array("q")
+        # What was counted, end to end; the counts of the texts with number i begin at _starts[i].
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._terms, self._times, self._starts = array("q"), array("q"), array("q", [0])
         # With a single name an attrgetter would give the text itself.
         self._texts = attrgetter(*names, "id")
 
     def count(self, library: Library) -> Counts:
         """The words of a library."""
-        found = [self._known.get(texts) or self._learn(texts) for texts in map(self._texts, library.entries)]
-        sizes = np.fromiter((len(terms) for terms, _ in found), np.int64, len(found))
-        terms = np.concatenate([terms for terms, _ in found])
-        fields = np.array(self._field_of, np.int64)
+        find, learn = self._numbers.get, self._learn
+        found = (find(texts, -1) for texts in map(self._texts, library.entries))
+        known = [learn(self._texts(entry)) if at < 0 else at for at, entry in zip(found, library.entries, strict=True)]
+        numbers, starts = np.array(known, np.int64), np.array(self._starts)
+        sizes = starts[numbers + 1] - starts[numbers]
+        rows = np.repeat(np.arange(len(numbers)), sizes)
+        at = np.arange(len(rows)) + np.repeat(starts[numbers] - sizes.cumsum() + sizes, sizes)
+        terms, fields = np.array(self._terms)[at], np.array(self._field_of)
         return Counts(
-            rows=np.repeat(np.arange(len(found)), sizes),
+            rows=rows,
             terms=terms,
             fields=fields[terms],
-            times=np.concatenate([times for _, times in found]).astype(float),
+            times=np.array(self._times, float)[at],
             frequency=np.bincount(terms, minlength=len(fields)).astype(float),
-            shape=(len(found), len(fields), len(self._vocabulary)),
+            shape=(len(numbers), len(fields), len(self._vocabulary)),
             vocabulary=self._vocabulary,
         )
 
-    def _learn(self, texts: tuple[str, ...]) -> tuple[Ints, Ints]:
+    def _learn(self, texts: tuple[str, ...]) -> int:
         counts: Counter[int] = Counter()
         for field, text in enumerate(texts[:-1]):
             counts.update(self._number(field, word) for word in WORD.findall(text.lower()))
-        learned = np.array([*counts], np.int64), np.array([*counts.values()], np.int64)
-        self._known[texts] = learned
-        return learned
+        self._terms.extend(counts.keys())
+        self._times.extend(counts.values())
+        self._starts.append(len(self._terms))
+        return self._numbers.setdefault(texts, len(self._numbers))
 
     def _number(self, field: int, word: str) -> int:
         terms = self._vocabulary[field]
