@@ -15,6 +15,10 @@ Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
 
 
+NEW = Stats("")
+"""Counters of an entry that has none."""
+
+
 class Library:
     """Rows stand in the order that decides between equal scores: the later edit first, then the lower id.
 
@@ -49,15 +53,16 @@ class Library:
     @cached_property
     def utility(self) -> Floats:
         """(n,) running estimate of each entry's worth."""
-        return np.array([self._of(entry).utility for entry in self.entries])
+        return np.array([stats.utility for stats in self._counters], float)
 
     @cached_property
     def visits(self) -> Floats:
         """(n,) visits that the utility was estimated from."""
-        return np.array([self._of(entry).visits for entry in self.entries], float)
+        return np.array([stats.visits for stats in self._counters], float)
 
-    def _of(self, entry: Entry) -> Stats:
-        return self._stats.get(entry.id) or Stats(entry.id)
+    @cached_property
+    def _counters(self) -> list[Stats]:
+        return [self._stats.get(entry.id, NEW) for entry in self.entries]
 
     @cached_property
     def _all(self) -> Rows:
