@@ -49,12 +49,12 @@ COMMONNESS = 1 / np.arange(1, len(WORDS) + 1)
 
 def run(bench: Bench) -> None:
     """Measure what is missing and print it."""
-    print(f"\n{ENTRIES} entries: median ms (worst of 20)   look-up   target   refresh by {FRESH}   target")
+    print(f"\n{ENTRIES} entries: median ms (worst of 20)   look-up   target   refresh by {FRESH} (CPU)   target")
     for name, target in TARGETS.items():
         found = bench.cell(name.replace(" ", "-"), lambda name=name: measure(name))  # type: ignore[misc]
         print(
             f"{name:40s} {found['lookup_ms']:6.3f} ({found['lookup_p95_ms']:.3f}) {target:6.1f}"
-            f" {found['refresh_ms']:12.1f} {REFRESH_TARGET:10.0f}"
+            f" {found['refresh_ms']:12.1f} ({found['refresh_cpu_ms']:.1f}) {REFRESH_TARGET:10.0f}"
         )
     found = bench.cell("clusters", measure_clusters)
     print(
@@ -78,7 +78,8 @@ def measure(name: str) -> Result:
     return {
         "lookup_ms": median(asked),
         "lookup_p95_ms": float(np.quantile(asked, 0.95)),
-        "refresh_ms": median(grown),
+        "refresh_ms": median(wall for wall, _ in grown),
+        "refresh_cpu_ms": median(cpu for _, cpu in grown),
     }
 
 
@@ -135,8 +136,11 @@ def _changed(draws: np.random.Generator, text: str) -> str:
     return " ".join(words)
 
 
-def _refresh(index: Index, entries: Sequence[Entry], stats: dict[str, Stats]) -> float:
-    return _milliseconds(lambda: index.over(entries, stats))
+def _refresh(index: Index, entries: Sequence[Entry], stats: dict[str, Stats]) -> tuple[float, float]:
+    """Wall-clock and CPU time: on a shared machine they differ."""
+    since = time.process_time()
+    wall = _milliseconds(lambda: index.over(entries, stats))
+    return wall, (time.process_time() - since) * 1000
 
 
 def _milliseconds(work: Callable[[], object]) -> float:
