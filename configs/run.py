@@ -11,6 +11,7 @@ from configs.base import Config
 from configs.context import ContextConfig
 from configs.env import EnvConfig
 from configs.policy import PolicyConfig, WarmStartConfig
+from configs.retrieval import ClustersConfig
 from configs.rollout import RolloutConfig
 from configs.update import UpdateConfig
 
@@ -56,6 +57,8 @@ class RunConfig(Config):
     """How it acts."""
     bank: BankConfig | None = BankConfig()
     """Its experience; null for policy-only training."""
+    clusters: ClustersConfig | None = None
+    """Which observations count as one; null computes no clusters."""
     update: UpdateConfig | None = UpdateConfig()
     """How it learns; null for a frozen policy."""
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -72,6 +75,8 @@ class RunConfig(Config):
                 f"bank.every={self.bank.every} must be a multiple of lineage.every={self.lineage.every}: "
                 "the bank changes only at the end of a revision"
             )
+        if self.bank is not None and self.bank.retrieval.type == "cluster" and self.clusters is None:
+            raise ValueError("bank.retrieval.type=cluster needs observation clusters: set clusters.delta=0.85")
         if self.policy.type == "scratch" and self.context.style == "chat":
             raise ValueError("context.style=chat needs a pretrained policy: set context.style=words")
         return self
