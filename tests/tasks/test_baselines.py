@@ -27,7 +27,7 @@ def session(tmp_path):
     with Lineage.open(paths.lineage, place.cache) as lineage:
         kept = []
         yield SimpleNamespace(
-            config=SimpleNamespace(update=settings),
+            config=SimpleNamespace(update=settings, bank=None),
             stores=SimpleNamespace(paths=paths, lineage=lineage, bank=Bank(paths.bank)),
             draft=Draft(revision=4),
             baselines={},

@@ -21,6 +21,7 @@ from tasks.report import Silent
 from tasks.rollout import rollout
 from tasks.sample import sample
 from tasks.session import Parts, Session, Stores
+from tasks.shape import shape
 
 SMALL = [
     "warmstart=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=4", "rollout.max_turns=2",
@@ -55,7 +56,7 @@ def opened(root, config, entries=()):
 
 def step(session):
     """One iteration as far as retrieval goes."""
-    episodes = rollout(session, sample(session))
+    episodes, _ = shape(session, rollout(session, sample(session)))
     session.iteration += 1
     metrics = dict(session.draft.metrics)
     session.fire()
@@ -127,7 +128,7 @@ def test_the_gate_opens_after_the_warm_up_and_for_a_bank_that_is_large_enough(tm
 def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_path):
     config = configured(*CLUSTERS)
     with opened(tmp_path, config, known()) as session:
-        episodes = rollout(session, sample(session))
+        episodes, _ = shape(session, rollout(session, sample(session)))
         source, hashes = episodes[0], session.stores.bank.hashes()
         taught = replace(entry("task nothing", example="go", scope=source.task.scope), sources=(source.id,))
         made = session.clusters.changed()
