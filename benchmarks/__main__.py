@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import durability, fsck, homerules, newcomer, orchestration
+from benchmarks import durability, fsck, homerules, newcomer, orchestration, retrieval
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "orchestration": orchestration.run,
     "durability": durability.run,
     "fsck": fsck.run,
+    "retrieval": retrieval.run,
     "homerules": homerules.run,
 }
 

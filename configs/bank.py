@@ -5,32 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from configs.base import Config
-
-
-class FieldWeights(Config):
-    """Weight of each indexed field of an entry in structured TF-IDF."""
-
-    strategy: float = Field(default=1.0, ge=0)
-    """Weight of the lesson itself."""
-    condition: float = Field(default=1.0, ge=0)
-    """Weight of the applicability condition."""
-    example: float = Field(default=0.5, ge=0)
-    """Weight of the example action."""
-    keywords: float = Field(default=2.0, ge=0)
-    """Weight of the retrieval keywords."""
-
-
-class TfidfConfig(Config):
-    """Structured TF-IDF, one retrieval a task (CoEvo-RL Eq. 2)."""
-
-    type: Literal["tfidf"] = "tfidf"
-    """How entries are scored."""
-    k: int = Field(default=8, ge=0)
-    """Entries retrieved."""
-    scoped: bool = True
-    """Search only entries whose scope is the task's."""
-    weights: FieldWeights = FieldWeights()
-    """Weights of the entry's fields."""
+from configs.retrieval import AnyRetrievalConfig, TfidfConfig
 
 
 class ContrastWriterConfig(Config):
@@ -60,7 +35,7 @@ class BankConfig(Config):
 
     every: int = Field(default=20, ge=1)
     """Policy updates between two firings of the writer (Delta)."""
-    retrieval: TfidfConfig = TfidfConfig()
+    retrieval: AnyRetrievalConfig = TfidfConfig()
     """How entries reach the prompt."""
     writer: ContrastWriterConfig = ContrastWriterConfig()
     """Who writes candidates."""

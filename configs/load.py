@@ -150,6 +150,8 @@ def _first(error: ValidationError) -> str:
         return f"{where}: {message}{more}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: no such key; see `coevo recipes` for those there are{more}"
+    if problem["type"] == "union_tag_not_found":
+        return f"{where}: say which kind it is with {where}.type{more}"
     if problem["type"] == "missing":
         return f"{where}: is missing; set it, or build on a shipped recipe with defaults{more}"
     return f"{where} = {json.dumps(problem['input'])[:SHOWN]}: {message}{more}"

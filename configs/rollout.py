@@ -1,8 +1,8 @@
 """Rollouts: how many, how long, and what generates them."""
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from configs.base import Config
 
@@ -24,9 +24,9 @@ class SamplingConfig(Config):
     temperature: float = Field(default=1.0, gt=0)
     """Divides the logits, in the rollout and in the update."""
     top_p: float = Field(default=1.0, gt=0, le=1)
-    """Nucleus mass; training refuses less than 1 (the update would see another distribution)."""
+    """Nucleus mass; an update refuses less than 1 unless it corrects for it (``update.loss.importance_cap``)."""
     top_k: int = Field(default=0, ge=0)
-    """Most likely tokens kept, 0 for all; training refuses more than 0."""
+    """Most likely tokens kept, 0 for all; an update refuses more than 0 unless it corrects for it."""
     max_new_tokens: int = Field(default=12, ge=1)
     """Longest answer of one turn in tokens."""
 
@@ -44,9 +44,3 @@ class RolloutConfig(Config):
     """What generates."""
     max_turns: int = Field(default=50, ge=1)
     """Turns after which an episode is cut, whatever the environment allows."""
-
-    @model_validator(mode="after")
-    def _full_distribution(self) -> Self:
-        if self.sampling.top_p < 1 or self.sampling.top_k > 0:
-            raise ValueError("training samples from the full distribution: set sampling.top_p=1.0 and top_k=0")
-        return self

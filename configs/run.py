@@ -11,6 +11,7 @@ from configs.base import Config
 from configs.context import ContextConfig
 from configs.env import EnvConfig
 from configs.policy import PolicyConfig, WarmStartConfig
+from configs.retrieval import ClustersConfig
 from configs.rollout import RolloutConfig
 from configs.update import UpdateConfig
 
@@ -56,6 +57,8 @@ class RunConfig(Config):
     """How it acts."""
     bank: BankConfig | None = BankConfig()
     """Its experience; null for policy-only training."""
+    clusters: ClustersConfig | None = None
+    """Which observations count as one; null computes no clusters."""
     update: UpdateConfig | None = UpdateConfig()
     """How it learns; null for a frozen policy."""
     evaluation: EvaluationConfig = EvaluationConfig()
@@ -65,8 +68,6 @@ class RunConfig(Config):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.update is not None and self.rollout.group_size < 2:
-            raise ValueError("rollout.group_size=1 gives GRPO no group to compare with: set it to 2 or more")
         if self.bank is None and self.update is None and self.iterations > 0:
             raise ValueError("bank=null and update=null leave nothing to learn: set one of them or iterations=0")
         if self.bank is not None and self.bank.every % self.lineage.every:
@@ -74,9 +75,45 @@ class RunConfig(Config):
                 f"bank.every={self.bank.every} must be a multiple of lineage.every={self.lineage.every}: "
                 "the bank changes only at the end of a revision"
             )
+        if self.bank is not None and self.bank.retrieval.type == "cluster" and self.clusters is None:
+            raise ValueError("bank.retrieval.type=cluster needs observation clusters: set clusters.delta=0.85")
         if self.policy.type == "scratch" and self.context.style == "chat":
             raise ValueError("context.style=chat needs a pretrained policy: set context.style=words")
         return self
+
+    @model_validator(mode="after")
+    def _comparable(self) -> Self:
+        """The estimator finds what it compares with."""
+        if self.update is None:
+            return self
+        advantage, rollout = self.update.advantage, self.rollout
+        if advantage.grouped and rollout.group_size < 2:
+            raise ValueError(
+                f"rollout.group_size=1 gives {advantage.type} no group to compare with: set it to 2 or more"
+            )
+        if advantage.type == "reinforce" and advantage.baseline == "batch" and rollout.tasks * rollout.group_size < 2:
+            raise ValueError("update.advantage.baseline=batch needs two episodes: set rollout.tasks=2 or more")
+        if advantage.type == "gigpo" and advantage.anchor == "cluster" and not self._clusters():
+            raise ValueError(
+                "update.advantage.anchor=cluster needs observation clusters: set bank.retrieval.type=cluster, "
+                "or anchor=observation"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _full_distribution(self) -> Self:
+        sampling = self.rollout.sampling
+        cut = sampling.top_p < 1 or sampling.top_k > 0
+        if cut and self.update is not None and self.update.loss.importance_cap is None:
+            raise ValueError(
+                "the update samples from the full distribution: set rollout.sampling.top_p=1.0 and top_k=0, "
+                "or correct for it with update.loss.importance_cap=2.0"
+            )
+        return self
+
+    def _clusters(self) -> bool:
+        kind: str = "" if self.bank is None else self.bank.retrieval.type
+        return kind == "cluster"
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of what decides the results: all but ``iterations``."""

@@ -1,42 +1,15 @@
-"""The policy update: reward shaping, advantages, loss, optimizer and DeepSpeed."""
+"""The policy update: reward shaping, advantages, loss, critic, optimizer and DeepSpeed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from configs.advantage import AdvantageConfig, GrpoConfig
 from configs.base import Config
+from configs.loss import LossConfig
+from configs.reward import ExtrinsicConfig, RewardConfig
 
 Decay = Annotated[float, Field(ge=0, lt=1)]
-
-
-class GrpoConfig(Config):
-    """Group-relative advantages (CoEvo-RL Eq. 6)."""
-
-    type: Literal["grpo"] = "grpo"
-    """Which estimator."""
-    ddof: Literal[0, 1] = 1
-    """Delta degrees of freedom of the group's standard deviation."""
-    epsilon: float = Field(default=1e-6, gt=0)
-    """Added to the standard deviation."""
-
-
-class LossConfig(Config):
-    """Clipped surrogate with KL to the reference policy."""
-
-    clip_low: float = Field(default=0.2, gt=0, lt=1)
-    """Lower clip of the importance ratio, 1 - clip_low."""
-    clip_high: float = Field(default=0.2, gt=0)
-    """Upper clip of the importance ratio, 1 + clip_high."""
-    kl: Literal["k1", "k2", "k3"] = "k3"
-    """Estimator of KL(policy || reference) a token."""
-    kl_coefficient: float = Field(default=1e-3, ge=0)
-    """Weight of the KL term (beta)."""
-    aggregation: Literal[
-        "token-mean", "seq-mean-token-sum", "seq-mean-token-mean", "seq-mean-token-sum-norm", "traj-mean-step-mean"
-    ] = "token-mean"
-    """How token losses become one number."""
-    width: int | None = Field(default=None, ge=1)
-    """Divisor of ``seq-mean-token-sum-norm``; null takes the batch's longest completion."""
 
 
 class OptimizerConfig(Config):
@@ -56,6 +29,15 @@ class OptimizerConfig(Config):
     """Passes over the batch."""
 
 
+class CriticConfig(Config):
+    """A copy of the policy with a scalar head, trained beside it; advantages by ``gae`` need it."""
+
+    optimizer: OptimizerConfig = OptimizerConfig(lr=1e-5)
+    """How its loss is minimised; it wants a higher rate than the policy."""
+    clip: float | None = Field(default=0.5, gt=0)
+    """How far a value may move in one update before its squared error stops falling; null for no clip."""
+
+
 class DeepSpeedConfig(Config):
     """The trainer child."""
 
@@ -72,11 +54,34 @@ class UpdateConfig(Config):
 
     invalid_penalty: float = Field(default=0.0, ge=0)
     """Subtracted from the reward of each turn whose action was not understood."""
-    advantage: GrpoConfig = GrpoConfig()
+    reward: RewardConfig = ExtrinsicConfig()
+    """What an episode's turns are worth."""
+    advantage: AdvantageConfig = GrpoConfig()
     """How rewards become advantages."""
     loss: LossConfig = LossConfig()
     """What is minimised."""
+    critic: CriticConfig | None = None
+    """What values states; null for estimators that need no values."""
     optimizer: OptimizerConfig = OptimizerConfig()
     """How it is minimised."""
     deepspeed: DeepSpeedConfig = DeepSpeedConfig()
     """Where it is minimised."""
+
+    @model_validator(mode="after")
+    def _fitting(self) -> Self:
+        estimator, needed = self.advantage.type, self.advantage.needs_critic
+        if needed and self.critic is None:
+            raise ValueError(f"advantage.type={estimator} needs values: set critic={{}} or another estimator")
+        if not needed and self.critic is not None:
+            raise ValueError(
+                f"critic is of no use to advantage.type={estimator}: set critic=null or advantage.type=gae"
+            )
+        if estimator == "gae" and self.reward.type == "discounted":
+            raise ValueError("advantage.type=gae discounts by itself: set reward.type=extrinsic and gamma_step")
+        if self.loss.kl_in == "reward" and self.loss.kl_coefficient == 0:
+            raise ValueError("loss.kl_in=reward with kl_coefficient=0 adds nothing: set kl_in=loss or a coefficient")
+        return self
+
+    def needs_scores(self) -> bool:
+        """Whether the trainer is asked about the episodes before their advantages can be computed."""
+        return self.critic is not None or self.loss.kl_in == "reward"

@@ -18,6 +18,7 @@ from tasks.report import Reporter
 from tasks.rollout import rollout
 from tasks.sample import sample
 from tasks.session import Session
+from tasks.shape import shape
 from tasks.stage import recording
 from tasks.update import update
 from tasks.write import write
@@ -42,10 +43,11 @@ def iterate(session: Session) -> None:
     tasks = sample(session)
     episodes = rollout(session, tasks)
     gate_episodes(session, episodes)
+    shaped, rewards = shape(session, episodes)
     if session.learns():
-        advantages = advantage(session, episodes)
-        gate_advantages(session, episodes, advantages)
-        update(session, episodes, advantages)
+        targets = advantage(session, shaped, rewards)
+        gate_advantages(session, shaped, targets.advantages)
+        update(session, shaped, targets)
     if session.writer_is_due():
         candidates = write(session)
         gate_candidates(session, candidates)

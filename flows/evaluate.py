@@ -12,14 +12,13 @@ from envs.base import Environment
 from envs.registry import make
 from flows.reference import Reading, reading
 from lineage.workspace import Workspace
-from memory.index import Index
 from models.policy import load
 from records.draws import key
 from records.episode import Episode
 from records.task import Panel
 from tasks.assemble import player_of
 from tasks.evaluate import panel_index, play_panel
-from tasks.retrieve import Context, at_random, retrieve
+from tasks.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 
 
 @dataclass(frozen=True)
@@ -66,21 +65,23 @@ def evaluate_revision(reference: str, panel: str, tasks: int | None, bank: str, 
         revision = run.manifest.revision
         policy = load(run.lineage.materialise(revision, "policy", Path(scratch) / "policy"))
         played = env.panel(panel, tasks or run.config.evaluation.tasks)
-        context = context_of(bank, run, env, played, place)
+        seen = experience_of(bank, run, env, played, place)
         player = player_of(run.config, env, policy)
-        return Evaluation(played, play_panel(player, played, context, run.config.seed, revision))
+        return Evaluation(played, play_panel(player, played, seen, run.config.seed, revision))
 
 
-def context_of(bank: str, run: Reading, env: Environment[object], panel: Panel, place: Workspace) -> Context:
+def experience_of(bank: str, run: Reading, env: Environment[object], panel: Panel, place: Workspace) -> Experience:
     """What each task of the panel sees."""
-    settings = run.config.bank
-    if bank == "none":
-        return retrieve(None, panel.tasks)
+    settings, seed = run.config.bank, run.config.seed
     retrieval = (settings or BankConfig()).retrieval
+    if bank == "none":
+        return NOTHING
     if bank == "random":
-        return at_random(run.bank().active(), retrieval.k, panel.tasks, key(run.config.seed, "random entries"))
+        return at_random(run.bank().active(), retrieval.k, panel.tasks, key(seed, "random entries"))
     if bank == "own":
-        own = None if settings is None else Index(run.bank().active(), retrieval)
-        return retrieve(panel_index(env, panel.name, own, settings), panel.tasks)
+        own = None if settings is None else index_of(run.bank(), run.config)
+        if own is not None and not is_shown(retrieval, run.manifest.iteration, len(run.bank().active())):
+            own = None
+        return recall(panel_index(env, panel.name, own, settings), key(seed, "evaluate"))
     with reading(bank, place) as other:
-        return retrieve(Index(other.bank().active(), retrieval), panel.tasks)
+        return recall(index_of(other.bank(), run.config), key(seed, "evaluate"))

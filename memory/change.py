@@ -6,6 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from memory.canonical import content_hash
+from memory.clusters import Cluster
 from memory.stats import Stats
 from records.arrow import ENTRIES, entries_to_table, table_to_entries
 from records.entry import Entry, Verdict
@@ -35,7 +36,9 @@ VERDICTS = pa.schema(
     ]
 )
 
-SCHEMAS = {"entries": ENTRIES, "stats": STATS, "verdicts": VERDICTS}
+CLUSTERS = pa.schema([("id", pa.string()), ("prototype", pa.string()), ("entries", pa.list_(pa.string()))])
+
+SCHEMAS = {"entries": ENTRIES, "stats": STATS, "verdicts": VERDICTS, "clusters": CLUSTERS}
 """The tables of a bank; every one has a unique column ``id``."""
 
 
@@ -55,11 +58,13 @@ class BankChange:
         entries: new, edited and retired entries.
         stats: counters that changed, see ``memory.stats.tally``.
         judged: batches of candidates that were judged.
+        clusters: observation clusters that were made or linked.
     """
 
     entries: tuple[Entry, ...] = ()
     stats: tuple[Stats, ...] = ()
     judged: tuple[Judged, ...] = ()
+    clusters: tuple[Cluster, ...] = ()
 
     def tables(self) -> dict[str, pa.Table]:
         """The rows of each table, under its name."""
@@ -67,6 +72,7 @@ class BankChange:
             "entries": entries_to_table(self.entries),
             "stats": pa.Table.from_pylist([asdict(row) for row in self.stats], schema=STATS),
             "verdicts": pa.Table.from_pylist([_verdict_row(judged) for judged in self.judged], schema=VERDICTS),
+            "clusters": pa.Table.from_pylist([_cluster_row(cluster) for cluster in self.clusters], schema=CLUSTERS),
         }
 
 
@@ -79,6 +85,16 @@ def table_to_judged(table: pa.Table) -> list[Judged]:
     """Judged batches by revision, then id."""
     rows = sorted(table.to_pylist(), key=lambda row: (row["revision"], row["id"]))
     return [_judged(row) for row in rows]
+
+
+def table_to_clusters(table: pa.Table) -> list[Cluster]:
+    """Clusters in the order in which they were made."""
+    rows = sorted(table.to_pylist(), key=lambda row: int(row["id"]))
+    return [Cluster(int(row["id"]), row["prototype"], tuple(row["entries"])) for row in rows]
+
+
+def _cluster_row(cluster: Cluster) -> dict[str, Any]:
+    return asdict(cluster) | {"id": f"{cluster.id:08d}"}
 
 
 def _verdict_row(judged: Judged) -> dict[str, Any]:

@@ -1,15 +1,18 @@
-"""Structured TF-IDF over one version of the bank, in memory (CoEvo-RL Eq. 2)."""
+"""An index over one version of the bank, in memory: what rollouts ask, and how the best answers are chosen."""
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from configs.bank import TfidfConfig
+from configs.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
+from memory.clusters import Clusters
+from memory.library import Floats, Library, Rows
+from memory.retrieval.base import NEVER, Question, Scorer, scorer_of
+from memory.stats import Stats
 from memory.text import WORD
+from records.draws import Key, key
 from records.entry import Entry
 
 
@@ -21,81 +24,93 @@ class Hit:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """One indexed field: its columns in the matrix, and what turns a query into values there."""
-
-    columns: dict[str, int]
-    idf: npt.NDArray[np.float64]
-    start: int
-    scale: float
-
-
 class Index:
     """Top-k search over the active ones of ``entries``; later changes of the bank do not reach it.
 
-    s(q, e) = sum over fields f of w_f cos(tfidf_f(q), tfidf_f(e)). Every field has its own vocabulary of lower-case
-    words and smoothed inverse document frequencies ln((1 + n) / (1 + df)) + 1 over all n active entries, whatever
-    their scope.
+    Attributes:
+        config: how entries are scored, and how many are returned.
+        tally: what only the scorer knows: how often it fell back on the library, explored, ...
+        seconds: what it spent on parts of its own, by name.
     """
 
-    def __init__(self, entries: Iterable[Entry], config: TfidfConfig) -> None:
-        active = (entry for entry in entries if entry.active)
-        # In the order that decides between equal scores: the later edit first, then the lower id.
-        self._entries = sorted(active, key=lambda entry: (-entry.edited, entry.id))
-        self._config = config
-        self._fields: list[_Field] = []
-        self._matrix = self._fit()
-        self._pools: dict[str | None, tuple[list[int], Any]] = {}
+    def __init__(
+        self,
+        entries: Iterable[Entry],
+        config: AnyRetrievalConfig,
+        stats: Mapping[str, Stats] | None = None,
+        clusters: Clusters | None = None,
+        scorer: Scorer | None = None,
+    ) -> None:
+        """Args:
+        entries: the bank; retired ones are left out.
+        config: how entries are scored, and how many are returned.
+        stats: their counters by id; an entry without any counts as new.
+        clusters: observation clusters, where there are any.
+        scorer: of an index with the same configuration, so that its texts are not read again.
+        """
+        self.config = config
+        self._library = Library(entries, stats, clusters)
+        self._scorer = scorer or scorer_of(config)
+        self._score = self._scorer.fit(self._library) if len(self._library) else None
+        self._pools: dict[str | None, _Pool] = {}
+        self.tally: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
 
-    def search(self, query: str, scope: str) -> list[Hit]:
-        """At most k entries with a positive score, best first; equal scores: later edit, then lower id.
+    def over(self, entries: Iterable[Entry], stats: Mapping[str, Stats] | None = None) -> "Index":
+        """The same search over another version of the bank, at a small part of the cost of the first."""
+        return Index(entries, self.config, stats, self._library.clusters, self._scorer)
+
+    def search(self, query: str, scope: str, draw: Key | None = None) -> list[Hit]:
+        """The best entries, best first; equal scores: later edit, then lower id.
 
         With ``config.scoped`` only entries of this scope, and those without one, are searched, and the words that
         name the scope do not count: every entry of the pool has them, so they would only bring in what has nothing
-        else to do with the query.
+        else to do with the query. ``draw`` decides what a scorer leaves to chance.
         """
-        if not self._fields:
+        if self._score is None:
             return []
-        rows, matrix = self._pool(scope if self._config.scoped else None)
+        scoped = self.config.scoped
+        pool = self._pool(scope if scoped else None)
+        without = frozenset(WORD.findall(scope.lower())) if scoped else frozenset[str]()
+        question = Question(query, pool.rows, without, draw or key("search"), self.tally, self.seconds)
         # Rounded, so that entries with the same words tie whatever the order of summation.
-        scores = (matrix @ self._vector(query, self._scope_words(scope))).round(12)
-        best = np.argsort(-scores, kind="stable")[: self._config.k]
-        return [Hit(self._entries[rows[i]], float(scores[i])) for i in best if scores[i] > 0]
+        scores = self._score(question).round(12)
+        best = [place for places, k in pool.shelves for place in places[top(scores[places], k)].tolist()]
+        return [Hit(self._library.entries[pool.rows[place]], float(scores[place])) for place in best]
 
-    def _fit(self) -> Any:
-        """Entries x words of all fields side by side; a block's rows have the root of its weight as their norm."""
-        from scipy.sparse import hstack
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        blocks: list[Any] = []
-        for name, weight in self._config.weights:
-            texts = [getattr(entry, name) for entry in self._entries]
-            if weight > 0 and any(map(WORD.search, texts)):
-                vectorizer = TfidfVectorizer(token_pattern=WORD.pattern)
-                blocks.append(vectorizer.fit_transform(texts) * weight**0.5)
-                start = sum(block.shape[1] for block in blocks[:-1])
-                self._fields.append(_Field(vectorizer.vocabulary_, vectorizer.idf_, start, weight**0.5))
-        return hstack(blocks, format="csr") if blocks else None
-
-    def _scope_words(self, scope: str) -> set[str]:
-        return set(WORD.findall(scope.lower())) if self._config.scoped else set()
-
-    def _vector(self, query: str, without: set[str]) -> npt.NDArray[np.float64]:
-        """The query in the columns of the matrix. By hand, since four calls of a vectorizer take milliseconds."""
-        counts = Counter(word for word in WORD.findall(query.lower()) if word not in without)
-        vector = np.zeros(self._matrix.shape[1])
-        for field in self._fields:
-            columns = {field.columns[word]: count for word, count in counts.items() if word in field.columns}
-            if columns:
-                at = np.fromiter(columns, int)
-                values = np.fromiter(columns.values(), float) * field.idf[at]
-                vector[field.start + at] = field.scale * values / np.linalg.norm(values)
-        return vector
-
-    def _pool(self, scope: str | None) -> tuple[list[int], Any]:
-        """Rows that may be returned, all of them for None, and their part of the matrix."""
+    def _pool(self, scope: str | None) -> "_Pool":
         if scope not in self._pools:
-            rows = [row for row, entry in enumerate(self._entries) if scope is None or entry.scope in (scope, "")]
-            self._pools[scope] = rows, self._matrix[rows]
+            rows = self._library.rows(scope)
+            self._pools[scope] = _Pool(rows, _shelves([self._library.entries[row] for row in rows], self.config))
         return self._pools[scope]
+
+
+@dataclass(frozen=True)
+class _Pool:
+    """What a question is asked of: rows of the library, and places among them with how many of each are returned."""
+
+    rows: Rows
+    shelves: tuple[tuple[Rows, int], ...]
+
+
+def top(scores: Floats, k: int) -> Rows:
+    """Places of the k best scores above ``NEVER``, best first, the earlier of equals first."""
+    if k >= len(scores):
+        able = np.flatnonzero(scores > NEVER)
+    elif k == 0:
+        return np.zeros(0, np.intp)
+    else:
+        least = np.partition(scores, len(scores) - k)[len(scores) - k]
+        able = np.flatnonzero((scores >= least) & (scores > NEVER))
+    return able[np.argsort(-scores[able], kind="stable")[:k]]
+
+
+def _shelves(entries: Sequence[Entry], config: AnyRetrievalConfig) -> tuple[tuple[Rows, int], ...]:
+    """Entries that compete with each other for places in the prompt, and how many there are."""
+    if isinstance(config, ClusterRetrievalConfig):
+        warning = np.array([entry.zone == "warning" for entry in entries], bool)
+        return (np.flatnonzero(~warning), config.k), (np.flatnonzero(warning), config.warnings)
+    if config.general is not None:
+        general = np.array([not entry.scope for entry in entries], bool)
+        return (np.flatnonzero(~general), config.k), (np.flatnonzero(general), config.general)
+    return ((np.arange(len(entries)), config.k),)

@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory.change import SCHEMAS, BankChange, Judged, table_to_judged, table_to_stats
+from memory.change import SCHEMAS, BankChange, Judged, table_to_clusters, table_to_judged, table_to_stats
+from memory.clusters import Cluster
 from memory.damage import readable
 from memory.stats import Stats
 from memory.versioned import VersionedTable
@@ -54,6 +55,10 @@ class BankView:
     def judged(self) -> list[Judged]:
         """Every batch of candidates that was judged, admitted or not, by revision."""
         return table_to_judged(self._tables["verdicts"].rows())
+
+    def clusters(self) -> list[Cluster]:
+        """The observation clusters, by id."""
+        return table_to_clusters(self._tables["clusters"].rows())
 
     def versions(self) -> dict[str, int]:
         """Lance version of each table."""

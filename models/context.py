@@ -58,6 +58,10 @@ class Context:
             return Answer(text.strip(), "")
         return Answer((found["thought"] or "").strip(), found["action"].strip())
 
+    def size(self, lessons: Sequence[str]) -> int:
+        """Prompt tokens of those of these lessons, best first, that fit the budget."""
+        return len(self._ids(self._fitting(lessons)))
+
     def _terse(self, moment: Moment) -> str:
         recent = "".join(f" > {action} : {feedback}" for action, feedback in self._window(moment))
         head = f"{self._inert(moment.instruction)} . lessons{self._fitting(moment.lessons)}"

@@ -1,6 +1,6 @@
 """Samples: the turns of an iteration's episodes as the rows that the update trains on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,8 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from models.advantages.trajectory import Advantages
 from records.arrow import IDS
 from records.episode import Episode
+
+FLOATS: Final = pa.list_(pa.float64())
 
 SAMPLES: Final = pa.schema(
     [
@@ -21,10 +24,18 @@ SAMPLES: Final = pa.schema(
         ("prompt_ids", IDS),
         ("token_ids", IDS),
         ("logprobs", pa.list_(pa.float32())),
-        ("advantage", pa.float64()),
+        ("advantage", FLOATS),
+        ("value", FLOATS),
+        ("return", FLOATS),
     ]
 )
-"""One row a turn; ``group`` is the task id, ``logprobs`` are the engine's own."""
+"""One row a turn; ``group`` is the task id, ``logprobs`` are the engine's own. The last three have a number a token;
+``value`` and ``return`` are empty without a critic, all three where the row is only to be scored."""
+
+TOKEN_COLUMNS: Final = ("advantage", "value", "return")
+
+SCORES: Final = pa.schema([("reference", FLOATS), ("values", FLOATS)])
+"""One row a sample, a number a token; a column that was not asked for holds empty lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class SampleCounts:
     Attributes:
         rows: samples written.
         groups: groups there were.
-        skipped: groups left out because none of their episodes has an advantage: their returns are all equal.
+        skipped: groups left out because none of their episodes has an advantage.
     """
 
     rows: int
@@ -42,23 +53,69 @@ class SampleCounts:
     skipped: int
 
 
-def write_samples(path: Path, episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> SampleCounts:
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What the trainer says of some rows, an array [tokens] a row; empty lists where it was not asked.
+
+    Attributes:
+        reference: log-prob of each token under the frozen reference.
+        values: the critic's value of the state before each token.
+    """
+
+    reference: list[NDArray[np.float64]]
+    values: list[NDArray[np.float64]]
+
+
+def write_samples(
+    path: Path, episodes: Sequence[Episode], advantages: Advantages, values: Sequence[NDArray[np.float64]] = ()
+) -> SampleCounts:
     """Write the update's rows as Parquet, in the order of episodes and turns.
 
     Args:
         path: the file.
         episodes: an iteration's rollouts.
-        advantages: one an episode, in the same order; every turn of the episode gets it.
+        advantages: of them, in the same order.
+        values: what the critic said before each token, an array [tokens] an episode; empty without a critic.
     """
-    pairs = list(zip(episodes, advantages.tolist(), strict=True))
     groups = {episode.task.id for episode in episodes}
-    taught = {episode.task.id for episode, advantage in pairs if advantage != 0.0}
-    rows = [row for episode, advantage in pairs if episode.task.id in taught for row in _rows(episode, advantage)]
+    used = {episode.task.id for episode, enters in zip(episodes, advantages.used, strict=True) if enters}
+    columns = {"advantage": advantages.tokens, "value": values, "return": advantages.returns}
+    rows = [
+        row
+        for index, episode in enumerate(episodes)
+        if advantages.used[index]
+        for row in _rows(episode, {name: column[index] for name, column in columns.items() if len(column)})
+    ]
+    _write(path, rows)
+    return SampleCounts(rows=len(rows), groups=len(groups), skipped=len(groups - used))
+
+
+def write_turns(path: Path, episodes: Sequence[Episode]) -> None:
+    """Write all rows without advantages, for the trainer to score."""
+    _write(path, [row for episode in episodes for row in _rows(episode, {})])
+
+
+def read_scores(path: Path) -> Scores:
+    """What ``write_scores`` wrote."""
+    columns = pq.read_table(path).to_pydict()
+    return Scores(*([np.array(row, dtype=np.float64) for row in columns[name]] for name in SCORES.names))
+
+
+def write_scores(path: Path, scores: Scores, rows: int) -> None:
+    """Write scores as Parquet, one row a sample; what was not asked for is an empty list."""
+    nothing = [np.zeros(0)] * rows
+    columns = {"reference": scores.reference or nothing, "values": scores.values or nothing}
+    pq.write_table(pa.table(columns, schema=SCORES), path)
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES), path)
-    return SampleCounts(rows=len(rows), groups=len(groups), skipped=len(groups - taught))
 
 
-def _rows(episode: Episode, advantage: float) -> list[dict[str, object]]:
+def _rows(episode: Episode, tokens: Mapping[str, NDArray[np.float64]]) -> list[dict[str, object]]:
+    """One row a turn; ``tokens`` holds columns over all tokens of the episode."""
+    ends = np.cumsum([len(turn.completion.token_ids) for turn in episode.turns])[:-1]
+    columns = {name: np.split(values, ends) for name, values in tokens.items()}
     return [
         {
             "episode": episode.id,
@@ -67,7 +124,7 @@ def _rows(episode: Episode, advantage: float) -> list[dict[str, object]]:
             "prompt_ids": turn.prompt_ids,
             "token_ids": turn.completion.token_ids,
             "logprobs": turn.completion.logprobs,
-            "advantage": advantage,
+            **{name: columns[name][index] if name in columns else [] for name in TOKEN_COLUMNS},
         }
         for index, turn in enumerate(episode.turns)
     ]

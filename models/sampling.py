@@ -29,15 +29,16 @@ class Sampler:
             uniforms: (rows,) in [0, 1).
 
         Returns:
-            Token ids (rows,), and their log-probabilities (rows,) in the full distribution at the temperature.
+            Token ids (rows,), and their log-probabilities (rows,) in the distribution they were drawn from.
         """
         scaled = logits.double() / self._temperature
-        drawn_from = self._filters(None, scaled).softmax(-1)
+        kept = self._filters(None, scaled)
+        drawn_from = kept.softmax(-1)
         # Scaled to the last sum, so that rounding never points beyond the vocabulary.
         sums = drawn_from.cumsum(-1)
         tokens = torch.searchsorted(sums, (uniforms.double() * sums[:, -1]).unsqueeze(-1), right=True)
         tokens = tokens.clamp(max=logits.shape[-1] - 1)
-        return tokens.squeeze(-1), scaled.log_softmax(-1).gather(-1, tokens).squeeze(-1)
+        return tokens.squeeze(-1), kept.log_softmax(-1).gather(-1, tokens).squeeze(-1)
 
 
 def uniforms_of(keys: Sequence[Key], count: int) -> torch.Tensor:

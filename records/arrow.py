@@ -64,6 +64,7 @@ ENTRIES = pa.schema(
         ("created", pa.int32()),
         ("edited", pa.int32()),
         ("retired", pa.int32()),
+        ("zone", pa.string()),
     ]
 )
 

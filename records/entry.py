@@ -26,6 +26,7 @@ class Entry:
         created: revision in which it entered.
         edited: revision of its last change.
         retired: revision in which it left, -1 while it is active.
+        zone: ``strategy``, or ``warning`` for what is to be avoided (E+ and E- of SLEA-RL).
     """
 
     id: str
@@ -39,6 +40,7 @@ class Entry:
     created: int
     edited: int
     retired: int = -1
+    zone: str = "strategy"
 
     @property
     def active(self) -> bool:

@@ -11,7 +11,7 @@ class Completion:
 
     Attributes:
         token_ids: generated ids, the end token included where it was drawn.
-        logprobs: the engine's own log-probability of each, at the sampling temperature.
+        logprobs: the engine's own log-probability of each in the distribution that it was drawn from.
         text: decoded, special tokens left out.
         finished: whether the end token was drawn within the length limit.
     """

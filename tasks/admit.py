@@ -12,11 +12,11 @@ from tasks.stage import stage
 def admit(session: Session, candidates: Sequence[Entry], verdict: Verdict | None) -> None:
     """Let the batch in or keep it out; either way the verdict and every candidate are kept."""
     draft = session.draft
-    session.fire()
     if verdict is not None:
         draft.judged.append(Judged(verdict, tuple(candidates)))
     if verdict is not None and verdict.admitted:
         session.admit(candidates)
+    session.fire()
     draft.metrics |= verdict_metrics(candidates, verdict) | {"bank/size": float(len(session.entries))}
 
 

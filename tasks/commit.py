@@ -29,10 +29,11 @@ def artifacts(staging: Path) -> dict[str, Path]:
 
 
 def bank_change(session: Session) -> BankChange:
-    """Entries that enter, what replay said, and the counters of every entry that was retrieved."""
+    """Entries that enter, what replay said, counters of every entry that was retrieved, and clusters that changed."""
     draft = session.draft
-    stats = session.stores.bank.stats_of(retrieved(draft.episodes))
-    return BankChange(tuple(draft.added), tally(stats, draft.episodes), tuple(draft.judged))
+    clusters = () if session.clusters is None else session.clusters.changed()
+    stats = tally(session.stores.bank.stats_of(retrieved(draft.episodes)), draft.episodes)
+    return BankChange(tuple(draft.added), stats, tuple(draft.judged), clusters)
 
 
 def state(session: Session) -> dict[str, object]:

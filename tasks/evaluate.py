@@ -1,5 +1,7 @@
 """Held-out measurement: panels played once a task, the bank read-only."""
 
+from functools import partial
+
 from configs.bank import BankConfig
 from envs.base import Environment
 from memory.index import Index
@@ -8,7 +10,7 @@ from records.episode import Episode
 from records.task import Panel
 from tasks.expert import expert_success
 from tasks.play import Attempt, Player
-from tasks.retrieve import Context, retrieve
+from tasks.retrieve import Experience, recall
 from tasks.rollout import outcome_metrics
 from tasks.session import Session
 from tasks.stage import stage
@@ -19,9 +21,9 @@ def evaluate(session: Session) -> None:
     """Play the panels that are due with the policy and bank of the revision in the making."""
     for name in session.panels_due():
         panel = session.parts.env.panel(name, session.config.evaluation.tasks)
-        index = panel_index(session.parts.env, name, session.index, session.config.bank)
-        context = retrieve(index, panel.tasks)
-        episodes = play_panel(session.parts.player, panel, context, session.config.seed, session.draft.revision)
+        index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)
+        seen = recall(index, key(session.config.seed, "evaluate"))
+        episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)
         session.draft.metrics |= outcome_metrics(episodes, name)
         session.draft.panels[name] = panel.hash
         session.draft.metrics |= blind_expert(session, panel) if session.is_new() else {}
@@ -36,12 +38,12 @@ def blind_expert(session: Session, panel: Panel) -> dict[str, float]:
     return {f"expert/{panel.name}": expert_success(env, panel.tasks, key(session.config.seed, "expert"))}
 
 
-def play_panel(player: Player, panel: Panel, context: Context, seed: int, revision: int) -> list[Episode]:
+def play_panel(player: Player, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
     """One episode a task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
-    base = key(seed, "evaluate")
+    base, stage = key(seed, "evaluate"), f"evaluate-{panel.name}"
     return player.play(
         [
-            Attempt(task, 0, context[task.id], f"evaluate-{panel.name}", revision, extend(base, task.id))
+            Attempt(task, 0, seen.of_task(task), stage, revision, extend(base, task.id), partial(seen.of_step, task))
             for task in panel.tasks
         ]
     )

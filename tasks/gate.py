@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from configs.run import RunConfig
 from envs.base import Environment
+from models.advantages.trajectory import Advantages
 from records.entry import Entry
 from records.episode import Episode
 from tasks.gates.entries import check_candidates
@@ -31,11 +29,9 @@ def gate_episodes(session: Session, episodes: Sequence[Episode]) -> None:
 
 
 @stage("gate advantages")
-def gate_advantages(session: Session, episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> None:
+def gate_advantages(session: Session, episodes: Sequence[Episode], advantages: Advantages) -> None:
     """Hold back advantages that are not finite, or not centred where the estimator centres them."""
-    update = session.config.update
-    assert update is not None
-    check_advantages(episodes, advantages, update.advantage.type, session.stores.paths.quarantine)
+    check_advantages(episodes, advantages, session.stores.paths.quarantine)
 
 
 @stage("gate candidates")

@@ -21,6 +21,7 @@ from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks.assemble import assemble, check_panels
+from tasks.baselines import FOLDER, read_baselines
 from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
@@ -99,6 +100,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         return
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
+    session.baselines = read_baselines(session.stores.lineage.path(FOLDER)) if FOLDER in head.artifacts else {}
     if session.config.bank is not None:
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(session.stores.lineage, head, session.fired, scratch)

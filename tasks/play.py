@@ -1,6 +1,6 @@
 """Playing episodes: a batch of attempts, turn by turn, each leaving the batch when it is over."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -13,6 +13,14 @@ from records.draws import Key, extend
 from records.entry import Entry
 from records.episode import Completion, Episode, Turn
 from records.task import Task
+
+Recall = Callable[[str], tuple[Entry, ...]]
+"""The experience that an observation brings into the prompt of its turn, best first."""
+
+
+def nothing(observation: str) -> tuple[Entry, ...]:
+    """No experience for single turns."""
+    return ()
 
 
 class Engine(Protocol):
@@ -34,10 +42,11 @@ class Attempt:
     Attributes:
         task: what to attempt.
         replica: index within the task's group.
-        entries: the experience in its prompt, best first.
+        entries: the experience in all its prompts, best first.
         stage: why it is played; part of the episode's id.
         revision: revision of the policy that plays.
         key: root of its draws.
+        recall: the experience that one turn's prompt has besides.
     """
 
     task: Task
@@ -46,6 +55,7 @@ class Attempt:
     stage: str
     revision: int
     key: Key
+    recall: Recall = nothing
 
     @property
     def id(self) -> str:
@@ -54,7 +64,7 @@ class Attempt:
 
     @property
     def group(self) -> str:
-        """Attempts of one group share task and experience, hence the head of their prompts."""
+        """Attempts of one group share task and lasting experience, hence the head of their prompts."""
         return f"{self.task.id}/{','.join(entry.id for entry in self.entries)}"
 
 
@@ -65,15 +75,18 @@ class _Live:
     observation: str
     turns: list[Turn] = field(default_factory=list)
     last: Step[object] | None = None
+    shown: tuple[Entry, ...] = ()
 
     def moment(self) -> Moment:
-        task = self.attempt.task
-        lessons = tuple(entry.strategy for entry in self.attempt.entries)
+        """What the next prompt says; lasting experience comes first, so that it stays in the shared head."""
+        task, lasting = self.attempt.task, self.attempt.entries
+        self.shown = tuple(dict.fromkeys((*lasting, *self.attempt.recall(self.observation))))
+        lessons = tuple(entry.strategy for entry in self.shown)
         history = tuple((turn.action, turn.feedback) for turn in self.turns)
         return Moment(task.instruction, lessons, history, self.observation)
 
     def advance(self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object]) -> None:
-        retrieved = tuple(entry.id for entry in self.attempt.entries)
+        retrieved = tuple(entry.id for entry in self.shown)
         self.turns.append(
             Turn(self.observation, prompt, completion, answer.action, step.feedback, step.reward, step.valid, retrieved)
         )

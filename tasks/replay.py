@@ -1,13 +1,14 @@
 """Replay: do the candidates help the current policy on the tasks that taught them? (CoEvo-RL Eq. 7)"""
 
 from collections.abc import Sequence
+from functools import partial
 
 from memory.admission import judge
 from records.draws import extend
 from records.entry import Entry, Verdict
 from records.task import Task
 from tasks.play import Attempt
-from tasks.retrieve import retrieve
+from tasks.retrieve import recall
 from tasks.session import Session
 from tasks.stage import stage
 
@@ -22,10 +23,12 @@ def replay(session: Session, candidates: Sequence[Entry]) -> Verdict | None:
     tasks = source_tasks(session, candidates)
 
     def rewards(extra: Sequence[Entry]) -> list[float]:
-        context = retrieve(session.index_with(extra), tasks)
-        key = session.key("replay")
+        seen = recall(session.index_with(extra), session.key("retrieve"))
+        key, revision = session.key("replay"), session.draft.revision
         attempts = [
-            Attempt(task, n, context[task.id], "replay", session.draft.revision, extend(key, task.id, n))
+            Attempt(
+                task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task)
+            )
             for task in tasks
             for n in range(config.admission.replays)
         ]

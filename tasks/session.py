@@ -9,6 +9,7 @@ from envs.base import Environment
 from lineage.lineage import Lineage
 from lineage.workspace import RunPaths
 from memory.change import Judged
+from memory.clusters import Clusters
 from memory.index import Index
 from memory.store import Bank
 from memory.writer import ContrastWriter
@@ -19,7 +20,9 @@ from records.episode import Episode
 from tasks.gates.episodes import EpisodeLimits
 from tasks.play import Player
 from tasks.publisher import Publisher
+from tasks.recognise import associate
 from tasks.report import Reporter
+from tasks.retrieve import Experience, index_of, is_shown, recall
 
 
 @dataclass
@@ -80,8 +83,11 @@ class Session:
         self.fired = 0
         self.accepted: list[str] = []
         self.recent: list[Episode] = []
+        self.baselines: dict[str, float] = {}
         self.entries: list[Entry] = stores.bank.active()
-        self.index = self.index_with(())
+        self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
+        self.index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
+        self._stats = stores.bank.stats()
         self.draft = Draft(revision=0)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
@@ -130,18 +136,36 @@ class Session:
 
     def admit(self, entries: Sequence[Entry]) -> None:
         """Let entries into the bank of the revision in the making."""
+        if self.clusters is not None and self.config.bank is not None and self.config.bank.retrieval.type == "cluster":
+            associate(self.clusters, entries, self.recent)
         self.draft.added.extend(entries)
         self.entries = [*self.entries, *entries]
         self.index = self.index_with(())
 
     def index_with(self, extra: Sequence[Entry]) -> Index | None:
         """An index over the bank and some entries more; None where there is no bank."""
+        return None if self.index is None else self.index.over([*self.entries, *extra], self._stats)
+
+    def updates(self) -> int:
+        """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
+        return 0 if self.is_new() else self.iteration + 1
+
+    def shown_index(self, iterations: int) -> Index | None:
+        """The index, unless the gates of retrieval are closed after so many iterations."""
         bank = self.config.bank
-        return None if bank is None else Index([*self.entries, *extra], bank.retrieval)
+        return self.index if bank and is_shown(bank.retrieval, iterations, len(self.entries)) else None
+
+    def experience(self, iterations: int) -> Experience:
+        """What training attempts are shown after so many iterations."""
+        return recall(self.shown_index(iterations), self.key("retrieve"))
 
     def next_revision(self, committed: int) -> None:
         """Begin the revision after a committed one; its clock starts now."""
         self.draft = Draft(revision=committed + 1)
+        self._stats = self.stores.bank.stats()
+        self.index = self.index_with(())
+        if self.clusters is not None:
+            self.clusters.forget_changes()
         self.accepted = []
         self.seconds.clear()
         self.since = perf_counter()

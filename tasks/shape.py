@@ -1,12 +1,28 @@
-"""Reward shaping: what is added to the extrinsic reward before advantages are computed."""
+"""Reward shaping: what an iteration's episodes are worth to the update."""
 
 from collections.abc import Sequence
 
 from configs.update import UpdateConfig
+from models.rewards import reward
+from models.rewards.rewards import Rewards
 from records.episode import Episode
+from tasks.baselines import write_baselines
+from tasks.session import Session
+from tasks.stage import stage
 
 
-def shape(episodes: Sequence[Episode], config: UpdateConfig | None) -> list[Episode]:
-    """Episodes with the penalty for turns that were not understood; a frozen policy needs none."""
-    penalty = 0.0 if config is None else config.invalid_penalty
-    return [episode.with_shaping(-penalty * sum(not turn.valid for turn in episode.turns)) for episode in episodes]
+@stage("shape")
+def shape(session: Session, episodes: Sequence[Episode]) -> tuple[list[Episode], Rewards]:
+    """The episodes with their shaping, kept for writer and commit, and their turns' rewards.
+
+    A frozen policy is told nothing and needs no shaping.
+    """
+    update = session.config.update or UpdateConfig()
+    rewards = reward(episodes, update.invalid_penalty, update.reward, session.baselines)
+    if rewards.baselines:
+        session.baselines = dict(rewards.baselines)
+        write_baselines(session.baselines, session.stores.paths.staging)
+    shaped = [episode.with_shaping(extra) for episode, extra in zip(episodes, rewards.shaping.tolist(), strict=True)]
+    session.remember(shaped)
+    session.draft.metrics |= rewards.metrics
+    return shaped, rewards

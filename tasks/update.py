@@ -2,23 +2,21 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
 from models.samples import write_samples
 from records.episode import Episode
+from tasks.advantage import Targets
 from tasks.session import Session
 from tasks.stage import stage
 
 
 @stage("update")
-def update(session: Session, episodes: Sequence[Episode], advantages: NDArray[np.float64]) -> None:
+def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> None:
     """One update of the policy; afterwards the engine plays with the new weights."""
     trainer = session.parts.trainer
     assert trainer is not None
     staging = session.stores.paths.staging
     batch = staging / "batch.parquet"
-    counts = write_samples(batch, episodes, advantages)
+    counts = write_samples(batch, episodes, targets.advantages, targets.values)
     report = trainer.update(batch, session.key("update"))
     trainer.save(staging / "policy", staging / "optimizer")
     session.parts.player.engine.load(staging / "policy")

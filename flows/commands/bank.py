@@ -70,14 +70,14 @@ def search(
 
     Example: coevo bank search homerules-coevo-rl-1 "heat mug" --scope lotus
     """
-    from memory.index import Index
+    from tasks.retrieve import index_of
 
     with reading(run, workspace_at(workspace)) as opened:
-        entries = opened.bank().active()
-        assert opened.config.bank is not None
-        settings = opened.config.bank.retrieval
-    everywhere = settings if scope is not None else settings.model_copy(update={"scoped": False})
-    hits = Index(entries, everywhere).search(query, scope or "")
+        settings = opened.config.bank
+        assert settings is not None
+        retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})
+        asked = settings.model_copy(update={"retrieval": retrieval})
+        hits = index_of(opened.bank(), opened.config.model_copy(update={"bank": asked})).search(query, scope or "")
     rows = [{"score": hit.score, **asdict(hit.entry)} for hit in hits]
     _print(rows, HIT_COLUMNS, as_json, f"Nothing in {opened.name} matches {query!r}.")
 

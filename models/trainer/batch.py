@@ -25,7 +25,9 @@ class Batch:
         episodes: index of each row's episode, [rows].
         behaviour: the engine's log-probs, [rows, longest].
         mask: true on real tokens, [rows, longest].
-        advantages: [rows].
+        advantages: of each token, [rows, longest].
+        values: what the critic said before each token, [rows, longest]; [rows, 0] without a critic.
+        returns: what it should have said, likewise.
     """
 
     prompts: list[Ids]
@@ -35,6 +37,8 @@ class Batch:
     behaviour: Tensor
     mask: Tensor
     advantages: Tensor
+    values: Tensor
+    returns: Tensor
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -60,7 +64,9 @@ def read(path: Path) -> Batch:
         episodes=_index(columns["episode"]),
         behaviour=_pad(logprobs),
         mask=_pad([torch.ones(len(values), dtype=torch.bool) for values in logprobs]),
-        advantages=torch.tensor(columns["advantage"], dtype=torch.float32),
+        advantages=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["advantage"]]),
+        values=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["value"]]),
+        returns=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["return"]]),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from configs.errors import CoevoError
 from configs.update import UpdateConfig
+from models.samples import Scores, read_scores
 from records.draws import Key
 
 
@@ -84,6 +85,18 @@ class Trainer:
             TrainerError: the update failed, or took longer than ``config.deepspeed.timeout`` and was killed.
         """
         return UpdateReport(self._call("update", batch=str(batch.absolute()), key_parts=list(key)))
+
+    def score(self, batch: Path, into: Path) -> Scores:
+        """What advantages need to know of the samples in ``batch`` (``models.samples.write_turns``), row by row.
+
+        Reference log-probs where KL is in the reward, values where there is a critic. ``into`` is the file they
+        travel in.
+
+        Raises:
+            TrainerError: it failed, or took longer than ``config.deepspeed.timeout`` and was killed.
+        """
+        self._call("score", batch=str(batch.absolute()), scores=str(into.absolute()))
+        return read_scores(into)
 
     def save(self, policy: Path, optimizer: Path) -> None:
         """Write the policy's directory and the optimizer's. Raises ``TrainerError``."""

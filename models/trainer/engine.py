@@ -9,7 +9,7 @@ from deepspeed.ops import __compatible_ops__
 from torch import nn
 
 from configs.errors import CoevoError
-from configs.update import UpdateConfig
+from configs.update import DeepSpeedConfig, OptimizerConfig
 
 # Compiled at first use, which takes a minute and a compiler, and serves only several processes on one machine.
 __compatible_ops__["deepspeed_shm_comm"] = False
@@ -23,7 +23,7 @@ def join() -> None:
     deepspeed.init_distributed("gloo", auto_mpi_discovery=False)
 
 
-def start(module: nn.Module, config: UpdateConfig) -> Any:
+def start(module: nn.Module, optimizer: OptimizerConfig, config: DeepSpeedConfig) -> Any:
     """A DeepSpeed engine for the trainable parameters of ``module``.
 
     Raises:
@@ -34,7 +34,7 @@ def start(module: nn.Module, config: UpdateConfig) -> Any:
         if parameter.dtype != torch.float32:
             raise CoevoError(f"{name} is {parameter.dtype}: the update computes in float32; set policy.dtype=float32")
     values = list(parameters.values())
-    return deepspeed.initialize(model=module, model_parameters=values, config=_settings(config))[0]
+    return deepspeed.initialize(model=module, model_parameters=values, config=_settings(optimizer, config))[0]
 
 
 def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
@@ -51,13 +51,12 @@ def step(engine: Any) -> float:
     return float(norm if reported is None else reported)
 
 
-def _settings(config: UpdateConfig) -> dict[str, object]:
-    optimizer = config.optimizer
+def _settings(optimizer: OptimizerConfig, config: DeepSpeedConfig) -> dict[str, object]:
     adamw = {"lr": optimizer.lr, "betas": optimizer.betas, "weight_decay": optimizer.weight_decay, "torch_adam": True}
     return {
         "train_micro_batch_size_per_gpu": 1,
         "managed_gradient_accumulation": False,
         "gradient_clipping": optimizer.clip,
         "optimizer": {"type": "AdamW", "params": adamw},
-        "zero_optimization": {"stage": config.deepspeed.zero_stage},
+        "zero_optimization": {"stage": config.zero_stage},
     }

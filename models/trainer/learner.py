@@ -1,8 +1,9 @@
-"""GRPO's inner loop: passes over the batch in minibatches, each accumulated over micro-batches, then one step."""
+"""The policy's inner loop: passes over the batch in minibatches, each accumulated over micro-batches, then one step."""
 
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,11 +11,26 @@ from torch import Tensor
 
 from configs.errors import CoevoError
 from configs.update import UpdateConfig
-from models.losses import Completions, LossOutput, averages, mismatch, policy_loss, weights_of
+from models.losses.aggregation import weights_of
+from models.losses.mismatch import mismatch
+from models.losses.policy import Completions, LossOutput, averages, policy_loss
 from models.trainer import engine as deep
 from models.trainer.batch import Batch, microbatches, minibatches
-from models.trainer.packing import Packed, pack
+from models.trainer.packing import pack_rows
 from records.draws import Key, extend
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Log-probs that do not move during an update, [rows, longest].
+
+    Attributes:
+        old: what importance ratios are taken to.
+        reference: under the frozen reference.
+    """
+
+    old: Tensor
+    reference: Tensor
 
 
 class Learner:
@@ -42,18 +58,18 @@ class Learner:
         """
         started = time.perf_counter()
         optimizer = self._config.optimizer
-        reference = self._reference_logprobs(batch)
+        fixed = Fixed(self._old_logprobs(batch), self.reference_logprobs(batch))
         steps: list[list[LossOutput]] = []
         norms: list[float] = []
         for epoch in range(optimizer.epochs):
             for rows in minibatches(batch, optimizer.minibatches, extend(key, "epoch", epoch)):
-                steps.append(self._accumulate(batch, rows, reference))
+                steps.append(self._accumulate(batch, rows, fixed))
                 norms.append(deep.step(self._engine))
         lengths = sum(batch.length(row) for row in range(len(batch)))
         return {
             "loss": _mean([sum(float(output.loss.detach()) for output in outputs) for outputs in steps]),
             "grad_norm": _mean(norms),
-            **averages([output for outputs in steps for output in outputs]),
+            **averages([output for outputs in steps for output in outputs], self._config.loss),
             **mismatch(torch.cat([output.drift for output in steps[0]]) if steps else torch.zeros(0)),
             "samples": float(len(batch)),
             "tokens": float(batch.tokens),
@@ -61,16 +77,25 @@ class Learner:
             "tokens_per_second": optimizer.epochs * lengths / (time.perf_counter() - started),
         }
 
+    def reference_logprobs(self, batch: Batch) -> Tensor:
+        """Log-probs of the completions under the frozen reference, [rows, longest]."""
+        return self._logprobs(batch, self._reference)
+
+    def _old_logprobs(self, batch: Batch) -> Tensor:
+        """What ratios are taken to: the policy before the update where the engine is corrected for, else the engine."""
+        return batch.behaviour if self._config.loss.importance_cap is None else self._logprobs(batch, {})
+
     @torch.no_grad()
-    def _reference_logprobs(self, batch: Batch) -> Tensor:
+    def _logprobs(self, batch: Batch, parameters: Mapping[str, Tensor]) -> Tensor:
+        """Log-probs under the policy with these parameters in the place of its own."""
         logprobs = torch.zeros(batch.mask.shape)
         for rows in microbatches(batch, list(range(len(batch))), self._config.deepspeed.tokens):
-            packed = _pack(batch, rows)
-            chosen, _ = torch.func.functional_call(self._engine.module, dict(self._reference), (packed,))
+            arguments = (pack_rows(batch, rows),)
+            chosen, _ = torch.func.functional_call(self._engine.module, dict(parameters), arguments)
             logprobs[rows, : chosen.shape[1]] = chosen
         return logprobs
 
-    def _accumulate(self, batch: Batch, rows: list[int], reference: Tensor) -> list[LossOutput]:
+    def _accumulate(self, batch: Batch, rows: list[int], fixed: Fixed) -> list[LossOutput]:
         """Add up the gradients of one minibatch."""
         loss = self._config.loss
         weights = torch.zeros(batch.mask.shape)
@@ -78,7 +103,7 @@ class Learner:
         weights[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
         outputs = []
         for micro in microbatches(batch, rows, self._config.deepspeed.tokens):
-            output = policy_loss(self._completions(batch, micro, reference, weights), self._config.loss)
+            output = policy_loss(self._completions(batch, micro, fixed, weights), self._config.loss)
             if not math.isfinite(float(output.loss.detach())):
                 raise CoevoError(
                     f"the update's loss is {float(output.loss.detach())}: lower update.optimizer.lr="
@@ -88,26 +113,19 @@ class Learner:
             outputs.append(output)
         return outputs
 
-    def _completions(self, batch: Batch, rows: list[int], reference: Tensor, weights: Tensor) -> Completions:
-        logprobs, entropy = self._engine(_pack(batch, rows))
+    def _completions(self, batch: Batch, rows: list[int], fixed: Fixed, weights: Tensor) -> Completions:
+        logprobs, entropy = self._engine(pack_rows(batch, rows))
         width = logprobs.shape[1]
         return Completions(
             logprobs=logprobs,
+            old=fixed.old[rows, :width],
             behaviour=batch.behaviour[rows, :width],
-            reference=reference[rows, :width],
+            reference=fixed.reference[rows, :width],
             entropy=entropy,
-            advantages=batch.advantages[rows],
+            advantages=batch.advantages[rows, :width],
             mask=batch.mask[rows, :width],
             weights=weights[rows, :width],
         )
-
-
-def _pack(batch: Batch, rows: list[int]) -> Packed:
-    return pack(
-        [batch.prompts[row] for row in rows],
-        [batch.completions[row] for row in rows],
-        batch.groups[rows].tolist(),
-    )
 
 
 def _mean(values: list[float]) -> float:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from models.trainer.batch import Ids
+from models.trainer.batch import Batch, Ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,12 @@ def pack(prompts: Sequence[Ids], completions: Sequence[Ids], groups: Sequence[in
             levels.append(level)
     targets = pad_sequence([torch.tensor(completion) for completion in completions], batch_first=True)
     return Packed(tuple(levels), torch.tensor(nodes), targets)
+
+
+def pack_rows(batch: Batch, rows: Sequence[int]) -> Packed:
+    """The tree of some rows of a batch."""
+    groups = batch.groups[list(rows)].tolist()
+    return pack([batch.prompts[row] for row in rows], [batch.completions[row] for row in rows], groups)
 
 
 def _shared(prompts: Sequence[Ids], groups: Sequence[int]) -> dict[int, int]:

@@ -1,17 +1,25 @@
-"""What the trainer child holds: one run's policy, its frozen reference and its optimizer."""
+"""What the trainer child holds: one run's policy, its frozen reference, its critic and their optimizers."""
 
 from pathlib import Path
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 from configs.update import UpdateConfig
 from models import policy as policies
+from models.samples import Scores, write_scores
+from models.trainer import critic as critics
 from models.trainer import engine
-from models.trainer.batch import read
+from models.trainer.batch import Batch, read
 from models.trainer.checkpoint import load_optimizer, save_optimizer
 from models.trainer.forward import SharedPrefix
 from models.trainer.learner import Learner
 from records.draws import key
+
+CRITIC = "critic"
+"""The critic's folder in the optimizer's directory."""
 
 
 class Session:
@@ -36,7 +44,12 @@ class Session:
         engine.join()
         settings = UpdateConfig.model_validate_json(config)
         self._policy = policies.load(Path(policy))
-        self._engine = engine.start(SharedPrefix(self._policy.model, temperature), settings)
+        self._settings = settings
+        saved = Path(optimizer) / CRITIC
+        known = saved if optimizer and saved.is_dir() else None  # a run may have been given its critic on the way
+        self._critic = critics.start(self._policy.model, settings, known) if settings.critic else None
+        module = SharedPrefix(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
+        self._engine = engine.start(module, settings.optimizer, settings.deepspeed)
         if optimizer:
             load_optimizer(self._engine, Path(optimizer))
         frozen = SharedPrefix(policies.load(Path(reference)).model, temperature)
@@ -44,10 +57,28 @@ class Session:
         self._learner = Learner(self._engine, values, settings)
 
     def update(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
-        """One update from a file of samples."""
-        return self._learner.update(read(Path(batch)), key(*key_parts))
+        """One update of policy and critic from a file of samples."""
+        samples, draws = read(Path(batch)), key(*key_parts)
+        metrics = self._learner.update(samples, draws)
+        return metrics | (self._critic.update(samples, draws) if self._critic else {})
+
+    def score(self, batch: str, scores: str) -> None:
+        """Write to a file what the configuration's advantages need to know of a file of samples."""
+        samples = read(Path(batch))
+        reference, values = [], []
+        if self._settings.loss.kl_in == "reward":
+            reference = _unpadded(self._learner.reference_logprobs(samples), samples)
+        if self._critic:
+            values = _unpadded(self._critic.values(samples), samples)
+        write_scores(Path(scores), Scores(reference, values), len(samples))
 
     def save(self, policy: str, optimizer: str) -> None:
-        """Write the policy's directory and the optimizer's."""
+        """Write the policy's directory and that of the optimizer and the critic."""
         policies.save(self._policy, Path(policy))
         save_optimizer(self._engine, Path(optimizer))
+        if self._critic:
+            self._critic.save(Path(optimizer) / CRITIC)
+
+
+def _unpadded(values: Tensor, batch: Batch) -> list[NDArray[np.float64]]:
+    return [row[real].double().numpy() for row, real in zip(values, batch.mask, strict=True)]

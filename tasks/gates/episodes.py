@@ -9,14 +9,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from models.advantages.trajectory import Advantages
 from records.arrow import episodes_to_table
 from records.episode import Episode, Turn
 from tasks.gates.gate import Check, expect, hold
-
-GROUP_RELATIVE = frozenset({"grpo"})
-"""Estimators whose advantages have mean 0 in each group."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +45,8 @@ def check_episodes(episodes: Sequence[Episode], limits: EpisodeLimits, quarantin
     hold("episodes", checks, lambda: episodes_to_table(episodes), quarantine)
 
 
-def check_advantages(
-    episodes: Sequence[Episode], advantages: NDArray[np.float64], estimator: str, quarantine: Path
-) -> None:
-    """Hold back advantages, one an episode, that are not finite or not centred where the estimator centres them.
+def check_advantages(episodes: Sequence[Episode], advantages: Advantages, quarantine: Path) -> None:
+    """Hold back advantages that are not finite, or not centred where the estimator centres them.
 
     Raises:
         GateError: an expectation does not hold.
@@ -60,13 +55,13 @@ def check_advantages(
         {
             "episode": [episode.id for episode in episodes],
             "task": [episode.task.id for episode in episodes],
-            "advantage": advantages,
-            "finite": np.isfinite(advantages),
+            "advantage": advantages.episodes,
+            "finite": [bool(np.isfinite(tokens).all()) for tokens in advantages.tokens],
         }
     )
     frame["group_mean"] = frame.groupby("task")["advantage"].transform("mean")
     rules = [expect().ExpectColumnValuesToBeInSet(column="finite", value_set=[True])]
-    if estimator in GROUP_RELATIVE:
+    if advantages.centred:
         rules.append(expect().ExpectColumnValuesToBeBetween(column="group_mean", min_value=-1e-6, max_value=1e-6))
     hold("advantages", [Check("episodes", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
 

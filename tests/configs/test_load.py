@@ -33,11 +33,20 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("seed=x", 'seed = "x": Input should be a valid integer'),
         ("iterations=true", "iterations = true: Input should be a valid integer"),
         ("rollout.group_size=1", "set it to 2 or more"),
-        ("rollout.sampling.top_p=0.5", "set sampling.top_p=1.0"),
+        ("rollout.sampling.top_p=0.5", "set rollout.sampling.top_p=1.0"),
         ("context.style=chat", "needs a pretrained policy"),
         ("env.level=3", "level = 3: Input should be 1 or 2"),
         ("env.type=../x", "env"),
-        ("update.advantage.type=gae", "Input should be 'grpo'"),
+        ("update.advantage.type=gea", "does not match any of the expected tags: 'grpo'"),
+        ("update.advantage.type=gae", "needs values: set critic={}"),
+        ("update.advantage.gamma=0.9", "no such key"),
+        ("update.critic={}", "of no use to advantage.type=grpo"),
+        ("update={advantage: {type: gae}, critic: {}, reward: {type: discounted}}", "discounts by itself"),
+        ("update.advantage={type: gigpo, anchor: cluster}", "set bank.retrieval.type=cluster"),
+        ("update.loss={kl_in: reward, kl_coefficient: 0.0}", "adds nothing"),
+        ("update.loss.dual_clip=1.0", "greater than 1"),
+        ("update.reward.gamma=0.9", "say which kind it is with update.reward.type"),
+        ("rollout.sampling.top_k=5", "update.loss.importance_cap=2.0"),
         ("seed", "key=value"),
         ("seed=[1", "not readable as key=value"),
         ("update.optimizer.lr=.nan", "lr"),
@@ -48,6 +57,27 @@ def test_a_mistake_is_one_line_that_names_it(override, says):
         load_recipe(RECIPE, [override])
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_narrowed_draw_is_allowed_where_it_is_corrected_for_or_nothing_is_updated():
+    narrowed = "rollout.sampling.top_p=0.5"
+    assert load_recipe(RECIPE, [narrowed, "update.loss.importance_cap=2.0"]).rollout.sampling.top_p == 0.5
+    assert load_recipe("homerules-experience-only", [narrowed]).rollout.sampling.top_p == 0.5
+
+
+@pytest.mark.parametrize(("advantage", "fits"), [("reinforce", True), ("rloo", False), ("mean", False)])
+def test_only_estimators_without_groups_take_groups_of_one(advantage, fits):
+    settings = [f"update.advantage.type={advantage}", "rollout.group_size=1"]
+    if fits:
+        assert load_recipe(RECIPE, settings).rollout.group_size == 1
+    else:
+        with pytest.raises(ConfigError, match=f"gives {advantage} no group"):
+            load_recipe(RECIPE, settings)
+
+
+def test_a_batch_of_one_has_no_baseline():
+    with pytest.raises(ConfigError, match="needs two episodes"):
+        load_recipe(RECIPE, ["update.advantage.type=reinforce", "rollout.group_size=1", "rollout.tasks=1"])
 
 
 def test_nothing_to_learn_is_refused():
@@ -80,9 +110,9 @@ def test_every_field_is_documented():
         for name, field in model.model_fields.items():
             yield f"{model.__name__}.{name}", field
 
-    from configs import bank, base, context, env, policy, rollout, run, update
+    from configs import advantage, bank, base, context, env, loss, policy, reward, rollout, run, update
 
-    modules = (bank, context, env, policy, rollout, run, update)
+    modules = (advantage, bank, context, env, loss, policy, reward, rollout, run, update)
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing

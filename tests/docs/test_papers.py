@@ -4,15 +4,19 @@ import re
 from functools import reduce
 from importlib import import_module
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from configs.advantage import AdvantageConfig
 from configs.load import load_recipe, names
+from configs.reward import RewardConfig
 
 PAGE = (Path(__file__).parents[2] / "docs/papers.md").read_text(encoding="utf-8")
 ROWS = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("|")]
-FUNCTIONS = sorted(set(re.findall(r"`([a-z_.]+):([A-Za-z_.]+)`", PAGE)))
-SETTINGS = sorted({key for row in ROWS for key in re.findall(r"`([a-z_.]+)`", row[-1])})
+FUNCTIONS = sorted(set(re.findall(r"`([a-z0-9_.]+):([A-Za-z0-9_.]+)`", PAGE)))
+SETTINGS = sorted({key for row in ROWS for key in re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)`", row[-1])})
+PARTS = {"Rewards": RewardConfig, "Advantages": AdvantageConfig}
 
 
 def test_the_page_is_read():
@@ -33,8 +37,17 @@ def test_a_named_setting_exists(key):
 
 def test_a_named_recipe_exists():
     named = set(re.findall(r"`(homerules-[a-z-]+)`", PAGE))
-    assert len(named) == 3
+    assert len(named) > 3
     assert named <= set(names("recipes"))
+
+
+@pytest.mark.parametrize("chapter", PARTS)
+def test_every_part_has_a_row(chapter):
+    rows = PAGE.partition(f"\n## {chapter}\n")[2].partition("\n## ")[0]
+    kinds = get_args(get_args(PARTS[chapter])[0])
+    assert re.findall(r"^\| `([a-z-]+)`", rows, re.MULTILINE) == [
+        kind.model_fields["type"].annotation.__args__[0] for kind in kinds
+    ]
 
 
 def test_the_departures_of_the_recipe_are_those_stated():

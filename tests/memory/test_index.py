@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from configs.bank import FieldWeights, TfidfConfig
+from configs.retrieval import FieldWeights, TfidfConfig
 from memory.index import Index
 from records.draws import generator, key
 from records.entry import Entry, entry_id

@@ -32,12 +32,12 @@ def test_temperature_divides_the_logits():
     assert logprobs == pytest.approx([math.log(9 / 14), math.log(4 / 14), math.log(1 / 14)], abs=1e-6)
 
 
-def test_nucleus_and_top_k_narrow_the_draw_but_not_the_logprob():
+def test_nucleus_and_top_k_narrow_the_draw_and_its_logprob():
     # Of the two kept tokens the first has 3/5.
     for config in ({"top_k": 2}, {"top_p": 0.6}):
         tokens, logprobs = draw([0.59, 0.61, 0.999], **config)
         assert tokens == [0, 1, 1]
-        assert logprobs == pytest.approx([math.log(1 / 2), math.log(1 / 3), math.log(1 / 3)], abs=1e-6)
+        assert logprobs == pytest.approx([math.log(3 / 5), math.log(2 / 5), math.log(2 / 5)], abs=1e-6)
 
 
 def test_frequencies_follow_the_probabilities():

@@ -3,12 +3,12 @@
 from support.batches import entry
 from support.player import CONFIG, environment, player
 
-from configs.bank import TfidfConfig
+from configs.retrieval import TfidfConfig
 from memory.index import Index
 from records.draws import key
 from tasks.evaluate import panel_index, play_panel
 from tasks.expert import expert_success, play_expert
-from tasks.retrieve import at_random, retrieve
+from tasks.retrieve import NOTHING, at_random, recall
 
 
 def test_a_panel_is_played_with_its_own_bank():
@@ -17,26 +17,26 @@ def test_a_panel_is_played_with_its_own_bank():
     assert panel_index(environment(), "no-bank", own, CONFIG.bank) is None
     told = panel_index(environment(), "other-houses", own, CONFIG.bank)
     task = environment().panel("other-houses", 4).tasks[0]
-    assert {e.scope for e in retrieve(told, [task])[task.id]} == {task.scope}
+    assert {e.scope for e in recall(told, key(1)).of_task(task)} == {task.scope}
 
 
 def test_draws_depend_on_seed_and_task_alone():
     panel = environment().panel("seen-houses", 8)
-    context = retrieve(None, panel.tasks)
-    first, second = (play_panel(player(), panel, context, 7, revision) for revision in (1, 2))
+    first, second = (play_panel(player(), panel, NOTHING, 7, revision) for revision in (1, 2))
     assert [[t.completion for t in e.turns] for e in first] == [[t.completion for t in e.turns] for e in second]
-    other = play_panel(player(), panel, context, 8, 1)
+    other = play_panel(player(), panel, NOTHING, 8, 1)
     assert [[t.completion for t in e.turns] for e in first] != [[t.completion for t in e.turns] for e in other]
 
 
 def test_entries_at_random_are_of_the_bank_different_and_repeatable():
     entries = [entry(f"lesson {n}") for n in range(9)]
     tasks = environment().sample(5, key(2))
-    drawn = at_random(entries, 4, tasks, key(1))
-    assert drawn == at_random(entries, 4, tasks[::-1], key(1))
-    assert all(len({e.id for e in found}) == 4 and set(found) <= set(entries) for found in drawn.values())
-    assert len(set(drawn.values())) > 1
-    assert at_random([], 4, tasks, key(1)) == {task.id: () for task in tasks}
+    drawn, again = (at_random(entries, 4, order, key(1)) for order in (tasks, tasks[::-1]))
+    found = [drawn.of_task(task) for task in tasks]
+    assert found == [again.of_task(task) for task in tasks]
+    assert all(len({e.id for e in each}) == 4 and set(each) <= set(entries) for each in found)
+    assert len(set(found)) > 1
+    assert [at_random([], 4, tasks, key(1)).of_task(task) for task in tasks] == [()] * 5
 
 
 def test_the_blind_expert_finds_its_way_one_time_in_four():

@@ -17,7 +17,6 @@ from models.context import Context
 from records.draws import key
 from tasks.gates.entries import check_candidates
 from tasks.play import Attempt, Player
-from tasks.retrieve import retrieve
 
 TOKENIZERS = {
     "plain": chat(),
@@ -69,7 +68,7 @@ def twice(env, tokenizer):
     entries = ContrastWriter(ContrastWriterConfig()).write(episodes, (), 1)
     assert entries
     task, _ = play(env, tokenizer)
-    shown = retrieve(Index(entries, TfidfConfig()), [task])[task.id]
+    shown = tuple(hit.entry for hit in Index(entries, TfidfConfig()).search(task.instruction, task.scope))
     assert shown
     _, again = play(env, tokenizer, shown)
     return entries, [turn.prompt_ids for episode in (*episodes, *again) for turn in episode.turns]

@@ -1,5 +1,7 @@
 """Episodes are a function of their attempt: neither order nor company changes them."""
 
+from dataclasses import replace
+
 import pytest
 from support.batches import entry
 from support.player import environment, player
@@ -48,6 +50,33 @@ def test_what_was_retrieved_stands_in_prompt_and_record():
     shown = player().context._tokenizer.decode(episode.turns[0].prompt_ids)
     assert "lotus mug in safe" in shown
     assert all(turn.retrieved == (lesson.id,) for turn in episode.turns)
+
+
+def test_a_turn_shows_what_its_observation_recalls_behind_what_lasts():
+    lasting, told = entry("lotus mug in safe"), [entry("lotus fork in safe"), entry("lotus heat with microwave")]
+    asked = []
+
+    def recall(observation):
+        asked.append(observation)
+        return (lasting, told[len(asked) % 2])
+
+    (attempt,) = attempts(1, 1, [lasting])
+    (episode,) = player().play([replace(attempt, recall=recall)])
+    assert asked == [turn.observation for turn in episode.turns]
+    assert len(asked) > 1
+    for number, turn in enumerate(episode.turns, 1):
+        assert turn.retrieved == (lasting.id, told[number % 2].id)
+        shown = player().context._tokenizer.decode(turn.prompt_ids)
+        assert f"lessons . lotus mug in safe . {told[number % 2].strategy} . recent" in shown
+
+
+def test_rollouts_that_recall_equal_those_played_alone():
+    asked = attempts(2, 3, [entry("lotus mug in safe")])
+    asked = [replace(a, recall=lambda observation: (entry(f"lotus fork in {observation.split()[1]}"),)) for a in asked]
+    together = player().play(asked)
+    for attempt, episode in zip(asked, together, strict=True):
+        (alone,) = player().play([attempt])
+        assert [t.completion.token_ids for t in alone.turns] == [t.completion.token_ids for t in episode.turns]
 
 
 def test_an_episode_ends_with_the_environment_or_at_the_limit(played):

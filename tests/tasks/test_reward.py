@@ -1,26 +1,15 @@
-"""Shaping, advantages and what is reported of them, by hand."""
+"""Advantages and outcomes, and what is reported of them, by hand."""
 
 import numpy as np
 import pytest
 from support.batches import episode, turn
 
-from configs.update import UpdateConfig
-from tasks.advantage import advantage_metrics
+from configs.advantage import GigpoConfig, GrpoConfig
+from configs.reward import ExtrinsicConfig
+from models.rewards import reward
+from tasks.advantage import advantage_metrics, trajectories_of
 from tasks.rollout import outcome_metrics
-from tasks.shape import shape
-
-
-def test_a_turn_that_was_not_understood_costs_the_penalty():
-    clumsy = episode(turns=(turn(valid=False), turn(valid=False), turn(reward=1.0)))
-    (shaped,) = shape([clumsy], UpdateConfig(invalid_penalty=0.05))
-    assert shaped.shaping == pytest.approx(-0.1)
-    assert shaped.shaped == pytest.approx(0.9)
-    assert shaped.reward == 1.0
-
-
-def test_a_frozen_policy_is_not_penalised():
-    (shaped,) = shape([episode(turns=(turn(valid=False),))], None)
-    assert shaped.shaped == 0.0
+from tasks.score import EpisodeScores
 
 
 def test_the_spread_of_advantages():
@@ -50,3 +39,22 @@ def test_outcomes_of_a_batch():
         "truncated/p": 0.0,
         "invalid/p": pytest.approx(1 / 3),
     }
+
+
+@pytest.mark.parametrize(
+    ("config", "anchors"),
+    [
+        (GrpoConfig(), ("see", "hall")),
+        (GigpoConfig(type="gigpo"), ("see", "hall")),
+        (GigpoConfig(type="gigpo", anchor="cluster"), (None, 3)),
+    ],
+)
+def test_what_an_estimator_sees_of_an_episode(config, anchors):
+    played = episode(turns=(turn(tokens=2, valid=False), turn(tokens=5, reward=1.0, observation="hall", cluster_id=3)))
+    rewards = reward([played], 0.25, ExtrinsicConfig(), {})
+    shaped = played.with_shaping(float(rewards.shaping[0]))
+    scores = EpisodeScores(values=np.zeros(7))
+    (it,) = trajectories_of([shaped], rewards, [scores], config)
+    assert (it.group, it.value, it.lengths, it.anchors) == (played.task.id, 0.75, (2, 5), anchors)
+    assert it.rewards.tolist() == [-0.25, 1.0]
+    assert it.tokens == len(it.values) == 7

@@ -53,7 +53,9 @@ def samples_path(policy, tmp_path_factory):
             "prompt_ids": prompts[row],
             "token_ids": completions[row],
             "logprobs": logprobs[row].tolist(),
-            "advantage": advantages[row // 3],
+            "advantage": [advantages[row // 3]] * len(completions[row]),
+            "value": [0.0] * len(completions[row]),
+            "return": [float(row % 2)] * len(completions[row]),
         }
         for row in range(len(prompts))
     ]

@@ -12,7 +12,10 @@ import pytest
 from safetensors.torch import load_file
 from support.rows import TEMPERATURE
 
-from configs.update import DeepSpeedConfig, LossConfig, OptimizerConfig, UpdateConfig
+from configs.advantage import GaeConfig
+from configs.loss import LossConfig
+from configs.update import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
+from models.trainer.batch import read
 from models.trainer.client import Trainer, TrainerError
 from records.draws import key
 
@@ -20,6 +23,7 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from configs.update import UpdateConfig
+from models.trainer.batch import read
 from models.trainer.client import Trainer
 path, log = map(Path, sys.argv[1:])
 trainer = Trainer(
@@ -88,6 +92,35 @@ def test_a_new_child_continues_bit_for_bit(policy_path, samples_path, empty_path
     assert not (tmp_path / "compiled").exists()  # nothing needed a compiler
     assert first.pid != second.pid
     assert not alive(first.pid)
+
+
+def test_a_critic_and_reference_scores_travel_and_resume(policy_path, samples_path, tmp_path):
+    config = UpdateConfig(
+        advantage=GaeConfig(type="gae"),
+        loss=LossConfig(kl_in="reward"),
+        critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2)),
+    )
+    options = {"temperature": TEMPERATURE, "threads": 1, "reference": policy_path, "log": tmp_path / "log"}
+    with Trainer(config, policy=policy_path, optimizer=None, **options) as first:
+        fresh = first.score(samples_path, tmp_path / "scores")
+        metrics = first.update(samples_path, key(0)).metrics
+        first.save(tmp_path / "policy", tmp_path / "optimizer")
+        learned = first.score(samples_path, tmp_path / "scores")
+    with Trainer(config, policy=tmp_path / "policy", optimizer=tmp_path / "optimizer", **options) as second:
+        resumed = second.score(samples_path, tmp_path / "scores")
+    samples = read(samples_path)
+    for row, completion in enumerate(samples.completions):
+        assert len(fresh.values[row]) == len(fresh.reference[row]) == len(completion)
+        assert not fresh.values[row].any()
+        assert learned.values[row].any()
+        assert fresh.reference[row].tolist() == pytest.approx(
+            samples.behaviour[row, : len(completion)].tolist(), abs=1e-5
+        )
+        assert learned.values[row].tolist() == resumed.values[row].tolist()
+        assert learned.reference[row].tolist() == resumed.reference[row].tolist() == fresh.reference[row].tolist()
+    assert metrics["critic_loss"] > 0
+    files = {path.relative_to(tmp_path / "optimizer").as_posix() for path in (tmp_path / "optimizer").rglob("*.*")}
+    assert files == {"state.safetensors", "critic/state.safetensors", "critic/critic.safetensors"}
 
 
 def test_a_hung_update_is_killed(policy_path, samples_path, tmp_path):

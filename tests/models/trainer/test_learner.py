@@ -1,6 +1,7 @@
 """An update with DeepSpeed equals the textbook one in plain torch, whatever the ZeRO stage and micro-batches."""
 
 import copy
+import math
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,8 @@ import torch
 from support.rows import TEMPERATURE, plain_logprobs
 
 from configs.errors import CoevoError
-from configs.update import DeepSpeedConfig, LossConfig, OptimizerConfig, UpdateConfig
+from configs.loss import LossConfig
+from configs.update import DeepSpeedConfig, OptimizerConfig, UpdateConfig
 from models.trainer import engine
 from models.trainer.batch import minibatches, read
 from models.trainer.checkpoint import load_optimizer, save_optimizer
@@ -27,7 +29,7 @@ def settings(stage=1, tokens=16384, **optimizer):
 
 def learner(model, config, reference=None):
     frozen = engine.trainable(SharedPrefix(copy.deepcopy(reference or model), TEMPERATURE))
-    wrapped = engine.start(SharedPrefix(model, TEMPERATURE), config)
+    wrapped = engine.start(SharedPrefix(model, TEMPERATURE), config.optimizer, config.deepspeed)
     return Learner(wrapped, {name: parameter.detach() for name, parameter in frozen.items()}, config), wrapped
 
 
@@ -44,7 +46,8 @@ def textbook(model, batch, config, where):
             terms = []
             for row, policy in zip(rows, logprobs, strict=True):
                 ratio = (policy - batch.behaviour[row, : len(policy)]).exp()
-                gain = torch.minimum(ratio * batch.advantages[row], ratio.clamp(0.95, 1.05) * batch.advantages[row])
+                advantages = batch.advantages[row, : len(policy)]
+                gain = torch.minimum(ratio * advantages, ratio.clamp(0.95, 1.05) * advantages)
                 gap = reference[row] - policy
                 terms.append(-gain + 0.05 * (gap.exp() - gap - 1))
             loss = torch.cat(terms).mean()
@@ -120,4 +123,31 @@ def test_another_stages_optimizer_is_refused(policy, batch, joined, tmp_path):
 
 def test_half_precision_is_refused(policy, joined):
     with pytest.raises(CoevoError, match=r"bfloat16.*set policy\.dtype=float32"):
-        engine.start(SharedPrefix(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE), settings())
+        engine.start(
+            SharedPrefix(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE), OptimizerConfig(), DeepSpeedConfig()
+        )
+
+
+def corrected(cap):
+    return settings().model_copy(update={"loss": LossConfig(kl_coefficient=0.0, importance_cap=cap)})
+
+
+def test_the_engine_is_corrected_for_relative_to_the_policy_before_the_update(policy, batch, joined):
+    shifted = replace(batch, behaviour=torch.where(batch.mask, batch.behaviour - 0.25, 0.0))
+    metrics = learner(copy.deepcopy(policy.model), corrected(2.0))[0].update(shifted, key(0))
+    assert metrics["ratio_mean"] == pytest.approx(1.0, abs=1e-4)
+    assert metrics["importance_weight"] == pytest.approx(math.exp(0.25), abs=1e-4)
+    assert metrics["importance_capped_share"] == 0.0
+    capped = learner(copy.deepcopy(policy.model), corrected(1.1))[0].update(shifted, key(0))
+    assert capped["importance_weight"] == pytest.approx(1.1, abs=1e-4)
+    assert capped["loss"] == pytest.approx(metrics["loss"] * 1.1 / math.exp(0.25), rel=1e-3)
+
+
+def test_an_entropy_bonus_raises_entropy(policy, batch, joined):
+    calm = replace(batch, advantages=torch.zeros_like(batch.advantages))
+    loss = LossConfig(kl_coefficient=0.0, entropy_coefficient=0.1)
+    config, model = settings().model_copy(update={"loss": loss}), copy.deepcopy(policy.model)
+    wrapped = engine.start(SharedPrefix(model, TEMPERATURE, entropy_gradient=True), config.optimizer, config.deepspeed)
+    it = Learner(wrapped, {}, config)
+    before, after = (it.update(calm, key(0))["entropy"] for _ in range(2))
+    assert after > before

@@ -9,12 +9,17 @@ import pyarrow.parquet as pq
 import pytest
 from support.batches import batch, episode, task, turn
 
+from models.advantages.trajectory import Advantages
 from records.arrow import table_to_episodes
 from records.episode import Completion
 from tasks.gates.episodes import EpisodeLimits, check_advantages, check_episodes
 from tasks.gates.gate import GateError
 
 LIMITS = EpisodeLimits(group_size=4, reward_range=(0.0, 1.0), max_new_tokens=12, max_positions=256)
+
+
+def of(values, centred=True):
+    return Advantages(values, [np.full(2, value) for value in values], np.ones(len(values), dtype=bool), centred)
 
 
 def with_turn(broken):
@@ -79,7 +84,7 @@ def test_the_sample_is_the_broken_row_and_the_batch_is_kept_whole(tmp_path):
 
 def test_a_sound_batch_passes_silently_and_writes_nothing(tmp_path, capfd):
     check_episodes(batch(), LIMITS, tmp_path / "quarantine")
-    check_advantages(batch(), np.tile([-1.0, 1.0], 4), "grpo", tmp_path / "quarantine")
+    check_advantages(batch(), of(np.tile([-1.0, 1.0], 4)), tmp_path / "quarantine")
     assert list(tmp_path.iterdir()) == []
     assert capfd.readouterr() == ("", "")
 
@@ -93,13 +98,14 @@ def test_quarantined_batches_do_not_overwrite_one_another(tmp_path):
 def test_group_relative_advantages_are_centred(tmp_path):
     shifted = np.tile([-1.0, 1.0], 4) + np.repeat([0.0, 1e-3], 4)
     with pytest.raises(GateError, match=r"gate advantages: .*column='group_mean'.*4 of 8 episodes"):
-        check_advantages(batch(), shifted, "grpo", tmp_path)
-    check_advantages(batch(), shifted, "gae", tmp_path)
+        check_advantages(batch(), of(shifted), tmp_path)
+    check_advantages(batch(), of(shifted, centred=False), tmp_path)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_advantages_are_finite_whatever_the_estimator(value, tmp_path):
-    advantages = np.array([value, *[0.0] * 7])
-    for estimator in ("grpo", "gae"):
+    advantages = of(np.zeros(8))
+    advantages.tokens[0][1] = value
+    for centred in (True, False):
         with pytest.raises(GateError, match=r"column='finite'.*1 of 8 episodes"):
-            check_advantages(batch(), advantages, estimator, tmp_path)
+            check_advantages(batch(), replace(advantages, centred=centred), tmp_path)

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
+from support.trajectories import batches, group, trajectory
 
-from configs.update import GrpoConfig
-from models.advantages import estimate, zero_variance
-
-GROUPED = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([0.0, 0.5, 1.0, -0.3])), min_size=1, max_size=24)
+from configs.advantage import GrpoConfig
+from models.advantages import estimate
+from models.advantages.groups import zero_variance
 
 
 def advantages(returns, groups, **settings):
-    return estimate(np.array(returns, dtype=float), groups, GrpoConfig(**settings))
+    rows = [trajectory(value, name) for value, name in zip(returns, groups, strict=True)]
+    return estimate(rows, GrpoConfig(**settings)).episodes
 
 
 @pytest.mark.parametrize(("ddof", "expected"), [(1, 0.866024), (0, 0.999998)])
@@ -43,21 +43,24 @@ def test_no_episodes():
     assert advantages([], []).shape == (0,)
 
 
-@given(GROUPED, st.randoms(use_true_random=False))
-def test_order_does_not_matter(episodes, random):
-    groups, returns = [group for group, _ in episodes], [value for _, value in episodes]
-    order = list(range(len(episodes)))
-    random.shuffle(order)
-    shuffled = advantages([returns[i] for i in order], [groups[i] for i in order])
-    np.testing.assert_allclose(shuffled, advantages(returns, groups)[order], atol=1e-9)
+def test_every_token_has_its_episodes_advantage():
+    made = estimate([trajectory(1.0, lengths=(2, 3)), trajectory(0.0, lengths=(1,))], GrpoConfig())
+    assert [len(values) for values in made.tokens] == [5, 1]
+    assert all((values == whole).all() for values, whole in zip(made.tokens, made.episodes, strict=True))
 
 
-@given(GROUPED)
-def test_every_group_has_mean_zero_and_flat_ones_are_zero(episodes):
-    groups, returns = np.array([group for group, _ in episodes]), np.array([value for _, value in episodes])
-    worked, flat = advantages(returns, groups.tolist()), zero_variance(returns, groups.tolist())
-    for group in set(groups):
-        members = groups == group
+@pytest.mark.parametrize(("drop", "used"), [(True, [False, False, True, True]), (False, [True] * 4)])
+def test_groups_that_teach_nothing_are_left_out_on_request(drop, used):
+    rows = [*group([1.0, 1.0], group="flat"), *group([1.0, 0.0], group="differ")]
+    assert estimate(rows, GrpoConfig(drop_zero_variance=drop)).used.tolist() == used
+
+
+@given(batches())
+def test_every_group_has_mean_zero_and_flat_ones_are_zero(rows):
+    groups, returns = np.array([row.group for row in rows]), np.array([row.value for row in rows])
+    worked, flat = estimate(rows, GrpoConfig()).episodes, zero_variance(returns, groups.tolist())
+    for name in set(groups):
+        members = groups == name
         assert abs(worked[members].mean()) < 1e-9
         assert flat[members].all() == (len(set(returns[members])) == 1)
         assert (worked[members] == 0).all() or not flat[members].any()

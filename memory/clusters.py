@@ -1,0 +1,84 @@
+"""Observation clusters (SLEA-RL section 3.2): which observations count as one, and which entries belong to them.
+
+Retrieval reads clusters and never makes one; they grow between iterations, in the order of the episodes. So what a
+prompt shows does not depend on who else was playing, and an evaluation changes nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+
+from configs.retrieval import ClustersConfig
+from memory.likeness import Likeness
+
+NONE = -1
+"""The cluster of an observation that belongs to none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Observations that count as one.
+
+    Attributes:
+        id: clusters are numbered from 0 in the order in which they were made.
+        prototype: the observation that it was made of.
+        entries: ids of the entries that belong to it (E+ and E- together), in the order in which they were linked.
+    """
+
+    id: int
+    prototype: str
+    entries: tuple[str, ...] = ()
+
+
+class Clusters:
+    """The clusters of a run; those that have changed since the last commit are known."""
+
+    def __init__(self, config: ClustersConfig, clusters: Iterable[Cluster] = ()) -> None:
+        self._delta = config.delta
+        self._likeness = Likeness()
+        self._prototypes: list[str] = []
+        self._entries: list[dict[str, None]] = []
+        self._changed: set[int] = set()
+        self._find = lru_cache(maxsize=16384)(lambda observation: self._likeness.nearest(observation, self._delta))
+        for cluster in clusters:
+            self._append(cluster.prototype, cluster.entries)
+
+    def __len__(self) -> int:
+        return len(self._prototypes)
+
+    def nearest(self, observation: str) -> int:
+        """The cluster whose prototype is most like the observation, the older of equals; ``NONE`` below delta."""
+        return self._find(observation)
+
+    def assign(self, observation: str) -> int:
+        """The nearest cluster, made of the observation where there is none."""
+        found = self.nearest(observation)
+        if found != NONE:
+            return found
+        self._find.cache_clear()
+        self._changed.add(len(self))
+        return self._append(observation, ())
+
+    def entries(self, cluster: int) -> tuple[str, ...]:
+        """Ids of the entries that belong to a cluster; nothing belongs to ``NONE``."""
+        return () if cluster == NONE else tuple(self._entries[cluster])
+
+    def link(self, cluster: int, entries: Iterable[str]) -> None:
+        """Make entries belong to a cluster; those that do already stay where they are."""
+        before = len(self._entries[cluster])
+        self._entries[cluster].update(dict.fromkeys(entries))
+        if len(self._entries[cluster]) > before:
+            self._changed.add(cluster)
+
+    def changed(self) -> tuple[Cluster, ...]:
+        """Clusters made or linked since the last ``forget_changes``."""
+        return tuple(Cluster(at, self._prototypes[at], self.entries(at)) for at in sorted(self._changed))
+
+    def forget_changes(self) -> None:
+        """What has changed is kept elsewhere by now."""
+        self._changed.clear()
+
+    def _append(self, prototype: str, entries: Iterable[str]) -> int:
+        self._prototypes.append(prototype)
+        self._entries.append(dict.fromkeys(entries))
+        return self._likeness.add(prototype)

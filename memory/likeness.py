@@ -1,0 +1,85 @@
+"""Likeness of texts as token sequences: 2 LCS(a, b) / (|a| + |b|), symmetric, and 1 for equal sequences alone.
+
+A text is a string with one character a token, so that rapidfuzz compares tokens at the speed of characters. Before
+that, an exact bound sorts out most texts: a common subsequence has no token more often than either text has it.
+"""
+
+import re
+
+import numpy as np
+import numpy.typing as npt
+from rapidfuzz.distance import Indel
+from rapidfuzz.process import cdist
+
+TOKEN = re.compile(r"\w+|\S")
+BUCKETS = 256
+"""Tokens are counted by their number modulo this; two in one bucket loosen the bound and never break it."""
+UNKNOWN = "\0"
+_SURROGATES = range(0xD800, 0xE000)
+
+Numbers = npt.NDArray[np.intp]
+Scores = npt.NDArray[np.float64]
+
+
+class Likeness:
+    """Numbered texts, and which of them are like another one."""
+
+    def __init__(self) -> None:
+        self._letters: dict[str, str] = {}
+        self._texts: list[str] = []
+        self._counts = np.zeros((BUCKETS, 64), np.int32)
+        self._lengths = np.zeros(64, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def add(self, text: str) -> int:
+        """Keep one text more; its number, counted from 0."""
+        number = len(self._texts)
+        if number == self._counts.shape[1]:
+            self._counts = np.concatenate([self._counts, np.zeros_like(self._counts)], axis=1)
+            self._lengths = np.concatenate([self._lengths, np.zeros_like(self._lengths)])
+        coded = "".join(self._letters.setdefault(token, _letter(len(self._letters))) for token in _tokens(text))
+        self._texts.append(coded)
+        self._lengths[number] = len(coded)
+        np.add.at(self._counts[:, number], _buckets(coded), 1)
+        return number
+
+    def above(self, text: str, least: float) -> tuple[Numbers, Scores]:
+        """Numbers, ascending, and similarities of the texts that are at least so similar."""
+        asked = "".join(self._letters.get(token, UNKNOWN) for token in _tokens(text))
+        numbers = np.flatnonzero(self._bound(asked) >= least)
+        if not len(numbers):
+            return numbers, np.zeros(0)
+        texts = [self._texts[number] for number in numbers.tolist()]
+        scores = cdist([asked], texts, scorer=Indel.normalized_similarity, dtype=np.float64)[0]
+        kept = scores >= least
+        return numbers[kept], scores[kept]
+
+    def nearest(self, text: str, least: float) -> int:
+        """The most similar text, the earlier of equals; -1 where none is at least so similar."""
+        numbers, scores = self.above(text, least)
+        return int(numbers[scores.argmax()]) if len(numbers) else -1
+
+    def _bound(self, asked: str) -> Scores:
+        """(texts,) the similarity if all that two texts have in common came in the same order."""
+        count = len(self._texts)
+        buckets, times = np.unique(_buckets(asked.replace(UNKNOWN, "")), return_counts=True)
+        shared = np.minimum(self._counts[buckets, :count], times[:, None]).sum(axis=0)
+        total = self._lengths[:count] + len(asked)
+        return np.where(total > 0, 2 * shared / np.maximum(total, 1), 1.0)
+
+
+def _tokens(text: str) -> list[str]:
+    """Words, and every other visible character by itself."""
+    return TOKEN.findall(text)
+
+
+def _letter(number: int) -> str:
+    """The character of the token with this number; no surrogate, and never ``UNKNOWN``."""
+    code = number + 1
+    return chr(code if code < _SURROGATES.start else code + len(_SURROGATES))
+
+
+def _buckets(coded: str) -> Numbers:
+    return np.fromiter((ord(letter) % BUCKETS for letter in coded), np.intp, len(coded))

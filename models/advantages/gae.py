@@ -1,0 +1,95 @@
+"""Generalised advantage estimation with dual discounting (Context-lite Eq. 2).
+
+Only action tokens count: an observation is one step of the environment, so that the last token of a turn is followed
+by the first of the next one.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from configs.advantage import GaeConfig
+from models.advantages.trajectory import Advantages, Floats, Trajectory
+
+
+@dataclass(frozen=True, slots=True)
+class Decay:
+    """Discount and trace decay within a turn and from turn to turn."""
+
+    gamma_step: float
+    lambda_step: float
+    gamma_token: float
+    lambda_token: float
+
+
+def advantages(trajectories: Sequence[Trajectory], config: GaeConfig) -> Advantages:
+    """Advantages of tokens from the critic's values, and what the critic should have said.
+
+    All episodes enter the update. ``critic/explained_variance`` is that of the values, made before the update, as a
+    forecast of the discounted rewards that followed.
+    """
+    decay = Decay(config.gamma_step, config.lambda_step, config.gamma_token, config.lambda_token)
+    raw = [gae(token_rewards(each), each.values, each.lengths, each.bootstrap, decay) for each in trajectories]
+    returns = [each.values + values for each, values in zip(trajectories, raw, strict=True)]
+    tokens = whitened(raw) if config.whiten else raw
+    return Advantages(
+        episodes=np.array([values.mean() for values in tokens], dtype=np.float64),
+        tokens=tokens,
+        used=np.ones(len(tokens), dtype=np.bool_),
+        centred=False,
+        returns=returns,
+        metrics={"critic/explained_variance": _explained(trajectories, decay)},
+    )
+
+
+def gae(rewards: Floats, values: Floats, lengths: Sequence[int], bootstrap: float, decay: Decay) -> Floats:
+    """Advantage of each action token, [tokens].
+
+    Args:
+        rewards: of each token, [tokens].
+        values: of the state before each token, [tokens].
+        lengths: tokens of each turn.
+        bootstrap: value of the state after the last token; 0 after a true end.
+        decay: which pair holds from t to t + 1 depends on whether both are in the same turn.
+    """
+    last = np.zeros(len(values), dtype=np.bool_)
+    last[np.cumsum(lengths) - 1] = True
+    gammas = np.where(last, decay.gamma_step, decay.gamma_token)
+    lambdas = np.where(last, decay.lambda_step, decay.lambda_token)
+    deltas = rewards + gammas * np.append(values[1:], bootstrap) - values
+    result, following = np.zeros(len(values)), 0.0
+    for token in range(len(values) - 1, -1, -1):
+        following = deltas[token] + gammas[token] * lambdas[token] * following
+        result[token] = following
+    return result
+
+
+def token_rewards(trajectory: Trajectory) -> Floats:
+    """A turn's reward on its last token, and the KL penalty on each, [tokens]."""
+    rewards = np.zeros(trajectory.tokens)
+    rewards[np.cumsum(trajectory.lengths) - 1] = trajectory.rewards
+    return rewards - trajectory.penalties if trajectory.penalties.size else rewards
+
+
+def whitened(advantages: Sequence[Floats]) -> list[Floats]:
+    """Mean 0 and standard deviation 1 over all tokens; a single token becomes 0."""
+    if not advantages:
+        return []
+    every = np.concatenate(list(advantages))
+    spread = every.std(ddof=1) if len(every) > 1 else 0.0
+    return [(values - every.mean()) / (spread + 1e-8) for values in advantages]
+
+
+def explained_variance(values: Floats, returns: Floats) -> float:
+    """1 - Var(returns - values) / Var(returns); 0 where the returns do not vary."""
+    variance = float(returns.var())
+    return 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0
+
+
+def _explained(trajectories: Sequence[Trajectory], decay: Decay) -> float:
+    """Of what followed, discounted: with a trace decay of 1 the targets hold no value but the last state's."""
+    whole = Decay(decay.gamma_step, 1.0, decay.gamma_token, 1.0)
+    values = np.concatenate([each.values for each in trajectories] or [np.zeros(0)])
+    forecast = [gae(token_rewards(each), each.values, each.lengths, each.bootstrap, whole) for each in trajectories]
+    return explained_variance(values, values + np.concatenate(forecast or [np.zeros(0)])) if len(values) else 0.0

@@ -1,0 +1,15 @@
+"""Group-relative advantages with mean and standard deviation (CoEvo-RL Eq. 6, JERP Eq. 17 to 19)."""
+
+from collections.abc import Sequence
+
+from configs.advantage import GrpoConfig
+from models.advantages.groups import normalised, taught
+from models.advantages.trajectory import Advantages, Trajectory, of_episodes, totals
+
+
+def advantages(trajectories: Sequence[Trajectory], config: GrpoConfig) -> Advantages:
+    """(R - mean) / (std + epsilon) within each group; 0 where all are equal."""
+    groups = [each.group for each in trajectories]
+    values = normalised(totals(trajectories), groups, config.ddof, config.epsilon)
+    used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
+    return of_episodes(trajectories, values, used, centred=True)

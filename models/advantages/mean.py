@@ -1,0 +1,15 @@
+"""Returns less their group's mean (Dr. GRPO)."""
+
+from collections.abc import Sequence
+
+from configs.advantage import MeanConfig
+from models.advantages.groups import centred, taught
+from models.advantages.trajectory import Advantages, Trajectory, of_episodes, totals
+
+
+def advantages(trajectories: Sequence[Trajectory], config: MeanConfig) -> Advantages:
+    """R - mean within each group."""
+    groups = [each.group for each in trajectories]
+    values = centred(totals(trajectories), groups)
+    used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
+    return of_episodes(trajectories, values, used, centred=True)

@@ -1,0 +1,19 @@
+"""Returns less the mean of the others (REINFORCE leave-one-out)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from configs.advantage import RlooConfig
+from models.advantages.groups import centred, members, taught
+from models.advantages.trajectory import Advantages, Trajectory, of_episodes, totals
+
+
+def advantages(trajectories: Sequence[Trajectory], config: RlooConfig) -> Advantages:
+    """R_i - mean of R_j over j != i, which is n / (n - 1) (R_i - mean); 0 in a group of one."""
+    groups = [each.group for each in trajectories]
+    values = centred(totals(trajectories), groups)
+    for group in members(groups):
+        values[group] *= len(group) / np.maximum(len(group) - 1, 1)
+    used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
+    return of_episodes(trajectories, values, used, centred=True)

@@ -1,0 +1,89 @@
+"""What estimators see of an episode, and what they make of it."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+NONE = np.zeros(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Trajectory:
+    """One episode in numbers; tokens are its action tokens, turn after turn.
+
+    Attributes:
+        group: its task id.
+        value: shaped return of the whole episode.
+        rewards: of each turn, [turns].
+        lengths: action tokens of each turn, at least one, [turns].
+        anchors: what each turn's observation is told apart by, [turns]; equal ones are comparable, None with nothing.
+        penalties: KL penalty of each token, [tokens]; empty where KL is not in the reward.
+        values: of the state before each token, [tokens]; empty where there is no critic.
+        bootstrap: value of the state after the last turn; 0 after a true end.
+    """
+
+    group: str
+    value: float
+    rewards: Floats
+    lengths: tuple[int, ...]
+    anchors: tuple[Hashable, ...] = ()
+    penalties: Floats = field(default_factory=lambda: NONE)
+    values: Floats = field(default_factory=lambda: NONE)
+    bootstrap: float = 0.0
+
+    @property
+    def tokens(self) -> int:
+        """Action tokens."""
+        return sum(self.lengths)
+
+    @property
+    def total(self) -> float:
+        """The return with the KL penalty taken off."""
+        return self.value - float(self.penalties.sum())
+
+    def per_turn(self) -> Floats:
+        """Rewards of the turns with their tokens' KL penalties taken off, [turns]."""
+        if not self.penalties.size:
+            return self.rewards
+        return self.rewards - np.add.reduceat(self.penalties, self.starts())
+
+    def starts(self) -> NDArray[np.intp]:
+        """Index of each turn's first token, [turns]."""
+        return np.cumsum((0, *self.lengths[:-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Advantages:
+    """What an update is made from.
+
+    Attributes:
+        episodes: of each episode as a whole, [episodes]; the mean over its tokens where they differ by nature.
+        tokens: of each action token, an array [tokens] an episode.
+        used: whether an episode enters the update, [episodes].
+        centred: whether ``episodes`` has mean 0 in each group by construction.
+        returns: what the critic should have said before each token, as ``tokens``; empty without a critic.
+        metrics: figures that only this estimator leaves.
+    """
+
+    episodes: Floats
+    tokens: list[Floats]
+    used: NDArray[np.bool_]
+    centred: bool
+    returns: list[Floats] = field(default_factory=list)
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+def of_episodes(
+    trajectories: Sequence[Trajectory], episodes: Floats, used: NDArray[np.bool_], centred: bool
+) -> Advantages:
+    """One advantage an episode, the same for each of its tokens."""
+    pairs = zip(trajectories, episodes.tolist(), strict=True)
+    return Advantages(episodes, [np.full(each.tokens, value) for each, value in pairs], used, centred)
+
+
+def totals(trajectories: Sequence[Trajectory]) -> Floats:
+    """Return of each episode, [episodes]."""
+    return np.array([each.total for each in trajectories], dtype=np.float64)

@@ -1,0 +1,35 @@
+"""Aggregation of token losses to one number.
+
+Every aggregation is linear in the token losses, so it is a table of weights made once for a whole minibatch; the
+losses of its micro-batches then simply add up, whatever their sizes.
+"""
+
+import torch
+from torch import Tensor
+
+
+def weights_of(mask: Tensor, episodes: Tensor, width: int, aggregation: str) -> Tensor:
+    """What each token's loss counts for, so that the aggregate is the weighted sum, [rows, width of mask].
+
+    Args:
+        mask: true on real tokens; a row without any counts as no row.
+        episodes: index of each row's episode, [rows].
+        width: the divisor of ``seq-mean-token-sum-norm``.
+        aggregation: name as in ``LossConfig``.
+    """
+    lengths = mask.sum(1)
+    rows = lengths > 0
+    count = int(rows.sum())
+    if aggregation == "token-mean":
+        scale = torch.full(lengths.shape, 1 / max(int(lengths.sum()), 1))
+    elif aggregation == "seq-mean-token-sum":
+        scale = torch.full(lengths.shape, 1 / max(count, 1))
+    elif aggregation == "seq-mean-token-mean":
+        scale = 1 / (lengths.clamp(min=1) * max(count, 1))
+    elif aggregation == "seq-mean-token-sum-norm":
+        scale = torch.full(lengths.shape, 1 / width)
+    else:
+        _, owner = torch.unique(episodes, return_inverse=True)
+        steps = torch.bincount(owner, weights=rows.float())
+        scale = 1 / (lengths.clamp(min=1) * steps.clamp(min=1)[owner] * max(int((steps > 0).sum()), 1))
+    return mask * scale[:, None]

@@ -1,0 +1,40 @@
+"""Engine and trainer: how far apart their log-probs are, and the weights that correct for it."""
+
+from torch import Tensor
+
+from models.losses.kl import CLAMP, kl_estimate
+
+
+def importance(gap: Tensor, cap: float) -> Tensor:
+    """min(e^gap, cap), truncated importance weights; no gradient.
+
+    Args:
+        gap: log-prob under the trainer before the update minus that under the distribution that was drawn from.
+        cap: largest weight.
+    """
+    return gap.detach().clamp(-CLAMP, CLAMP).exp().clamp(max=cap)
+
+
+def mismatch(drift: Tensor) -> dict[str, float]:
+    """How far the trainer's log-probs are from the engine's before the policy has moved.
+
+    Args:
+        drift: trainer minus engine log-prob of each token, [tokens].
+
+    Returns:
+        ``mismatch_mean`` and ``mismatch_max`` of the absolute difference, ``mismatch_k3`` the KL(engine || trainer)
+        estimate, ``mismatch_ess`` the effective sample size of importance weights as a share of the tokens, and
+        ``mismatch_tokens``, how many were compared; with none of them the differences are 0 and the share is 1.
+    """
+    if not drift.numel():
+        return dict.fromkeys(("mismatch_mean", "mismatch_max", "mismatch_k3", "mismatch_tokens"), 0.0) | {
+            "mismatch_ess": 1.0
+        }
+    weights = drift.double().clamp(-CLAMP, CLAMP).exp()
+    return {
+        "mismatch_mean": float(drift.abs().mean()),
+        "mismatch_max": float(drift.abs().max()),
+        "mismatch_k3": float(kl_estimate(drift.double(), "k3").mean()),
+        "mismatch_ess": float(weights.sum().square() / weights.square().sum() / len(weights)),
+        "mismatch_tokens": float(drift.numel()),
+    }

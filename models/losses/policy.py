@@ -1,0 +1,115 @@
+"""The policy loss: clipped surrogate, KL to a reference, entropy bonus."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from configs.loss import LossConfig
+from models.losses.kl import CLAMP, kl_estimate
+from models.losses.mismatch import importance
+
+
+@dataclass(frozen=True, slots=True)
+class Completions:
+    """Completion tokens of some rows (turns), right-padded to [rows, width].
+
+    Attributes:
+        logprobs: under the policy, with gradient.
+        old: under the policy as it was before the update, where the loss corrects for the engine; else ``behaviour``.
+        behaviour: under the engine that drew them.
+        reference: under the frozen reference.
+        entropy: of the policy's distribution at each token, in nats.
+        advantages: of each token.
+        mask: true on real tokens.
+        weights: of each token's loss, from ``weights_of`` over the whole minibatch.
+    """
+
+    logprobs: Tensor
+    old: Tensor
+    behaviour: Tensor
+    reference: Tensor
+    entropy: Tensor
+    advantages: Tensor
+    mask: Tensor
+    weights: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class LossOutput:
+    """A loss and what it was made of.
+
+    Attributes:
+        loss: weighted sum over the rows' tokens, a scalar with gradient.
+        drift: log-prob under the policy minus that under the engine, of each real token, [tokens].
+        totals: sums over real tokens of the figures that ``figures`` names.
+    """
+
+    loss: Tensor
+    drift: Tensor
+    totals: dict[str, float]
+
+
+def policy_loss(batch: Completions, config: LossConfig) -> LossOutput:
+    """Clipped surrogate plus KL (CoEvo-RL Eq. 6; numerics as verl and TRL).
+
+    With ``traj-mean-step-mean`` the ratio is that of a whole action (SLEA-RL Eq. 7, JERP Eq. 23), shared by its
+    tokens; otherwise each token has its own.
+    """
+    tokens, parts = _surrogate(batch, config)
+    kl = kl_estimate(torch.where(batch.mask, batch.reference - batch.logprobs, 0.0), config.kl)
+    if config.kl_in == "loss":
+        tokens = tokens + config.kl_coefficient * kl
+    if config.entropy_coefficient:
+        bonus = config.entropy_coefficient * torch.where(batch.mask, batch.entropy, 0.0)
+        tokens, parts = tokens - bonus, parts | {"entropy_bonus": bonus}
+    parts |= {"kl": kl, "entropy": batch.entropy}
+    return LossOutput(
+        loss=(batch.weights * tokens).sum(),
+        drift=torch.where(batch.mask, batch.logprobs - batch.behaviour, 0.0).detach()[batch.mask],
+        totals={name: float(parts[name].detach()[batch.mask].sum()) for name in figures(config)},
+    )
+
+
+def figures(config: LossConfig) -> tuple[str, ...]:
+    """Names of what the configured loss reports as means over tokens."""
+    chosen = {
+        "dual_clip_share": config.dual_clip,
+        "importance_weight": config.importance_cap,
+        "importance_capped_share": config.importance_cap,
+        "entropy_bonus": config.entropy_coefficient,
+    }
+    return ("clip_share", "kl", "ratio_mean", "entropy", *(name for name, setting in chosen.items() if setting))
+
+
+def averages(outputs: Sequence[LossOutput], config: LossConfig) -> dict[str, float]:
+    """Token means of the outputs' ``totals``; zeros where there is no token."""
+    tokens = max(sum(output.drift.numel() for output in outputs), 1)
+    return {name: sum(output.totals[name] for output in outputs) / tokens for name in figures(config)}
+
+
+def _surrogate(batch: Completions, config: LossConfig) -> tuple[Tensor, dict[str, Tensor]]:
+    """Clipped surrogate of each token, and what it was made of."""
+    ratio = _shared(torch.where(batch.mask, batch.logprobs - batch.old, 0.0), config).clamp(-CLAMP, CLAMP).exp()
+    free = -batch.advantages * ratio
+    clipped = -batch.advantages * ratio.clamp(1 - config.clip_low, 1 + config.clip_high)
+    tokens = torch.maximum(free, clipped)
+    parts = {"clip_share": (clipped > free).float(), "ratio_mean": ratio}
+    if config.dual_clip is not None:
+        bound = torch.where(batch.advantages < 0, -config.dual_clip * batch.advantages, torch.inf)
+        parts["dual_clip_share"] = (tokens > bound).float()
+        tokens = torch.minimum(tokens, bound)
+    if config.importance_cap is not None:
+        gap = _shared(torch.where(batch.mask, batch.old - batch.behaviour, 0.0), config)
+        weight = importance(gap, config.importance_cap)
+        parts |= {"importance_weight": weight, "importance_capped_share": (weight >= config.importance_cap).float()}
+        tokens = weight * tokens
+    return tokens, parts
+
+
+def _shared(log_ratio: Tensor, config: LossConfig) -> Tensor:
+    """Log-ratios of tokens, or of whole actions for each of their tokens."""
+    if config.aggregation != "traj-mean-step-mean":
+        return log_ratio
+    return log_ratio.sum(1, keepdim=True).expand_as(log_ratio)

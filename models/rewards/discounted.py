@@ -1,0 +1,21 @@
+"""The discounted return (JERP Eq. 5; RetroAgent Table 5, first step)."""
+
+from collections.abc import Mapping, Sequence
+
+from configs.reward import DiscountedConfig
+from models.rewards.rewards import Floats, Rewards, discounting, extrinsic_turns, spread
+from records.episode import Episode
+
+
+def reward(
+    episodes: Sequence[Episode], penalties: Sequence[Floats], config: DiscountedConfig, baselines: Mapping[str, float]
+) -> Rewards:
+    """Turns as the environment rewards them, or the episode's reward in equal shares; the return is discounted."""
+    given = [_uniform(episode) if config.spread == "uniform" else extrinsic_turns(episode) for episode in episodes]
+    turns = [each - cost for each, cost in zip(given, penalties, strict=True)]
+    shaping = discounting(episodes, turns, config.gamma)
+    return Rewards(shaping, turns, baselines, {"reward/discount": float(-shaping.mean())})
+
+
+def _uniform(episode: Episode) -> Floats:
+    return spread(episode.reward, len(episode.turns))

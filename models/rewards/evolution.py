@@ -1,0 +1,43 @@
+"""Reward for going beyond what the task's group once achieved (RetroAgent Eq. 5 and 6)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.rewards.rewards import Floats, Rewards, discounting, spread
+from records.episode import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class Gains:
+    """What episodes gained on their baselines.
+
+    Attributes:
+        intrinsic: max(0, potential - baseline) of each episode, [episodes].
+        baselines: by task id, raised to the mean success of this iteration's group where that is higher.
+    """
+
+    intrinsic: Floats
+    baselines: dict[str, float]
+
+
+def evolve(episodes: Sequence[Episode], potentials: Sequence[float], baselines: Mapping[str, float]) -> Gains:
+    """Gains on the baselines as they were before these episodes, and the baselines after them."""
+    tasks = [episode.task.id for episode in episodes]
+    before = np.array([baselines.get(task, 0.0) for task in tasks])
+    successes: dict[str, list[bool]] = {}
+    for task, episode in zip(tasks, episodes, strict=True):
+        successes.setdefault(task, []).append(episode.success)
+    achieved = {task: sum(group) / len(group) for task, group in successes.items()}
+    after = {task: max(baselines.get(task, 0.0), mean) for task, mean in achieved.items()}
+    return Gains(np.maximum(0.0, np.array(potentials, dtype=np.float64) - before), {**baselines, **after})
+
+
+def composite(episodes: Sequence[Episode], penalties: Sequence[Floats], gamma: float, gains: Gains) -> Rewards:
+    """Extrinsic plus intrinsic reward in equal shares on the turns, less their penalties, discounted."""
+    turns = [
+        spread(episode.reward + intrinsic, len(episode.turns)) - cost
+        for episode, intrinsic, cost in zip(episodes, gains.intrinsic.tolist(), penalties, strict=True)
+    ]
+    return Rewards(discounting(episodes, turns, gamma), turns, gains.baselines)

@@ -1,0 +1,21 @@
+"""Progress-guided reward: success beyond the task's baseline (RetroAgent Table 5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from configs.reward import ProgressGuidedConfig
+from models.rewards.evolution import composite, evolve
+from models.rewards.rewards import Floats, Rewards
+from records.episode import Episode
+
+
+def reward(
+    episodes: Sequence[Episode],
+    penalties: Sequence[Floats],
+    config: ProgressGuidedConfig,
+    baselines: Mapping[str, float],
+) -> Rewards:
+    """The potential is success itself, 0 or 1."""
+    gains = evolve(episodes, [float(episode.success) for episode in episodes], baselines)
+    metrics = {"reward/guided": float(gains.intrinsic.mean())}
+    return replace(composite(episodes, penalties, config.gamma, gains), metrics=metrics)

@@ -1,0 +1,54 @@
+"""Scores: what the trainer says of episodes before their advantages are computed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from configs.loss import LossConfig
+from models.losses.kl import kl_penalties
+from models.samples import write_turns
+from records.episode import Episode
+from tasks.session import Session
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeScores:
+    """An episode's scores over all its action tokens, [tokens]; empty where they are not needed."""
+
+    penalties: Floats = field(default_factory=lambda: np.zeros(0))
+    values: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
+    """KL penalties where they are part of the reward, values where there is a critic; one an episode."""
+    update, trainer = session.config.update, session.parts.trainer
+    assert update is not None
+    assert trainer is not None
+    if not update.needs_scores():
+        return [EpisodeScores() for _ in episodes]
+    paths = session.stores.paths
+    paths.scratch.mkdir(parents=True, exist_ok=True)
+    turns = paths.scratch / "turns.parquet"
+    write_turns(turns, episodes)
+    scores = trainer.score(turns, paths.scratch / "scores.parquet")
+    ends = np.cumsum([len(episode.turns) for episode in episodes])
+    starts = ends - [len(episode.turns) for episode in episodes]
+    return [
+        EpisodeScores(
+            penalties=_penalties(episode, np.concatenate(scores.reference[start:end]), update.loss),
+            values=np.concatenate(scores.values[start:end]),
+        )
+        for episode, start, end in zip(episodes, starts.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def _penalties(episode: Episode, reference: Floats, loss: LossConfig) -> Floats:
+    """KL penalty of each action token; none where KL is in the loss."""
+    if not reference.size:
+        return reference
+    behaviour = [logprob for turn in episode.turns for logprob in turn.completion.logprobs]
+    return kl_penalties(behaviour, reference.tolist(), loss)

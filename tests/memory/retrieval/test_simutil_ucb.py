@@ -1,0 +1,66 @@
+"""SimUtil-UCB: the worked values, and a ranking written out."""
+
+import math
+
+import numpy as np
+import pytest
+from support.entries import bank, questions, ranked
+
+from configs.retrieval import SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
+from memory.index import Index
+from memory.library import Library
+from memory.retrieval.base import NEVER
+from memory.retrieval.simutil_ucb import SimUtilUcb, upper_bounds
+from memory.stats import Stats
+
+
+class Fixed:
+    """A similarity that is what it is."""
+
+    def __init__(self, values):
+        self._values = np.array(values)
+
+    def fit(self, library):
+        return lambda question: self._values[question.rows]
+
+
+class Asked:
+    rows = np.arange(3)
+
+
+def test_worked_values():
+    entries, _ = bank(3)
+    library = Library(entries)
+    counters = [(0.5, 6), (0.9, 3), (0.5, 1)]
+    stats = {e.id: Stats(e.id, utility=u, visits=n) for e, (u, n) in zip(library.entries, counters, strict=True)}
+    score = SimUtilUcb(Fixed([0.9, 0.6, 0.45]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
+    assert score(Asked()) == pytest.approx([0.965846, 0.952826, 0.920228], abs=1e-6)
+
+
+def test_entries_below_the_threshold_are_dropped_and_those_at_it_kept():
+    entries, stats = bank(3)
+    score = SimUtilUcb(Fixed([0.4, 0.39, -1.0]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
+    assert (score(Asked()) == NEVER).tolist() == [False, True, True]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+def test_ranking_equals_the_reference(alpha):
+    entries, stats = bank(40)
+    config = SimUtilUcbConfig(
+        type="simutil-ucb", k=5, alpha=alpha, kappa=0.5, threshold=0.05, similarity=TfidfSimilarity(type="tfidf")
+    )
+    index = Index(entries, config, stats)
+    plain = Index(entries, TfidfConfig(k=40))
+    total = sum(each.visits for each in stats.values())
+    for query in questions(10):
+        similar = {hit.entry: hit.score / 4.5 for hit in plain.search(query, "")}  # the weights add up to 4.5
+        expected = {
+            e: alpha * s + (1 - alpha) * (stats[e.id].utility + 0.5 * math.sqrt(math.log(total) / stats[e.id].visits))
+            for e, s in similar.items()
+            if s >= 0.05
+        }
+        assert [hit.entry.id for hit in index.search(query, "")] == ranked(expected, 5)
+
+
+def test_a_single_visit_has_no_bonus():
+    assert upper_bounds(np.array([0.5]), np.array([1.0]), 1.0).tolist() == [0.5]

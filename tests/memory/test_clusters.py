@@ -1,0 +1,56 @@
+"""Clusters: the nearest, not the first; and nothing but assignment makes one."""
+
+from configs.retrieval import ClustersConfig
+from memory.change import BankChange
+from memory.clusters import NONE, Cluster, Clusters
+from memory.store import Bank
+
+CONFIG = ClustersConfig()
+BASE = "at hall hold nothing . seen safe drawer chest . fork plate"
+NEAR = BASE.replace("fork", "mug").replace("plate", "pan")
+BETWEEN = BASE.replace("fork", "mug")
+
+
+def test_the_nearest_prototype_and_the_older_of_equals():
+    clusters = Clusters(ClustersConfig(delta=0.8), [Cluster(0, BASE), Cluster(1, "x y z"), Cluster(2, BETWEEN)])
+    assert clusters.nearest(NEAR) == 2
+    assert clusters.nearest(BASE) == 0
+    assert Clusters(ClustersConfig(delta=0.8), [Cluster(0, BASE), Cluster(1, NEAR)]).nearest(BETWEEN) == 0
+
+
+def test_looking_makes_no_cluster_and_assignment_does():
+    clusters = Clusters(CONFIG)
+    assert (clusters.nearest(BASE), len(clusters), clusters.changed()) == (NONE, 0, ())
+    assert [clusters.assign(text) for text in (BASE, "x y z", BASE, BETWEEN)] == [0, 1, 0, 0]
+    assert clusters.nearest(BASE) == 0
+    assert clusters.changed() == (Cluster(0, BASE), Cluster(1, "x y z"))
+
+
+def test_delta_one_matches_equal_tokens_only():
+    clusters = Clusters(ClustersConfig(delta=1.0))
+    assert [clusters.assign(text) for text in (BASE, BETWEEN, BASE + "  ")] == [0, 1, 0]
+
+
+def test_links_are_kept_once_in_order_and_told_once():
+    clusters = Clusters(CONFIG, [Cluster(0, BASE, ("a",))])
+    clusters.link(0, ["a"])
+    assert clusters.changed() == ()
+    clusters.link(0, ["c", "b", "c"])
+    assert clusters.changed() == (Cluster(0, BASE, ("a", "c", "b")),)
+    clusters.forget_changes()
+    assert clusters.changed() == ()
+    assert (clusters.entries(0), clusters.entries(NONE)) == (("a", "c", "b"), ())
+
+
+def test_a_bank_keeps_them_and_its_hash_knows(tmp_path):
+    bank, clusters = Bank(tmp_path), Clusters(CONFIG)
+    before, empty = bank.versions(), bank.hashes()
+    for n in range(11):
+        clusters.link(clusters.assign(f"place {n} a{n} b{n}"), [f"e{n}"])
+    bank.merge(BankChange(clusters=clusters.changed()))
+    again = Clusters(CONFIG, Bank(tmp_path).clusters())
+    assert len(again) == 11
+    assert all(again.nearest(f"place {n} a{n} b{n}") == n and again.entries(n) == (f"e{n}",) for n in range(11))
+    assert bank.hashes()["clusters"] != empty["clusters"]
+    assert bank.restore(before, empty) == ["clusters"]
+    assert bank.clusters() == []

@@ -1,0 +1,42 @@
+"""Aggregation against values worked out by hand."""
+
+from typing import get_args
+
+import pytest
+import torch
+
+from configs.loss import Aggregation
+from models.losses.aggregation import weights_of
+
+
+@pytest.mark.parametrize(
+    ("aggregation", "expected"),
+    [
+        ("token-mean", 2.5),  # (1 + 2 + 3 + 4) / 4
+        ("seq-mean-token-sum", 5.0),  # (6 + 4) / 2
+        ("seq-mean-token-mean", 3.0),  # (2 + 4) / 2
+        ("seq-mean-token-sum-norm", 2.5),  # (6 + 4) / width 4
+        ("traj-mean-step-mean", 3.0),  # one step a trajectory
+    ],
+)
+def test_aggregation(aggregation, expected):
+    losses = torch.tensor([[1.0, 2.0, 3.0], [4.0, 99.0, 99.0]])
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    assert float((weights_of(mask, torch.tensor([0, 1]), 4, aggregation) * losses).sum()) == pytest.approx(expected)
+
+
+def test_steps_are_averaged_within_their_trajectory_first():
+    losses = torch.tensor([[1.0, 1.0], [3.0, 0.0], [10.0, 10.0]])
+    mask = torch.tensor([[True, True], [True, False], [True, True]])
+    weights = weights_of(mask, torch.tensor([7, 7, 3]), 2, "traj-mean-step-mean")
+    assert float((weights * losses).sum()) == pytest.approx(((1 + 3) / 2 + 10) / 2)
+
+
+@pytest.mark.parametrize("aggregation", get_args(Aggregation))
+def test_a_row_without_tokens_is_no_row(aggregation):
+    mask = torch.tensor([[True, True], [True, False]])
+    padded = torch.cat([mask, torch.zeros(2, 2, dtype=torch.bool)])
+    weights = weights_of(mask, torch.tensor([0, 1]), 4, aggregation)
+    with_empty = weights_of(padded, torch.tensor([0, 1, 1, 2]), 4, aggregation)
+    assert torch.equal(with_empty[:2], weights)
+    assert not with_empty[2:].any()

@@ -1,0 +1,144 @@
+"""Retrieval in the loop: real rollouts, bank and lineage of a frozen, untrained policy, without servers."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+from support.entries import entry
+from support.player import player
+
+from configs.load import load_recipe
+from lineage.lineage import Lineage
+from lineage.workspace import Workspace
+from memory.change import BankChange
+from memory.clusters import Cluster
+from memory.store import Bank
+from tasks.admit import admit
+from tasks.commit import commit
+from tasks.evaluate import evaluate
+from tasks.gate import episode_limits
+from tasks.replay import replay
+from tasks.report import Silent
+from tasks.rollout import rollout
+from tasks.sample import sample
+from tasks.session import Parts, Session, Stores
+from tasks.shape import shape
+
+SMALL = [
+    "warmstart=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=4", "rollout.max_turns=2",
+    "evaluation.tasks=4", "bank.admission.replays=1",
+]  # fmt: skip
+CLUSTERS = ("clusters.delta=0.85", "bank.retrieval.type=cluster")
+
+
+@contextmanager
+def opened(root, config, entries=()):
+    """A session on the stores as they are; where there are none, revision 0 is made with some entries."""
+    place = Workspace(root)
+    paths = place.existing("run") if (root / "runs").exists() else place.create("run", config)
+    played = player()
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        bank = Bank(paths.bank)
+        paths.clear_staging()
+        if lineage.head() is None:
+            bank.merge(BankChange(entries=tuple(entries)))
+        parts = Parts(played.env, played, None, None, episode_limits(config, played.env, 512))
+        session = Session(config, parts, Stores(paths, bank, lineage, None, Silent()))
+        head = lineage.head()
+        if head is None:
+            (paths.staging / "policy").mkdir(parents=True)
+            (paths.staging / "policy" / "weights").write_text("none")
+            commit(session)
+        else:
+            session.iteration, session.fired = head.iteration, head.state["fired"]
+            session.draft = replace(session.draft, revision=head.revision + 1)
+        yield session
+
+
+def step(session):
+    """One iteration as far as retrieval goes."""
+    episodes, _ = shape(session, rollout(session, sample(session)))
+    session.iteration += 1
+    metrics = dict(session.draft.metrics)
+    session.fire()
+    commit(session)
+    return episodes, metrics
+
+
+def configured(*settings):
+    return load_recipe("homerules-experience-only", [*SMALL, *settings])
+
+
+def known(n=2):
+    """Entries that concern every task, whatever its house."""
+    return [entry(f"task {place} n{i}", keywords="task hall") for place in ("safe", "drawer") for i in range(n)]
+
+
+def test_clusters_grow_with_the_rollouts_and_survive_a_new_session(tmp_path):
+    config = configured(*CLUSTERS)
+    with opened(tmp_path, config) as session:
+        episodes, metrics = step(session)
+        (hall,) = {turn.observation for episode in episodes for turn in episode.turns}
+        assert {turn.cluster_id for episode in episodes for turn in episode.turns} == {0}
+        assert (metrics["retrieval/clusters"], metrics["retrieval/cluster_score"]) == (1.0, 0.0)
+        assert session.stores.bank.clusters() == [Cluster(0, hall)]
+        before = session.stores.bank.hashes()["clusters"]
+    with opened(tmp_path, config) as again:
+        assert again.clusters.nearest(hall) == 0
+        step(again)
+        assert again.stores.bank.hashes()["clusters"] == before
+
+
+def test_half_a_group_sees_the_bank_and_each_turn_says_what_it_saw(tmp_path):
+    config = configured("bank.retrieval.share=0.5", "bank.retrieval.per=both", "bank.retrieval.k=3")
+    with opened(tmp_path, config, known()) as session:
+        episodes, metrics = step(session)
+        assert {e.replica: {len(t.retrieved) for t in e.turns} for e in episodes} == {0: {3}, 1: {3}, 2: {0}, 3: {0}}
+        assert metrics["retrieval/conditioned_share"] == 0.5
+        assert (metrics["retrieval/task_hits"], metrics["retrieval/step_hits"]) == (3.0, 3.0)
+        # The observation finds the very entries that the instruction has found.
+        assert metrics["retrieval/step_tokens"] == 0.0
+        assert {stats.retrievals for stats in session.stores.bank.stats().values()} == {4}
+
+
+def test_step_entries_cost_tokens_of_their_own(tmp_path):
+    config = configured("bank.retrieval.per=step", "bank.retrieval.k=1")
+    with opened(tmp_path, config, known()) as session:
+        episodes, metrics = step(session)
+        assert {len(t.retrieved) for e in episodes for t in e.turns} == {1}
+        assert metrics["retrieval/step_tokens"] == len([".", "task", "safe", "n0"])
+        assert 0 < session_rates(session)["retrieval/seconds"] < 5
+
+
+def session_rates(session):
+    return session.stores.lineage.head().observed["metrics"]
+
+
+def test_the_gate_opens_after_the_warm_up_and_for_a_bank_that_is_large_enough(tmp_path):
+    config = configured("bank.retrieval.warmup=1", "bank.retrieval.min_entries=3")
+    with opened(tmp_path, config, known()) as session:
+        assert session.shown_index(0) is None
+        for shown in (0.0, 1.0):
+            episodes, metrics = step(session)
+            assert metrics["retrieval/shown"] == shown
+            assert any(turn.retrieved for episode in episodes for turn in episode.turns) == bool(shown)
+        session.entries = session.entries[1:]
+        assert session.shown_index(2) is None
+
+
+def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_path):
+    config = configured(*CLUSTERS)
+    with opened(tmp_path, config, known()) as session:
+        episodes, _ = shape(session, rollout(session, sample(session)))
+        source, hashes = episodes[0], session.stores.bank.hashes()
+        taught = replace(entry("task nothing", example="go", scope=source.task.scope), sources=(source.id,))
+        made = session.clusters.changed()
+        verdict = replay(session, [taught])
+        evaluate(session)
+        assert session.clusters.changed() == made
+        assert session.stores.bank.hashes() == hashes
+        admit(session, [taught], replace(verdict, admitted=True))
+        session.iteration += 1
+        commit(session)
+        (cluster,) = session.stores.bank.clusters()
+        assert cluster.entries == (taught.id,)
+        assert [hit.entry for hit in session.index.search(cluster.prototype, source.task.scope)] == [taught]
