@@ -57,6 +57,8 @@ class Repository:
     def reset(self) -> list[str]:
         """Make the files that git tracks those of the last revision, and remove strangers; names of what differed."""
         if not self.commits():
+            if self.git("for-each-ref", "refs/tags", "refs/dropped"):
+                raise CoevoError(f"{self.root}: the branch main is lost, its tags are not: run `coevo fsck --repair`")
             return self._empty()
         changed = self.git("status", "--porcelain", "--no-renames", "-z").split("\0")
         self.git("reset", "--quiet", "--hard", "HEAD")

@@ -84,8 +84,20 @@ class RunPaths:
 
     @property
     def created(self) -> Path:
-        """When the run was created, in ns since 1970: file times do not survive a copy."""
+        """The file that says when the run was created: file times do not survive a copy."""
         return self.root / "created"
+
+    @property
+    def moment(self) -> int:
+        """When the run was created, in ns since 1970.
+
+        Raises:
+            CoevoError: its file does not say.
+        """
+        said = self.created.read_text(encoding="utf-8", errors="replace").strip()
+        if not said.isdecimal():
+            raise CoevoError(f"{self.created}: {said[:20]!r} is no time in ns: see `coevo fsck {self.name}`")
+        return int(said)
 
     @property
     def config(self) -> Path:
@@ -136,7 +148,7 @@ class Workspace:
         made = [
             RunPaths(path.parent) for path in (self.root / "runs").glob("*/created") if NAME.fullmatch(path.parent.name)
         ]
-        return sorted(made, key=lambda run: (int(run.created.read_text(encoding="utf-8")), run.name))
+        return sorted(made, key=lambda run: (run.moment, run.name))
 
     def run(self, name: str) -> RunPaths:
         """Where a run of this name has its files, whether it is there or not.
@@ -206,7 +218,7 @@ class Workspace:
     def _moment(self) -> int:
         """Now, in ns since 1970, or just after the latest run: a clock that was set back does not change the order."""
         latest = self.runs()[-1:]
-        return max([time.time_ns(), *(int(run.created.read_text(encoding="utf-8")) + 1 for run in latest)])
+        return max([time.time_ns(), *(run.moment + 1 for run in latest)])
 
     def next_name(self, recipe: str) -> str:
         """``<recipe>-<n>``, n above that of every run there is."""

@@ -15,7 +15,7 @@ from filelock import FileLock, Timeout
 from configs.errors import CoevoError
 from configs.load import validate
 from lineage.lineage import Lineage
-from lineage.lock import writer_lock
+from lineage.lock import runs_lock, writer_lock
 from lineage.remote.bundle import MAIN, Bundle, Record, names_in, refs_of, set_refs
 from lineage.remote.compare import Standing
 from lineage.remote.content import files_of, read_list
@@ -56,7 +56,8 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
     """
     run = place.run(name)
     there = run.created.is_file()
-    with _scratch(run) as scratch, writer_lock(run) if there else nullcontext():
+    # What is fetched belongs to no run yet: nobody may collect it meanwhile.
+    with _scratch(run) as scratch, runs_lock(place.root), writer_lock(run) if there else nullcontext():
         _, theirs = remote_bundle(store, name, scratch)
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")

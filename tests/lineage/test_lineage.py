@@ -108,6 +108,13 @@ def test_an_artifact_that_the_cache_lost_is_one_line(place, run):
     assert "\n" not in str(caught.value)
 
 
+def test_a_run_whose_branch_is_lost_is_not_taken_for_a_new_one(place, run):
+    git(run, "update-ref", "-d", "refs/heads/main")
+    with pytest.raises(CoevoError, match="the branch main is lost"):
+        lineage_in(place).recover(Shelf(run.bank))
+    assert (run.lineage / "policy" / "weights.bin").exists()
+
+
 def test_recovery_says_what_it_mended(place, run):
     (run.lineage / "manifest.json").write_text("half")
     (run.lineage / "stranger").write_text("x")

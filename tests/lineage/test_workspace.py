@@ -115,3 +115,10 @@ def test_a_workspace_that_cannot_be_written_is_one_line(tmp_path, config):
     (tmp_path / "file").touch()
     with pytest.raises(CoevoError, match="Not a directory: name another directory with --workspace"):
         Workspace(tmp_path / "file").create("a", config)
+
+
+def test_a_run_that_does_not_say_when_it_was_created_is_named(workspace, config):
+    run = workspace.create("first", config)
+    run.created.write_text("yesterday\n")
+    with pytest.raises(CoevoError, match=r"created: 'yesterday' is no time in ns: see `coevo fsck first`"):
+        workspace.runs()
