@@ -22,12 +22,13 @@ CHAINS = {
     ),
     "2-the-stores-are-written": (
         "lineage.repository:_lay_out@1+",
-        "dvc.repo:Repo.add@1",
+        "lineage.artifacts:Artifacts.add@1",
         "tasks.commit:write_episodes@2+",
         "memory.versioned:VersionedTable.upsert@1+",
         "memory.versioned:VersionedTable.upsert@2",
         "memory.store:Bank.merge@1+",
-        "dvc.repo:Repo.add@1+",
+        "dvc_data.hashfile.transfer:transfer@1+",
+        "lineage.artifacts:Artifacts.add@1+",
         "lineage.lineage:write_manifest@1+",
     ),
     "3-the-commit-and-what-recovers": (
