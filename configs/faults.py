@@ -15,6 +15,8 @@ REMEDIES = {
     errno.EIO: "check the disk",
     errno.EMFILE: "raise the limit that `ulimit -n` shows",
 }
+GIT_FULL = "Out of diskspace"
+"""How git says that there is no room for its index."""
 RUST = re.compile(r"\(os error (\d+)\)")
 """How Lance and safetensors, which raise errors of their own, write the system's."""
 
@@ -32,6 +34,8 @@ def fault(error: BaseException) -> str | None:
 
 def remedy(said: str) -> str:
     """What to do about a program's message that ends in one of the system's refusals, after a colon; else empty."""
+    if GIT_FULL in said:
+        return f": {ROOM}"
     return next((f": {what}" for number, what in REMEDIES.items() if os.strerror(number) in said), "")
 
 

@@ -169,7 +169,7 @@ def _quieten() -> None:
     from dvc.ui import ui
 
     ui.error_console.quiet = True
-    for name in ("dvc.progress", "dvc_data.callbacks"):
+    for name in ("dvc.progress", "dvc_data"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 

@@ -45,4 +45,5 @@ def test_another_error_is_not_the_systems(error):
 
 def test_a_program_s_message_gets_its_remedy():
     assert remedy("fatal: unable to write: No space left on device") == ": make room"
+    assert remedy("error: index.lock' write error. Out of diskspace") == ": make room"
     assert remedy("fatal: bad object") == ""

@@ -38,7 +38,7 @@ BRANCH_KILLS = (
 )
 ROLLBACK = ("rollback", "first", "--to", "1")
 ROLLBACK_KILLS = (
-    ("memory.store:Bank.restore@2+", 3),
+    ("memory.store:Bank.restore@1+", 3),
     ("lineage.repository:Repository.check_out@1+", 3),
     ("lineage.lineage:write_manifest@1+", 3),
     ("lineage.repository:Repository.seal@1+", 4),
