@@ -6,7 +6,7 @@ from lineage.manifest import Manifest
 
 OUTSIDE = ("evaluate", "gate panels", "warm start")
 """Stages that measure or prepare: they do not count as time spent on learning."""
-LEARNING = ("rollout", "update", "replay", "evaluate")
+LEARNING = ("rollout", "update", "judge", "evaluate")
 """Stages that do the work of an iteration; all else is orchestration."""
 
 

@@ -9,11 +9,12 @@ from flows.stale import mark_crashed
 from tasks.admit import admit
 from tasks.advantage import advantage
 from tasks.commit import commit
+from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
+from tasks.judge import judge
 from tasks.open import open_session
 from tasks.publish import publish
-from tasks.replay import replay
 from tasks.report import Reporter
 from tasks.rollout import rollout
 from tasks.sample import sample
@@ -48,11 +49,12 @@ def iterate(session: Session) -> None:
         targets = advantage(session, shaped, rewards)
         gate_advantages(session, shaped, targets.advantages)
         update(session, shaped, targets)
+    credit(session, episodes)
     if session.writer_is_due():
-        candidates = write(session)
-        gate_candidates(session, candidates)
-        verdict = replay(session, candidates)
-        admit(session, candidates, verdict)
+        proposal = write(session)
+        gate_candidates(session, proposal)
+        decision = judge(session, proposal)
+        admit(session, proposal, decision)
     if session.evaluation_is_due():
         gate_panels(session)
         evaluate(session)

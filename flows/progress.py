@@ -9,7 +9,7 @@ from lineage.manifest import Manifest
 
 COLUMNS = (
     ("rev", 4), ("iter", 5), ("success", 8), ("held-out", 9), ("reward", 7), ("adv std", 8), ("bank", 5),
-    ("+/-", 7), ("rollout", 8), ("update", 7), ("replay", 7), ("rest", 6), ("ETA", 7),
+    ("+/-", 7), ("rollout", 8), ("update", 7), ("judge", 7), ("rest", 6), ("ETA", 7),
 )  # fmt: skip
 
 
@@ -64,7 +64,7 @@ class Progress:
         seconds = {name.removeprefix("seconds/"): value for name, value in rates.items() if name.startswith("seconds/")}
         wall = seconds.pop("wall")
         panel = manifest.state["config"]["evaluation"]["panels"][0]
-        main = {name: seconds.get(name) for name in ("rollout", "update", "replay")}
+        main = {name: seconds.get(name) for name in ("rollout", "update", "judge")}
         return [
             str(manifest.revision),
             str(manifest.state["iteration"]),

@@ -12,8 +12,9 @@ from memory.library import Floats, Library, Rows
 from memory.retrieval.base import NEVER, Question, Scorer, scorer_of
 from memory.stats import Stats
 from memory.text import WORD
-from records.draws import Key, key
+from records import draws
 from records.entry import Entry
+from records.task import BY_SCOPE, Key
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class Index:
 
     Attributes:
         config: how entries are scored, and how many are returned.
+        key: which pool a task asks.
         tally: what only the scorer knows: how often it fell back on the library, explored, ...
         seconds: what it spent on parts of its own, by name.
     """
@@ -40,6 +42,7 @@ class Index:
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
         scorer: Scorer | None = None,
+        key: Key = BY_SCOPE,
     ) -> None:
         """Args:
         entries: the bank; retired ones are left out.
@@ -47,8 +50,10 @@ class Index:
         stats: their counters by id; an entry without any counts as new.
         clusters: observation clusters, where there are any.
         scorer: of an index with the same configuration, so that its texts are not read again.
+        key: which pool a task asks.
         """
         self.config = config
+        self.key = key
         self._library = Library(entries, stats, clusters)
         self._scorer = scorer or scorer_of(config)
         self._score = self._scorer.fit(self._library) if len(self._library) else None
@@ -58,9 +63,9 @@ class Index:
 
     def over(self, entries: Iterable[Entry], stats: Mapping[str, Stats] | None = None) -> "Index":
         """The same search over another version of the bank, at a small part of the cost of the first."""
-        return Index(entries, self.config, stats, self._library.clusters, self._scorer)
+        return Index(entries, self.config, stats, self._library.clusters, self._scorer, self.key)
 
-    def search(self, query: str, scope: str, draw: Key | None = None) -> list[Hit]:
+    def search(self, query: str, scope: str, draw: draws.Key | None = None) -> list[Hit]:
         """The best entries, best first; equal scores: later edit, then lower id.
 
         With ``config.scoped`` only entries of this scope, and those without one, are searched, and the words that
@@ -72,7 +77,7 @@ class Index:
         scoped = self.config.scoped
         pool = self._pool(scope if scoped else None)
         without = frozenset(WORD.findall(scope.lower())) if scoped else frozenset[str]()
-        question = Question(query, pool.rows, without, draw or key("search"), self.tally, self.seconds)
+        question = Question(query, pool.rows, without, draw or draws.key("search"), self.tally, self.seconds)
         # Rounded, so that entries with the same words tie whatever the order of summation.
         scores = self._score(question).round(12)
         best = [place for places, k in pool.shelves for place in places[top(scores[places], k)].tolist()]

@@ -65,6 +65,7 @@ ENTRIES = pa.schema(
         ("edited", pa.int32()),
         ("retired", pa.int32()),
         ("zone", pa.string()),
+        ("level", pa.string()),
     ]
 )
 

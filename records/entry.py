@@ -1,7 +1,7 @@
 """Entries of the experience bank, and the verdicts that let them in."""
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 LONGEST = 2000
 """Most characters of a text field of an entry."""
@@ -20,13 +20,14 @@ class Entry:
         condition: when it applies.
         example: an action that grounds it.
         keywords: retrieval keywords, blank-separated.
-        scope: task key of the tasks it was learned from; empty where it holds everywhere.
+        scope: key of the tasks it was learned from (``bank.key``); empty where it holds everywhere.
         split: split of the source episodes; never an evaluation panel.
         sources: ids of the episodes it was written from.
         created: revision in which it entered.
         edited: revision of its last change.
         retired: revision in which it left, -1 while it is active.
         zone: ``strategy``, or ``warning`` for what is to be avoided (E+ and E- of SLEA-RL).
+        level: ``principle``, ``pattern`` or ``example`` where the writer tells them apart (SLEA-RL section 3.1).
     """
 
     id: str
@@ -41,6 +42,7 @@ class Entry:
     edited: int
     retired: int = -1
     zone: str = "strategy"
+    level: str = ""
 
     @property
     def active(self) -> bool:
@@ -51,6 +53,11 @@ class Entry:
 def entry_id(scope: str, strategy: str) -> str:
     """The first 12 hex digits of the SHA-256 of scope and strategy: the same lesson has the same id."""
     return hashlib.sha256(f"{scope}\n{strategy}".encode()).hexdigest()[:12]
+
+
+def rescoped(entry: Entry, scope: str) -> Entry:
+    """The same lesson in another pool."""
+    return entry if scope == entry.scope else replace(entry, scope=scope, id=entry_id(scope, entry.strategy))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +36,19 @@ class Task:
         identity = [self.env, self.kind, self.instruction, self.scope, dict(self.data)]
         text = json.dumps(identity, sort_keys=True, separators=(",", ":"))
         object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:16])
+
+
+Key = Callable[[Task], str]
+"""To which pool of experience a task belongs."""
+
+
+def key_by(what: str) -> Key:
+    """The key function of ``bank.key``: ``scope``, ``kind`` or ``task``."""
+    return attrgetter("id" if what == "task" else what)
+
+
+BY_SCOPE = key_by("scope")
+"""Pools are the environment's own scopes."""
 
 
 @dataclass(frozen=True)

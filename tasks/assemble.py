@@ -5,11 +5,13 @@ from pathlib import Path
 from configs.errors import ConfigError
 from configs.run import RunConfig
 from envs.base import Environment
-from memory.writer import ContrastWriter
+from memory.admission.base import admission_of
+from memory.writers.base import writer_of
 from models.context import Context
 from models.engine import TransformersEngine
 from models.policy import Policy, load
 from models.trainer.client import Trainer
+from records.task import key_by
 from tasks.gate import episode_limits
 from tasks.play import Player
 from tasks.session import Parts
@@ -19,8 +21,10 @@ def assemble(config: RunConfig, env: Environment[object], policy: Path, trainer:
     """The parts, with the policy in a directory."""
     loaded = load(policy)
     limits = episode_limits(config, env, loaded.model.config.max_position_embeddings)
-    writer = None if config.bank is None else ContrastWriter(config.bank.writer)
-    return Parts(env, player_of(config, env, loaded), trainer, writer, limits)
+    bank = config.bank
+    writer = None if bank is None else writer_of(bank.writer, key_by(bank.key))
+    admission = None if bank is None else admission_of(bank.admission)
+    return Parts(env, player_of(config, env, loaded), trainer, writer, admission, limits)
 
 
 def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:

@@ -21,6 +21,6 @@ def write_baselines(baselines: Mapping[str, float], staging: Path) -> None:
     (directory / FILE).write_text(text + "\n", encoding="utf-8")
 
 
-def read_baselines(directory: Path) -> dict[str, float]:
-    """The baselines in a committed artifact."""
-    return dict(json.loads((directory / FILE).read_text(encoding="utf-8")))
+def read_baselines(directory: Path | None) -> dict[str, float]:
+    """The baselines in a committed artifact; none where there is none."""
+    return {} if directory is None else dict(json.loads((directory / FILE).read_text(encoding="utf-8")))

@@ -6,7 +6,6 @@ from time import perf_counter
 from lineage.code import code_revision, packages
 from lineage.manifest import Manifest
 from memory.change import BankChange
-from memory.stats import retrieved, tally
 from tasks.episodes import write_episodes
 from tasks.session import Session
 from tasks.stage import stage
@@ -29,11 +28,10 @@ def artifacts(staging: Path) -> dict[str, Path]:
 
 
 def bank_change(session: Session) -> BankChange:
-    """Entries that enter, what replay said, counters of every entry that was retrieved, and clusters that changed."""
+    """Entries and counters that changed, what replay said, and clusters that were made or linked."""
     draft = session.draft
     clusters = () if session.clusters is None else session.clusters.changed()
-    stats = tally(session.stores.bank.stats_of(retrieved(draft.episodes)), draft.episodes)
-    return BankChange(tuple(draft.added), stats, tuple(draft.judged), clusters)
+    return BankChange(tuple(draft.entries.values()), tuple(draft.stats.values()), tuple(draft.judged), clusters)
 
 
 def state(session: Session) -> dict[str, object]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from configs.run import RunConfig
 from envs.base import Environment
+from memory.writers.base import Proposal
 from models.advantages.trajectory import Advantages
-from records.entry import Entry
 from records.episode import Episode
 from tasks.gates.entries import check_candidates
 from tasks.gates.episodes import EpisodeLimits, check_advantages, check_episodes
@@ -35,10 +35,10 @@ def gate_advantages(session: Session, episodes: Sequence[Episode], advantages: A
 
 
 @stage("gate candidates")
-def gate_candidates(session: Session, candidates: Sequence[Entry]) -> None:
+def gate_candidates(session: Session, proposal: Proposal) -> None:
     """Hold back candidates that say nothing, say too much, or stem from an evaluation."""
-    if candidates:
-        check_candidates(candidates, session.stores.paths.quarantine)
+    if proposal.entries:
+        check_candidates(proposal.entries, session.stores.paths.quarantine)
 
 
 def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:

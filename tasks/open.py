@@ -20,8 +20,8 @@ from memory.store import Bank
 from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
+from tasks import baselines, references
 from tasks.assemble import assemble, check_panels
-from tasks.baselines import FOLDER, read_baselines
 from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
@@ -100,10 +100,13 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         return
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
-    session.baselines = read_baselines(session.stores.lineage.path(FOLDER)) if FOLDER in head.artifacts else {}
+    lineage = session.stores.lineage
+    kept = {name: lineage.path(name) for name in (baselines.FOLDER, references.FOLDER) if name in head.artifacts}
+    session.baselines = baselines.read_baselines(kept.get(baselines.FOLDER))
+    session.references = references.references_of(session.config, kept.get(references.FOLDER))
     if session.config.bank is not None:
         scratch = session.stores.paths.scratch
-        session.recent = episodes_since(session.stores.lineage, head, session.fired, scratch)
+        session.recent = episodes_since(lineage, head, session.fired, scratch)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:

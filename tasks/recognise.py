@@ -26,7 +26,7 @@ def link_answers(clusters: Clusters, episodes: Iterable[Episode], seen: Experien
         return
     for episode in episodes:
         for turn in episode.turns:
-            hits = seen.answers["step"].get((episode.task.scope, turn.observation), [])
+            hits = seen.answers["step"].get((seen.index.key(episode.task), turn.observation), [])
             clusters.link(turn.cluster_id, [hit.entry.id for hit in hits])
 
 

@@ -12,7 +12,7 @@ from memory.index import Hit, Index
 from memory.store import BankView
 from records.draws import Key, extend, generator
 from records.entry import Entry
-from records.task import Task
+from records.task import Task, key_by
 
 Entries = tuple[Entry, ...]
 
@@ -66,13 +66,13 @@ class Retrieved:
 
     def of_task(self, task: Task) -> Entries:
         """What the instruction finds, unless only observations are asked for."""
-        return self._ask("task", task.instruction, task.scope) if self.index.config.per != "step" else ()
+        return self._ask("task", task.instruction, self.index.key(task)) if self.index.config.per != "step" else ()
 
     def of_step(self, task: Task, observation: str) -> Entries:
         """What the observation finds, unless only instructions are asked for."""
         if self.index.config.per == "task":
             return ()
-        return self._ask("step", step_query(task, observation, self.index.config), task.scope)
+        return self._ask("step", step_query(task, observation, self.index.config), self.index.key(task))
 
     def tally(self) -> dict[str, int]:
         """What the scorer has counted since the first question."""
@@ -123,7 +123,8 @@ def index_of(bank: BankView, config: RunConfig, clusters: Clusters | None = None
     """
     if clusters is None and config.clusters is not None:
         clusters = Clusters(config.clusters, bank.clusters())
-    return Index(bank.active(), (config.bank or BankConfig()).retrieval, bank.stats(), clusters)
+    settings = config.bank or BankConfig()
+    return Index(bank.active(), settings.retrieval, bank.stats(), clusters, key=key_by(settings.key))
 
 
 def is_shown(config: AnyRetrievalConfig, iterations: int, entries: int) -> bool:

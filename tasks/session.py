@@ -1,6 +1,6 @@
 """An open run: its parts, its stores, and the revision that is being made."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -8,11 +8,14 @@ from configs.run import RunConfig
 from envs.base import Environment
 from lineage.lineage import Lineage
 from lineage.workspace import RunPaths
+from memory.admission.base import Admission, Decision
 from memory.change import Judged
 from memory.clusters import Clusters
 from memory.index import Index
+from memory.library import Library
+from memory.stats import Stats, born
 from memory.store import Bank
-from memory.writer import ContrastWriter
+from memory.writers.base import Writer
 from models.trainer.client import Trainer
 from records.draws import Key, key
 from records.entry import Entry
@@ -21,6 +24,7 @@ from tasks.gates.episodes import EpisodeLimits
 from tasks.play import Player
 from tasks.publisher import Publisher
 from tasks.recognise import associate
+from tasks.references import references_of
 from tasks.report import Reporter
 from tasks.retrieve import Experience, index_of, is_shown, recall
 
@@ -33,7 +37,8 @@ class Draft:
         revision: its number.
         episodes: training episodes, in the order (iteration, task, replica).
         judged: every batch of candidates with what replay said of it.
-        added: entries that enter the bank.
+        entries: by id, entries of the bank that enter, change or leave, as they are from now on.
+        stats: by id, counters of entries that have changed, as they are from now on.
         metrics: figures that a repeated run gives again, bit for bit.
         rates: figures that it does not.
         panels: hash of each panel played.
@@ -43,7 +48,8 @@ class Draft:
     revision: int
     episodes: list[Episode] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
-    added: list[Entry] = field(default_factory=list)
+    entries: dict[str, Entry] = field(default_factory=dict)
+    stats: dict[str, Stats] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
     panels: dict[str, str] = field(default_factory=dict)
@@ -52,12 +58,13 @@ class Draft:
 
 @dataclass(frozen=True)
 class Parts:
-    """What a run is composed of: no trainer where the policy is frozen, no writer where there is no bank."""
+    """What a run is composed of: no trainer where the policy is frozen, no writer and admission without a bank."""
 
     env: Environment[object]
     player: Player
     trainer: Trainer | None
-    writer: ContrastWriter | None
+    writer: Writer | None
+    admission: Admission | None
     limits: EpisodeLimits
 
 
@@ -84,10 +91,12 @@ class Session:
         self.accepted: list[str] = []
         self.recent: list[Episode] = []
         self.baselines: dict[str, float] = {}
+        self.references = references_of(config, None)
         self.entries: list[Entry] = stores.bank.active()
+        self.stats = stores.bank.stats()
         self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
-        self.index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
-        self._stats = stores.bank.stats()
+        self._index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
+        self._stale = False
         self.draft = Draft(revision=0)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
@@ -134,17 +143,43 @@ class Session:
         self.recent.clear()
         self.fired = self.draft.revision
 
-    def admit(self, entries: Sequence[Entry]) -> None:
-        """Let entries into the bank of the revision in the making."""
-        if self.clusters is not None and self.config.bank is not None and self.config.bank.retrieval.type == "cluster":
-            associate(self.clusters, entries, self.recent)
-        self.draft.added.extend(entries)
-        self.entries = [*self.entries, *entries]
-        self.index = self.index_with(())
+    def change(self, decision: Decision) -> None:
+        """Change the bank of the revision in the making."""
+        bank, draft = self.config.bank, self.draft
+        assert bank is not None
+        if self.clusters is not None and bank.retrieval.type == "cluster":
+            associate(self.clusters, decision.entries, self.recent)
+        draft.judged.extend(decision.judged)
+        draft.entries |= {entry.id: entry for entry in decision.entries}
+        held = {entry.id: entry for entry in self.entries} | draft.entries
+        self.entries = [entry for entry in held.values() if entry.active]
+        self.count(born([entry.id for entry in decision.entries], decision.utility, self.stats, bank.utility))
+
+    def count(self, changed: Iterable[Stats]) -> None:
+        """Counters of entries as they are from now on."""
+        rows = {stats.id: stats for stats in changed}
+        self.draft.stats |= rows
+        self.stats |= rows
+        self._stale = True
+
+    def library(self) -> Library:
+        """The active entries with their counters."""
+        return Library(self.entries, self.stats, self.clusters)
+
+    def index(self) -> Index | None:
+        """An index over the bank as it stands; None where there is no bank."""
+        if self._stale:
+            self._index, self._stale = self.index_with(()), False
+        return self._index
 
     def index_with(self, extra: Sequence[Entry]) -> Index | None:
-        """An index over the bank and some entries more; None where there is no bank."""
-        return None if self.index is None else self.index.over([*self.entries, *extra], self._stats)
+        """An index over the bank and some entries more."""
+        return None if self._index is None else self._index.over([*self.entries, *extra], self.stats)
+
+    def replays(self) -> int:
+        """Replays a task and side."""
+        assert self.config.bank is not None
+        return self.config.bank.admission.replays
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
@@ -153,17 +188,19 @@ class Session:
     def shown_index(self, iterations: int) -> Index | None:
         """The index, unless the gates of retrieval are closed after so many iterations."""
         bank = self.config.bank
-        return self.index if bank and is_shown(bank.retrieval, iterations, len(self.entries)) else None
+        return self.index() if bank and is_shown(bank.retrieval, iterations, len(self.entries)) else None
 
     def experience(self, iterations: int) -> Experience:
         """What training attempts are shown after so many iterations."""
-        return recall(self.shown_index(iterations), self.key("retrieve"))
+        return self.recall(self.shown_index(iterations))
+
+    def recall(self, index: Index | None) -> Experience:
+        """The answers of an index in this iteration."""
+        return recall(index, self.key("retrieve"))
 
     def next_revision(self, committed: int) -> None:
         """Begin the revision after a committed one; its clock starts now."""
         self.draft = Draft(revision=committed + 1)
-        self._stats = self.stores.bank.stats()
-        self.index = self.index_with(())
         if self.clusters is not None:
             self.clusters.forget_changes()
         self.accepted = []

@@ -26,7 +26,7 @@ def revision(timestamp, **spent):
 HISTORY = [
     revision(1_000, warm_start=60.0, evaluate=3.0, wall=64.0),
     revision(6_000, gate_panels=2.0, rollout=1.0, update=1.0, commit=0.25, wall=5.0),
-    revision(9_000, rollout=1.0, update=0.5, replay=0.25, commit=0.125, evaluate=1.0, wall=3.0),
+    revision(9_000, rollout=1.0, update=0.5, judge=0.25, commit=0.125, evaluate=1.0, wall=3.0),
 ]
 
 
@@ -61,13 +61,13 @@ def test_orchestration_is_what_learning_leaves_of_the_time_between_commits():
 def test_medians_leave_out_the_start_and_two_cold_iterations():
     cold = [revision(second * 1_000, rollout=50.0) for second in (0, 60, 120)]
     warm = [
-        revision(122_000, rollout=1.0, replay=0.5, commit=0.25),
+        revision(122_000, rollout=1.0, judge=0.5, commit=0.25),
         revision(126_000, rollout=2.0, evaluate=1.0, commit=0.5),
         revision(129_000, rollout=2.5, commit=0.25),
     ]
     assert medians([*cold, *warm]) == {
         "iterations": 3,
-        "stages": {"rollout": 2.0, "replay": 0.0, "commit": 0.25, "evaluate": 0.0},
+        "stages": {"rollout": 2.0, "judge": 0.0, "commit": 0.25, "evaluate": 0.0},
         "orchestration_seconds": 0.5,  # of 0.5, 1.0 and 0.5
         "orchestration_share": 0.25,  # of 0.5 / 2, 1 / 3 and 0.5 / 3
     }

@@ -18,7 +18,7 @@ CHAINS = {
         "models.trainer.client:Trainer.update@1",
         "models.trainer.client:Trainer.save@1+",
         "stage:write candidates@1+",
-        "memory.admission:judge@1",
+        "memory.admission.replay:judge@1",
     ),
     "2-the-stores-are-written": (
         "lineage.repository:_lay_out@1+",

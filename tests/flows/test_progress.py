@@ -15,7 +15,7 @@ def manifest(revision, **metrics):
         "config": {"evaluation": {"panels": ["new"]}},
         "metrics": metrics,
     }
-    seconds = {"seconds/rollout": 0.5, "seconds/update": 0.25, "seconds/replay": 0.125, "seconds/wall": 2.0}
+    seconds = {"seconds/rollout": 0.5, "seconds/update": 0.25, "seconds/judge": 0.125, "seconds/wall": 2.0}
     return Manifest.of(state, {"metrics": seconds})
 
 

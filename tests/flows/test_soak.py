@@ -39,7 +39,7 @@ STAGES = (
     "update",
     "write candidates",
     "gate candidates",
-    "replay",
+    "judge",
     "admit",
     "evaluate",
     "commit",

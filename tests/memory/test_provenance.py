@@ -2,16 +2,18 @@
 
 import pytest
 from attempts import SAFE, attempt
+from support.evidence import evidence
 
-from configs.bank import ContrastWriterConfig
 from configs.errors import CoevoError
+from configs.writer import ContrastWriterConfig
 from memory.change import BankChange, Judged
 from memory.provenance import Retrieval, why
 from memory.stats import tally
 from memory.store import Bank
-from memory.writer import ContrastWriter
+from memory.writers.contrast import writer
 from records.arrow import episodes_to_table
 from records.entry import Verdict
+from records.task import BY_SCOPE
 
 
 def verdict(revision, admitted, *entries):
@@ -19,8 +21,8 @@ def verdict(revision, admitted, *entries):
 
 
 def test_an_entry_leads_to_sources_verdicts_and_uses(tmp_path):
-    writer = ContrastWriter(ContrastWriterConfig())
-    mug, heat = writer.write([attempt("0", SAFE, success=True)], (), 1)
+    written = writer(ContrastWriterConfig(), BY_SCOPE).write(evidence([attempt("0", SAFE, success=True)]))
+    mug, heat = written.entries
     shown = attempt("1", [(*SAFE[0], (heat.id, mug.id))], success=True)
     unshown = attempt("2", [(*SAFE[0], (heat.id,))], success=False)
     first, second = verdict(1, False, mug, heat), verdict(2, True, mug)

@@ -1,8 +1,12 @@
 """Hot counters."""
 
+from dataclasses import replace
+
+import pytest
 from attempts import attempt
 
-from memory.stats import Stats, tally
+from configs.bank import UtilityUpdateConfig
+from memory.stats import Stats, born, tally
 
 
 def test_an_episode_counts_once_for_every_entry_it_was_shown():
@@ -15,3 +19,25 @@ def test_counters_go_on_from_what_they_were_and_others_are_left_out():
     old = {"x": Stats("x", 5, 2, utility=0.7, visits=9), "z": Stats("z", 3, 3)}
     episode = attempt("u", [("o", "go a", "f", ("x",))], success=False)
     assert tally(old, [episode]) == (Stats("x", 6, 2, utility=0.7, visits=9),)
+
+
+def test_utility_is_a_moving_average_in_the_order_of_the_episodes():
+    lost = attempt("u", [("o", "go a", "f", ("x",))], success=False)
+    won = replace(lost, turns=(replace(lost.turns[0], reward=1.0),), success=True)
+    (stats,) = tally({}, [won, lost], UtilityUpdateConfig(rate=0.05))
+    # 0.5 -> 0.95 * 0.5 + 0.05 * 1 = 0.525 -> 0.95 * 0.525 + 0 = 0.49875.
+    assert (stats.utility, stats.visits) == (pytest.approx(0.49875), 3)
+    (stats,) = tally({"x": Stats("x", utility=0.0)}, [won, lost], UtilityUpdateConfig(rate=0.3, score="signed"))
+    # 0 -> 0.3 -> 0.7 * 0.3 - 0.3 = -0.09.
+    assert stats.utility == pytest.approx(-0.09)
+
+
+def test_entries_are_born_with_what_is_known_of_them():
+    held = {"a": Stats("a", 4, 2, utility=0.9)}
+    assert born(["a", "b"], {}, held, None) == []
+    assert born(["a", "b"], {}, held, UtilityUpdateConfig(initial=0.2)) == [Stats("b", utility=0.2)]
+    given = {"a": 0.4, "b": 1.0}
+    assert born(["a", "b"], given, held, None) == [
+        Stats("a", 4, 2, utility=0.4),
+        Stats("b", utility=1.0),
+    ]

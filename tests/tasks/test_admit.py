@@ -1,26 +1,12 @@
 """What a firing reports, by hand."""
 
-import pytest
 from support.batches import entry
 
-from records.entry import Verdict
-from tasks.admit import verdict_metrics
-
-CANDIDATES = (entry("a"), entry("b"))
+from memory.writers.base import Proposal
+from tasks.admit import counts
 
 
-def verdict(admitted):
-    return Verdict(3, tuple(e.id for e in CANDIDATES), admitted, 0.6, 0.5, 0.1, 0.1, 8, 0.0)
-
-
-@pytest.mark.parametrize(("admitted", "counts"), [(True, (2, 0)), (False, (0, 2))])
-def test_a_batch_enters_whole_or_not_at_all(admitted, counts):
-    metrics = verdict_metrics(CANDIDATES, verdict(admitted))
-    assert (metrics["bank/admitted"], metrics["bank/rejected"]) == counts
-    assert metrics["replay/low"] == pytest.approx(-0.096)
-    assert metrics["replay/high"] == pytest.approx(0.296)
-    assert metrics["replay/inside_noise"] == 1.0
-
-
-def test_without_candidates_there_is_no_replay_to_report():
-    assert verdict_metrics((), None) == {"bank/admitted": 0.0, "bank/rejected": 0.0}
+def test_entries_that_come_and_go_are_counted():
+    a, b, c = entry("a"), entry("b"), entry("c")
+    found = counts({a.id}, {b.id, c.id}, Proposal((b, entry("d"), entry("e"))))
+    assert found == {"bank/admitted": 2.0, "bank/retired": 1.0, "bank/rejected": 2.0, "bank/size": 2.0}

@@ -6,15 +6,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.chat import chat
+from support.evidence import evidence
 from support.hostile import Hostile, Scripted
 from tokenizers import normalizers
 
-from configs.bank import ContrastWriterConfig, TfidfConfig
 from configs.context import ContextConfig
+from configs.retrieval import TfidfConfig
+from configs.writer import ContrastWriterConfig
 from memory.index import Index
-from memory.writer import ContrastWriter
+from memory.writers.contrast import writer
 from models.context import Context
 from records.draws import key
+from records.task import BY_SCOPE
 from tasks.gates.entries import check_candidates
 from tasks.play import Attempt, Player
 
@@ -65,7 +68,7 @@ def play(env, tokenizer, entries=()):
 def twice(env, tokenizer):
     """What is written after a first attempt, and the prompts of a second one that reads it."""
     _, episodes = play(env, tokenizer)
-    entries = ContrastWriter(ContrastWriterConfig()).write(episodes, (), 1)
+    entries = writer(ContrastWriterConfig(), BY_SCOPE).write(evidence(episodes)).entries
     assert entries
     task, _ = play(env, tokenizer)
     shown = tuple(hit.entry for hit in Index(entries, TfidfConfig()).search(task.instruction, task.scope))

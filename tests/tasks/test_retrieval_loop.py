@@ -9,14 +9,17 @@ from support.player import player
 from configs.load import load_recipe
 from lineage.lineage import Lineage
 from lineage.workspace import Workspace
+from memory.admission.base import admission_of
 from memory.change import BankChange
 from memory.clusters import Cluster
 from memory.store import Bank
+from memory.writers.base import Proposal
 from tasks.admit import admit
 from tasks.commit import commit
+from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.gate import episode_limits
-from tasks.replay import replay
+from tasks.judge import judge
 from tasks.report import Silent
 from tasks.rollout import rollout
 from tasks.sample import sample
@@ -41,7 +44,8 @@ def opened(root, config, entries=()):
         paths.clear_staging()
         if lineage.head() is None:
             bank.merge(BankChange(entries=tuple(entries)))
-        parts = Parts(played.env, played, None, None, episode_limits(config, played.env, 512))
+        limits, admission = episode_limits(config, played.env, 512), admission_of(config.bank.admission)
+        parts = Parts(played.env, played, None, None, admission, limits)
         session = Session(config, parts, Stores(paths, bank, lineage, None, Silent()))
         head = lineage.head()
         if head is None:
@@ -57,6 +61,7 @@ def opened(root, config, entries=()):
 def step(session):
     """One iteration as far as retrieval goes."""
     episodes, _ = shape(session, rollout(session, sample(session)))
+    credit(session, episodes)
     session.iteration += 1
     metrics = dict(session.draft.metrics)
     session.fire()
@@ -132,13 +137,14 @@ def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_
         source, hashes = episodes[0], session.stores.bank.hashes()
         taught = replace(entry("task nothing", example="go", scope=source.task.scope), sources=(source.id,))
         made = session.clusters.changed()
-        verdict = replay(session, [taught])
+        proposal = Proposal((taught,))
+        decision = judge(session, proposal)
         evaluate(session)
         assert session.clusters.changed() == made
         assert session.stores.bank.hashes() == hashes
-        admit(session, [taught], replace(verdict, admitted=True))
+        admit(session, proposal, replace(decision, entries=(taught,)))
         session.iteration += 1
         commit(session)
         (cluster,) = session.stores.bank.clusters()
         assert cluster.entries == (taught.id,)
-        assert [hit.entry for hit in session.index.search(cluster.prototype, source.task.scope)] == [taught]
+        assert [hit.entry for hit in session.index().search(cluster.prototype, source.task.scope)] == [taught]

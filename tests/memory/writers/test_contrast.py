@@ -3,11 +3,13 @@
 from pathlib import Path
 
 from attempts import SAFE, STOVE, attempt
+from support.evidence import evidence
 
 import memory
-from configs.bank import ContrastWriterConfig
-from memory.contrast import pivot
-from memory.writer import ContrastWriter
+from configs.writer import ContrastWriterConfig
+from memory.exhibits import pivot
+from memory.writers.contrast import writer
+from records.task import BY_SCOPE
 
 DRAWER = [
     ("at hall hold nothing . seen nothing", "go drawer", "nothing"),
@@ -18,7 +20,8 @@ DRAWER = [
 
 
 def write(episodes, known=(), **config):
-    return ContrastWriter(ContrastWriterConfig(**config)).write(episodes, known, 2)
+    seen = evidence(episodes, known, revision=2)
+    return list(writer(ContrastWriterConfig(**config), BY_SCOPE).write(seen).entries)
 
 
 def texts(entries):
@@ -91,9 +94,9 @@ def test_one_lesson_of_several_episodes_is_one_candidate_with_all_sources():
 def test_known_lessons_are_left_out_before_the_limit_counts():
     episodes = [attempt("0", SAFE, success=True)]
     first, second = write(episodes)
-    assert write(episodes, known={first.id}, candidates=1) == [second]
+    assert write(episodes, known=[first], candidates=1) == [second]
     assert write(episodes, candidates=1) == [first]
-    assert write(episodes, known={first.id, second.id}) == []
+    assert write(episodes, known=[first, second]) == []
 
 
 def test_no_more_episodes_than_the_buffer_holds_are_looked_at():

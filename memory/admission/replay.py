@@ -1,0 +1,75 @@
+"""Replay-validated admission (CoEvo-RL Eq. 7): entries enter if fresh rollouts earn more with them than without."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from configs.admission import ReplayAdmissionConfig
+from memory.admission.base import Decision, Replay
+from memory.change import Judged
+from memory.library import Library
+from memory.writers.base import Proposal
+from records.entry import Entry, Verdict
+
+
+class ReplayAdmission:
+    """All candidates or none with ``per: batch``; with ``per: entry`` each on its own gain over the bank alone."""
+
+    def __init__(self, config: ReplayAdmissionConfig) -> None:
+        self._config = config
+
+    def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
+        """The entries whose verdict lets them in; no replay without candidates."""
+        batches = [proposal.entries] if self._config.per == "batch" else [(entry,) for entry in proposal.entries]
+        judged = tuple(Judged(judge(batch, replay, self._config.delta, revision), batch) for batch in batches if batch)
+        admitted = tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates)
+        return Decision(admitted, judged=judged, metrics=metrics([each.verdict for each in judged]))
+
+
+def judge(candidates: Sequence[Entry], replay: Replay, delta: float, revision: int) -> Verdict:
+    """All of the candidates or none: admitted iff R(E + V) > R(E) + delta.
+
+    The difference is the mean over pairs, its standard error sd / sqrt(n) with sd of n - 1 degrees of freedom.
+    Raises ``ValueError`` if the two sides do not pair.
+    """
+    with_them, without = (np.asarray(replay(added, candidates), float) for added in (candidates, ()))
+    if with_them.shape != without.shape or not with_them.size:
+        raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
+    gains = with_them - without
+    difference = float(gains.mean())
+    return Verdict(
+        revision=revision,
+        candidates=tuple(entry.id for entry in candidates),
+        # Rounded, so that a gain of exactly delta is a tie, and ties are rejected.
+        admitted=round(difference - delta, 12) > 0,
+        reward_with=float(with_them.mean()),
+        reward_without=float(without.mean()),
+        difference=difference,
+        stderr=float(gains.std(ddof=1) / gains.size**0.5) if gains.size > 1 else 0.0,
+        pairs=gains.size,
+        delta=delta,
+    )
+
+
+def metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
+    """Means over the verdicts of a firing, pairs added up; nothing where there was no replay."""
+    if not verdicts:
+        return {}
+    figures = [
+        {
+            "difference": verdict.difference,
+            "low": verdict.interval[0],
+            "high": verdict.interval[1],
+            "with": verdict.reward_with,
+            "without": verdict.reward_without,
+            "inside_noise": float(verdict.inside_noise),
+        }
+        for verdict in verdicts
+    ]
+    means = {f"replay/{name}": sum(each[name] for each in figures) / len(figures) for name in figures[0]}
+    return means | {"replay/pairs": float(sum(verdict.pairs for verdict in verdicts))}
+
+
+def admission(config: ReplayAdmissionConfig) -> ReplayAdmission:
+    """Admission by replay with the settings of a configuration."""
+    return ReplayAdmission(config)

@@ -1,0 +1,76 @@
+"""What a writer is: from the episodes since its last firing, and what the bank holds, it proposes changes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Protocol, cast
+
+from configs.writer import WriterConfig
+from memory.library import Library
+from memory.references import References
+from records.entry import Entry
+from records.episode import Episode
+from records.task import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a writer sees.
+
+    Attributes:
+        episodes: training episodes since the last firing, in the order (iteration, task, replica).
+        library: the active entries with their counters.
+        references: earlier episodes by key; those of ``episodes`` are not yet among them.
+        revision: the one in the making.
+    """
+
+    episodes: Sequence[Episode]
+    library: Library
+    references: References
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """What an editor says of one pool (JERP Eq. 26): lines in the syntax of ``memory.edits``, not yet read.
+
+    Attributes:
+        scope: key of the pool.
+        lines: one operation each.
+        sources: ids of the episodes it looked at.
+    """
+
+    scope: str
+    lines: tuple[str, ...]
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What a writer proposes.
+
+    Attributes:
+        entries: candidates, best first.
+        worth: by id of a candidate, what it is worth at birth, where the writer knows (z of SLEA-RL section 3.1).
+        edits: operations on pools; only an editor has any.
+        counts: what the writer counted, for the metrics ``writer/<name>``.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    worth: dict[str, float] = field(default_factory=dict)
+    edits: tuple[Edits, ...] = ()
+    counts: dict[str, float] = field(default_factory=dict)
+
+
+class Writer(Protocol):
+    """Proposes; it changes nothing itself, and gives the same for the same evidence."""
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """What should become of the bank."""
+        ...
+
+
+def writer_of(config: WriterConfig, key: Key) -> Writer:
+    """The writer that a configuration names; ``key`` says to which pool a task belongs."""
+    module = import_module(f"memory.writers.{config.type.replace('-', '_')}")
+    return cast(Writer, module.writer(config, key))

@@ -1,0 +1,49 @@
+"""The built-in writer: candidates from the contrast of trajectories, without a model (CoEvo-RL section 3.4)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from configs.writer import ContrastWriterConfig
+from memory.exhibits import Exhibit, exhibits
+from memory.writers.base import Evidence, Proposal
+from records.entry import Entry, rescoped
+from records.task import Key
+
+
+class ContrastWriter:
+    """Quotes feedback; it reads nothing but the text of episodes and the key of their tasks."""
+
+    def __init__(self, config: ContrastWriterConfig, key: Key) -> None:
+        self._config = config
+        self._key = key
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """At most ``config.candidates`` entries from at most ``config.buffer`` episodes.
+
+        Contrastive pairs come first, then success clusters, then failure clusters; a lesson of several episodes is
+        one candidate with all of them as sources. What the library holds is not written again.
+        """
+        drafts: dict[str, Entry] = {}
+        for exhibit in self._buffered(exhibits(evidence.episodes, evidence.revision)):
+            for lesson in exhibit.lessons:
+                entry = rescoped(lesson, self._key(exhibit.episodes[0].task))
+                drafts[entry.id] = _join(drafts.get(entry.id, entry), entry)
+        fresh = [entry for entry in drafts.values() if entry.id not in evidence.library.row_of]
+        return Proposal(tuple(fresh[: self._config.candidates]))
+
+    def _buffered(self, ranked: Iterable[Exhibit]) -> Iterator[Exhibit]:
+        seen: set[str] = set()
+        for exhibit in ranked:
+            seen |= {episode.id for episode in exhibit.episodes}
+            if len(seen) > self._config.buffer:
+                return
+            yield exhibit
+
+
+def _join(draft: Entry, lesson: Entry) -> Entry:
+    return replace(draft, sources=tuple(dict.fromkeys([*draft.sources, *lesson.sources])))
+
+
+def writer(config: ContrastWriterConfig, key: Key) -> ContrastWriter:
+    """The contrast of trajectories with the settings of a configuration."""
+    return ContrastWriter(config, key)

@@ -1,0 +1,95 @@
+"""Eq. 7 with values worked out by hand."""
+
+import pytest
+
+from configs.admission import ReplayAdmissionConfig
+from memory.admission.base import Decision
+from memory.admission.replay import admission, judge
+from memory.library import Library
+from memory.writers.base import Proposal
+from records.entry import Entry, entry_id
+
+CANDIDATES = [Entry(entry_id("", text), text, "", "", text, "", "train", ("1/r/t/0",), 3, 3) for text in ("a", "b")]
+
+
+def verdict(rewards_with, rewards_without, delta=0.0, candidates=CANDIDATES):
+    calls = []
+
+    def replay(added, taught):
+        assert taught is candidates
+        calls.append(list(added))
+        return rewards_with if added else rewards_without
+
+    return judge(candidates, replay, delta, 3), calls
+
+
+def decide(config, candidates, replay):
+    decision = admission(ReplayAdmissionConfig(**config)).decide(Proposal(tuple(candidates)), Library(()), replay, 3)
+    return decision, [judged.verdict.admitted for judged in decision.judged]
+
+
+def test_worked_values():
+    # Gains 1, 0, 1, 0: mean 1/2, sample variance 1/3, standard error sqrt(1/3) / 2.
+    result, calls = verdict([1, 1, 1, 0], [0, 1, 0, 0])
+    assert result.admitted
+    assert (result.reward_with, result.reward_without, result.difference) == (0.75, 0.25, 0.5)
+    assert result.stderr == pytest.approx((1 / 3) ** 0.5 / 2)
+    assert (result.pairs, result.delta, result.revision) == (4, 0.0, 3)
+    assert result.candidates == tuple(entry.id for entry in CANDIDATES)
+    assert result.inside_noise
+    low, high = result.interval
+    assert (low, high) == pytest.approx((0.5 - 1.96 * (1 / 3) ** 0.5 / 2, 0.5 + 1.96 * (1 / 3) ** 0.5 / 2))
+    assert calls == [CANDIDATES, []]
+
+
+@pytest.mark.parametrize(
+    ("rewards_with", "rewards_without", "delta", "admitted"),
+    [
+        ([1, 0], [0, 1], 0.0, False),
+        ([1, 0], [1, 0], 0.0, False),
+        ([0, 0], [1, 0], 0.0, False),
+        ([1, 0], [0, 0], 0.5, False),
+        ([1, 1], [0, 0], 0.5, True),
+        ([1, 0], [1, 0], -0.1, True),
+        ([0.1 + 0.2, 0.3], [0.3, 0.3], 0.0, False),
+    ],
+)
+def test_the_gain_must_exceed_delta(rewards_with, rewards_without, delta, admitted):
+    assert verdict(rewards_with, rewards_without, delta)[0].admitted is admitted
+
+
+def test_a_single_pair_has_no_error_and_equal_gains_have_none():
+    assert verdict([1], [0])[0].stderr == 0.0
+    assert verdict([1, 1, 1], [0, 0, 0])[0].stderr == 0.0
+
+
+def test_without_candidates_nothing_is_replayed():
+    decision, _ = decide({}, [], replay=None)
+    assert decision == Decision()
+
+
+def gains(added, taught):
+    """The first candidate earns 1, the second loses 1/2; alone or together."""
+    worth = {CANDIDATES[0].id: 1.0, CANDIDATES[1].id: -0.5}
+    return [sum(worth[entry.id] for entry in added)] * 4 * len(taught)
+
+
+def test_a_batch_enters_whole_or_not_at_all():
+    decision, admitted = decide({}, CANDIDATES, gains)
+    assert (decision.entries, admitted) == (tuple(CANDIDATES), [True])
+    assert decision.metrics["replay/difference"] == 0.5
+    assert decide({"delta": 0.5}, CANDIDATES, gains)[0].entries == ()
+
+
+def test_each_entry_enters_on_its_own_gain():
+    decision, admitted = decide({"per": "entry"}, CANDIDATES, gains)
+    assert (decision.entries, admitted) == ((CANDIDATES[0],), [True, False])
+    assert [judged.candidates for judged in decision.judged] == [(entry,) for entry in CANDIDATES]
+    # Means over two verdicts, pairs added up: (1 - 1/2) / 2 and 4 + 4.
+    assert (decision.metrics["replay/difference"], decision.metrics["replay/pairs"]) == (0.25, 8.0)
+
+
+@pytest.mark.parametrize("rewards", [([1, 0], [1]), ([], [])])
+def test_sides_that_do_not_pair_are_an_error(rewards):
+    with pytest.raises(ValueError, match="do not pair"):
+        verdict(*rewards)
