@@ -12,7 +12,6 @@ from memory.store import Bank
 from tasks.catchup import publish_now
 from tasks.report import Silent
 
-
 AT_ONCE = 20_000
 """Entries that a command may publish on the side, those of all revisions together: about a second."""
 LEAST = 1_000
