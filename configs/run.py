@@ -21,7 +21,7 @@ class EvaluationConfig(Config):
 
     every: int = Field(default=10, ge=1)
     """Iterations between evaluations; the first and last revision are always evaluated."""
-    panels: tuple[str, ...] = ("seen-houses",)
+    panels: tuple[str, ...] = Field(default=("seen-houses",), min_length=1)
     """Panels played at each evaluation."""
     final_panels: tuple[str, ...] = ()
     """Panels played besides in the first and the last one."""

@@ -48,7 +48,7 @@ def evaluate_revision(reference: str, panel: str, tasks: int | None, bank: str, 
     """Play a panel with the policy of ``RUN[@N]``.
 
     Args:
-        reference: ``RUN`` or ``RUN@N``.
+        reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
         panel: its name.
         tasks: how many of its tasks; as many as in the run's own evaluations where None.
         bank: ``own``, ``none``, ``random`` (entries of the own bank, drawn without looking at the task), or the bank

@@ -12,6 +12,11 @@ from memory.store import Bank
 from tasks.catchup import publish_now
 from tasks.report import Silent
 
+AT_ONCE = 20_000
+"""Entries that a command may publish on the side, those of all revisions together: about a second."""
+LEAST = 1_000
+"""Entries that a revision counts as at least, for its points and tags."""
+
 
 class Aloud(Silent):
     """Tells only what did not go as it should, on standard error."""
@@ -30,6 +35,16 @@ def publish_the_rest(place: Workspace, paths: RunPaths) -> None:
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
         if Cursor(paths.published).unpublished(lineage):
             publish_committed(place, paths, lineage, Bank(paths.bank))
+
+
+def publish_if_quick(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
+    """Publish what is committed, or say that the next resume does: a command must not take as long as a history is."""
+    waiting = len(Cursor(paths.published).unpublished(lineage))
+    if waiting * max(bank.size(), LEAST) <= AT_ONCE:
+        publish_committed(place, paths, lineage, bank)
+    else:
+        left = "1 revision is" if waiting == 1 else f"{waiting} revisions are"
+        typer.echo(f"{left} not published yet: `coevo resume` publishes what is left")
 
 
 def publish_committed(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:

@@ -1,4 +1,4 @@
-"""``RUN`` and ``RUN@N`` on the command line, and reading a run as it was at that revision.
+"""``RUN``, ``RUN@N`` and ``RUN@TAG`` on the command line, and reading a run as it was at that revision.
 
 Readers take no lock and leave the run's tree alone: manifests come from its commits, the bank from versions of its
 tables, episodes from the cache. So they work while the run goes on.
@@ -24,7 +24,7 @@ from lineage.workspace import RunPaths, Workspace
 if TYPE_CHECKING:
     from memory.store import BankView
 
-WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@(?P<revision>[0-9]{1,9}))?")
+WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@((?P<revision>[0-9]{1,9})|(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]*)))?")
 EPISODE_COLUMNS = ("id", "task_id", "instruction", "revision", "success", *(
     f"turns.list.element.{name}" for name in ("action", "feedback", "retrieved")
 ))  # fmt: skip
@@ -32,23 +32,36 @@ EPISODE_COLUMNS = ("id", "task_id", "instruction", "revision", "success", *(
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A run, and one of its revisions; without one the last is meant."""
+    """A run, and one of its revisions by number or tag; without one the last is meant."""
 
     run: str
-    revision: int | None
+    revision: int | str | None
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``RUN`` or ``RUN@N``.
+        """Read ``RUN``, ``RUN@N`` or ``RUN@TAG``.
 
         Raises:
             CoevoError: it is written in another way.
         """
         found = WRITTEN.fullmatch(text)
         if found is None:
-            raise CoevoError(f"{text!r}: write RUN, or RUN@N for its revision N, for example first@12")
-        revision = found["revision"]
-        return cls(found["run"], None if revision is None else int(revision))
+            raise CoevoError(f"{text!r}: write RUN, or RUN@N for its revision N, for example first@12, or RUN@TAG")
+        return cls(found["run"], int(found["revision"]) if found["revision"] else found["tag"])
+
+    def number(self, lineage: Lineage) -> int | None:
+        """The revision by its number, whether it is there or not; None where the last is meant.
+
+        Raises:
+            CoevoError: the run has no such tag.
+        """
+        if not isinstance(self.revision, str):
+            return self.revision
+        known = lineage.names()
+        if self.revision not in known:
+            has = f"it has {', '.join(sorted(known))}" if known else "it has none, see `coevo tag --help`"
+            raise CoevoError(f"tag {self.revision!r} is not in run {self.run!r}: {has}")
+        return known[self.revision]
 
 
 class Reading:
@@ -124,26 +137,27 @@ class Reading:
 
 @contextmanager
 def reading(text: str, place: Workspace) -> Iterator[Reading]:
-    """Open what ``RUN`` or ``RUN@N`` names.
+    """Open what ``RUN``, ``RUN@N`` or ``RUN@TAG`` names.
 
     Raises:
-        CoevoError: it is malformed, there is no such run, or no such revision.
+        CoevoError: it is malformed, there is no such run, or no such revision or tag.
     """
     reference = Reference.parse(text)
     paths = place.existing(reference.run)
     if not paths.lineage.is_dir():
         raise CoevoError(_nothing_yet(paths.name))
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        yield Reading(paths, lineage, _until(reference, lineage.log()))
+        yield Reading(paths, lineage, _until(reference, lineage))
 
 
-def _until(reference: Reference, history: list[Manifest]) -> list[Manifest]:
+def _until(reference: Reference, lineage: Lineage) -> list[Manifest]:
+    history = lineage.log()
     if not history:
         raise CoevoError(_nothing_yet(reference.run))
-    last = history[-1].revision
-    if reference.revision is not None and reference.revision > last:
-        raise CoevoError(f"revision {reference.revision} is not in run {reference.run!r}: it has 0 to {last}")
-    return history if reference.revision is None else history[: reference.revision + 1]
+    last, wanted = history[-1].revision, reference.number(lineage)
+    if wanted is not None and wanted > last:
+        raise CoevoError(f"revision {wanted} is not in run {reference.run!r}: it has 0 to {last}")
+    return history if wanted is None else history[: wanted + 1]
 
 
 def _nothing_yet(run: str) -> str:

@@ -16,4 +16,4 @@ JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on s
 
 def workspace_at(directory: Path | None) -> Workspace:
     """The workspace that a command works in."""
-    return Workspace((directory or Path("workspace")).absolute())
+    return Workspace(directory or Path("workspace"))

@@ -19,7 +19,7 @@ COLUMNS = ("held-out success", "start", "end", "what it is")
 def summarise(place: Workspace, paths: RunPaths) -> None:
     """Print the end of a run."""
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        history = lineage.log()
+        history, kept = lineage.log(), lineage.retained()
     bank = Bank(paths.bank)
     line()
     table(outcome(history, find(history[-1].state["config"]["env"]["type"]).panels), COLUMNS)
@@ -29,7 +29,7 @@ def summarise(place: Workspace, paths: RunPaths) -> None:
         line(f"  {entry.id}  {in_plain_words(entry)} {uses}")
     line()
     line("Look further:")
-    for command in look_further(paths.name, history[-1].revision):
+    for command in look_further(paths.name, kept):
         line(f"  coevo {command}")
 
 
@@ -62,12 +62,14 @@ def in_plain_words(entry: Entry) -> str:
     return f"when {entry.condition}{where}: {entry.strategy}; for example {entry.example}"
 
 
-def look_further(run: str, last: int) -> tuple[str, ...]:
-    """Commands for a next step."""
+def look_further(run: str, kept: Sequence[int]) -> tuple[str, ...]:
+    """Commands for a next step; ``kept`` are the revisions that one can go back to, with the last one."""
+    last = kept[-1]
+    middle = min(kept, key=lambda revision: abs(revision - last // 2))
     return (
         f"log {run}",
         f"bank log {run}",
-        f"rollback {run} --to {last // 2}",
+        f"rollback {run} --to {middle}",
         f"resume {run} --iterations {2 * max(1, last)}",
         "ui",
     )

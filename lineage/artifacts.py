@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
-from lineage.objects import check_objects, content_of, place
+from lineage.cache import Cache
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -87,7 +87,7 @@ class Artifacts:
         """
         for name, content in contents.items():
             try:
-                check_objects(self.cache, content)
+                Cache(self.cache).check(content)
             except CoevoError as error:
                 raise CoevoError(f"artifact {name!r}: {error}") from error
 
@@ -98,7 +98,7 @@ class Artifacts:
             CoevoError: one does not have its content hash.
         """
         changed = {
-            name: content for name, content in contents.items() if content_of(self.root / name, self.cache) != content
+            name: content for name, content in contents.items() if _content_of(self.root / name, self.cache) != content
         }
         self.check(changed)
         if changed:
@@ -129,7 +129,7 @@ class Artifacts:
         remove(fresh)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         with _one_line(f"reading {into.name} from the cache"):
-            place(self.cache, content, fresh)
+            Cache(self.cache).place(content, fresh)
         fresh.rename(into)
 
     def close(self) -> None:
@@ -155,6 +155,17 @@ def objects_in(cache: Path) -> "LocalHashFileDB":
     from dvc_objects.fs import LocalFileSystem
 
     return LocalHashFileDB(LocalFileSystem(), str(cache / "files" / "md5"), type=list(LINKS))
+
+
+def _content_of(path: Path, cache: Path) -> str | None:
+    """Content hash of an artifact in a work tree, read anew; None where it is not there."""
+    from dvc_data.hashfile.build import build
+
+    if not path.exists():
+        return None
+    objects = objects_in(cache)
+    _, _, found = build(objects, str(path), objects.fs, "md5", dry_run=True)
+    return str(found.hash_info.value)
 
 
 def remove(path: Path) -> None:

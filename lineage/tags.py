@@ -37,10 +37,10 @@ class Tags:
         Raises:
             CoevoError: the name is malformed or taken.
         """
-        if not NAME.fullmatch(name) or OWN.fullmatch(name):
+        if not NAME.fullmatch(name) or OWN.fullmatch(name) or name.isdecimal():
             raise CoevoError(
-                f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, not r<number>, no '..' "
-                "and no '.' or '.lock' at the end"
+                f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, no number or "
+                "r<number>, no '..' and no '.' or '.lock' at the end"
             )
         if name in self.named():
             raise CoevoError(f"tag {name!r} is taken: choose another one, or delete it with --delete")

@@ -129,9 +129,13 @@ class RunPaths:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The directory that holds all runs."""
+    """The directory that holds all runs. A relative one is taken from where the process is now, once and for all."""
 
     root: Path
+
+    def __post_init__(self) -> None:
+        # Git and DVC work in directories of their own, from which a relative path would lead elsewhere.
+        object.__setattr__(self, "root", self.root.absolute())
 
     @property
     def cache(self) -> Path:

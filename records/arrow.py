@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
@@ -82,7 +81,8 @@ def table_to_episodes(table: pa.Table) -> list[Episode]:
 
 def entries_to_table(entries: Iterable[Entry]) -> pa.Table:
     """Entries as a table, one row each."""
-    return pa.Table.from_pylist([asdict(entry) for entry in entries], schema=ENTRIES)
+    rows = list(entries)
+    return pa.table({name: [getattr(entry, name) for entry in rows] for name in ENTRIES.names}, schema=ENTRIES)
 
 
 def table_to_entries(table: pa.Table) -> list[Entry]:

@@ -5,7 +5,6 @@ and the tag of the last revision is written in the same batch as its points, aft
 nothing at construction, so a server that cannot be reached keeps no run from starting.
 """
 
-import hashlib
 import json
 import logging
 import os
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 from filelock import FileLock
 
 from configs.errors import CoevoError
+from memory.canonical import content_hash
 from records.arrow import entries_to_table
 from records.entry import Entry
 from tasks import telemetry
@@ -171,7 +171,8 @@ class Tracker:
         path = f"bank/r{manifest.state['revision']}.json"
         table = entries_to_table(entries)
         rows = [list(row.values()) for row in table.to_pylist()]
-        self._client.log_dict(run_id, {"columns": table.column_names, "data": rows}, path)
+        # As text, since MLflow would indent what it encodes itself: ten times as slow.
+        self._client.log_text(run_id, json.dumps({"columns": table.column_names, "data": rows}), path)
         return json.dumps([{"path": path, "type": "table"}])
 
     def _publish_points(self, run_id: str, manifest: Committed, tags: Mapping[str, str]) -> None:
@@ -221,8 +222,7 @@ def _tags(publication: Publication) -> dict[str, str]:
 def _bank_tag(entries: Sequence[Entry] | None) -> dict[str, str]:
     if entries is None:
         return {}
-    content = json.dumps(entries_to_table(entries).to_pylist(), sort_keys=True)
-    return {"coevo.bank": hashlib.sha256(content.encode()).hexdigest()}
+    return {"coevo.bank": content_hash(entries_to_table(entries))}
 
 
 def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:

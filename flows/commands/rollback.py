@@ -27,7 +27,7 @@ def rollback(
     paths = place.existing(run)
     with reading(f"{run}@{to}", place):
         pass
-    from flows.publishing import publish_committed
+    from flows.publishing import publish_if_quick
     from memory.store import Bank
 
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
@@ -35,7 +35,7 @@ def rollback(
         made = lineage.rollback(to, bank)
         entries = bank.size()
         output.line(_said(run, to, made, entries))
-        publish_committed(place, paths, lineage, bank)
+        publish_if_quick(place, paths, lineage, bank)
     output.line(f"Continue from there with: coevo resume {run}")
 
 

@@ -29,7 +29,7 @@ def tag(
             opened.lineage.tag(opened.manifest.revision, name)
             output.line(f"{opened.name} is {name}.")
             return
-        held, wanted = opened.lineage.names().get(name), Reference.parse(run).revision
+        held, wanted = opened.lineage.names().get(name), Reference.parse(run).number(opened.lineage)
         if wanted is not None and held not in (None, wanted):
             raise CoevoError(
                 f"tag {name!r} is on revision {held}, not {wanted}: coevo tag {opened.paths.name} {name} --delete"

@@ -4,10 +4,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lineage.cache import LISTING
 from lineage.findings import Finding, lost, mendable
 from lineage.fsck.donors import Donors
 from lineage.fsck.history import Revision
-from lineage.fsck.objects import LISTING, Objects
+from lineage.fsck.objects import Objects
 
 Uses = Mapping[str, Sequence[tuple[int, str]]]
 """By content hash: each revision that needs the object, and what it is there, such as ``policy/weights``."""

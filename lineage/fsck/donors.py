@@ -9,7 +9,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from lineage.fsck.objects import LISTING, Objects, md5
+from lineage.cache import LISTING
+from lineage.content import md5
+from lineage.fsck.objects import Objects
 from lineage.workspace import Workspace
 
 PLACES = ("runs/*/lineage/*", "runs/*/scratch/*", "cache/warmstarts/*")

@@ -3,8 +3,10 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from lineage.cache import LISTING
+from lineage.content import md5
 from lineage.findings import Finding, mendable
-from lineage.fsck.objects import LISTING, Objects, md5
+from lineage.fsck.objects import Objects
 from lineage.repository import LAYOUT, Repository
 from lineage.workspace import RunPaths
 

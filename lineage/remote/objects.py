@@ -10,7 +10,8 @@ from typing import Any
 from fsspec.callbacks import Callback
 
 from configs.errors import CoevoError
-from lineage.remote.content import check, md5
+from lineage.cache import Cache
+from lineage.content import check, md5
 from lineage.remote.faults import one_line
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.store import Store
@@ -32,6 +33,7 @@ class Objects:
 
         self._store = store
         self._meter = meter
+        self._cache = Cache(cache)
         self._disk = LocalFileSystem()
         self._here = get_odb(self._disk, str(cache / "files" / "md5"), hash_name="md5")
         with one_line(store):
@@ -39,7 +41,7 @@ class Objects:
 
     def path(self, oid: str) -> Path:
         """Where the cache has an object, or would have it."""
-        return Path(self._here.oid_to_path(oid))
+        return self._cache.path(oid)
 
     def send(self, sources: Mapping[str, Path]) -> Moved:
         """Bring files to the remote unless it has them: {content hash: file}.

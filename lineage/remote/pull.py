@@ -14,11 +14,11 @@ from filelock import FileLock, Timeout
 
 from configs.errors import CoevoError
 from configs.load import validate
+from lineage.content import files_of, read_list
 from lineage.lineage import Lineage
 from lineage.lock import runs_lock, writer_lock
 from lineage.remote.bundle import MAIN, Bundle, Record, names_in, refs_of, set_refs
 from lineage.remote.compare import Standing
-from lineage.remote.content import files_of, read_list
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.objects import Objects
 from lineage.remote.push import Transferred, remote_bundle

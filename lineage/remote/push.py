@@ -14,10 +14,10 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from configs.errors import CoevoError
+from lineage.content import check, files_of, read_list, write_list
 from lineage.git import Git
 from lineage.remote.bundle import Bundle, Record, compose, enter
 from lineage.remote.compare import Standing
-from lineage.remote.content import check, files_of, read_list, write_list
 from lineage.remote.faults import one_line
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.objects import Objects

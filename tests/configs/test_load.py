@@ -47,6 +47,7 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("update.loss.dual_clip=1.0", "greater than 1"),
         ("update.reward.gamma=0.9", "say which kind it is with update.reward.type"),
         ("rollout.sampling.top_k=5", "update.loss.importance_cap=2.0"),
+        ("evaluation.panels=[]", "evaluation.panels = []: Tuple should have at least 1 item"),
         ("seed", "key=value"),
         ("seed=[1", "not readable as key=value"),
         ("update.optimizer.lr=.nan", "lr"),

@@ -39,6 +39,10 @@ CHAINS = {
         "memory.versioned:VersionedTable.restore@1+",
         "lineage.artifacts:Artifacts.checkout@1",
         "lineage.repository:Repository.retag@1+",
+        "git:commit/index locked@1",
+        "git:commit/objects written@1",
+        "git:commit/refs locked@1",
+        "git:commit/refs updated@1",
         "lineage.repository:Repository.seal@1+",
     ),
     "4-the-publication": (

@@ -4,11 +4,14 @@ from datetime import timedelta
 
 import lancedb
 import pytest
+from support.runs import published
 from support.small_run import build
 
-from flows.publishing import publish_the_rest
+from flows.publishing import publish_if_quick, publish_the_rest
 from lineage.cursor import Cursor
+from lineage.lineage import Lineage
 from lineage.workspace import Workspace
+from memory.store import Bank
 
 
 @pytest.mark.filterwarnings("ignore:optimize.cleanup_older_than=0:UserWarning")
@@ -30,3 +33,20 @@ def test_what_a_finished_run_could_not_publish_comes_later_even_where_its_bank_w
     (tmp_path / "mlflow.db").unlink()
     publish_the_rest(place, paths)
     assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_what_takes_long_is_left_to_the_next_resume_and_then_published_once(tmp_path, monkeypatch, capsys):
+    build(tmp_path)
+    place = Workspace(tmp_path)
+    paths = place.existing("first")
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.setattr("flows.publishing.AT_ONCE", 3_999)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        publish_if_quick(place, paths, lineage, Bank(paths.bank))
+        assert "4 revisions are not published yet: `coevo resume`" in capsys.readouterr().out
+        assert (Cursor(paths.published).read(), (tmp_path / "mlflow.db").exists()) == (-1, False)
+        monkeypatch.setattr("flows.publishing.AT_ONCE", 4_000)
+        publish_if_quick(place, paths, lineage, Bank(paths.bank))
+    assert capsys.readouterr().out == ""
+    publish_the_rest(place, paths)
+    assert published(tmp_path, "first") == [1, 2]

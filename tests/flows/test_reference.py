@@ -1,4 +1,4 @@
-"""``RUN`` and ``RUN@N``, and nothing else."""
+"""``RUN``, ``RUN@N`` and ``RUN@TAG``, and nothing else."""
 
 import pytest
 
@@ -12,7 +12,12 @@ def test_a_run_with_and_without_a_revision():
     assert Reference.parse("a@12") == Reference("a", 12)
 
 
-@pytest.mark.parametrize("text", ["", "@3", "a@", "a@b", "a@1@2", "a@-1", "a@1.5", "a b", "a@1\n"])
+def test_a_run_with_a_tag():
+    assert Reference.parse("a@best") == Reference("a", "best")
+    assert Reference.parse("a@1.5") == Reference("a", "1.5")
+
+
+@pytest.mark.parametrize("text", ["", "@3", "a@", "a@1@2", "a@-1", "a@b c", "a@.b", "a b", "a@1\n"])
 def test_anything_else_is_one_line_with_an_example(text):
     with pytest.raises(CoevoError, match="first@12") as caught:
         Reference.parse(text)

@@ -69,7 +69,7 @@ def has_one_writer(place, paths):
 
 SAFEGUARDS = {
     "index lock": (recovers_from_a_killed_git, "lineage.git.Git.settle"),
-    "content hash": (refuses_damaged_weights, "lineage.artifacts.check_objects"),
+    "content hash": (refuses_damaged_weights, "lineage.cache.Cache.check"),
     "publish cursor": (publishes_what_was_committed, "lineage.cursor.Cursor.unpublished"),
     "file lock": (has_one_writer, "lineage.lock.FileLock.acquire"),
 }

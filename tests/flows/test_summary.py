@@ -47,7 +47,11 @@ def test_an_entry_in_plain_words():
 
 @pytest.mark.parametrize(("last", "to"), [(0, 0), (1, 0), (40, 20)])
 def test_only_commands_that_can_be_given_are_proposed(last, to):
-    assert f"rollback r --to {to}" in look_further("r", last)
+    assert f"rollback r --to {to}" in look_further("r", range(last + 1))
+
+
+def test_going_back_is_proposed_to_a_revision_that_is_kept():
+    assert "rollback r --to 12" in look_further("r", [0, 12, 39, 40])
 
 
 def test_a_finished_run_is_summed_up(tmp_path, capsys):

@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
-from support import lineage_driver
+from support import git_at, lineage_driver
 from support.lineage_driver import lineage_in, play, run_in, states
 
 from configs.errors import CoevoError
+from lineage.git import Git
 
 DRIVER = Path(lineage_driver.__file__)
 REVISIONS = 12
@@ -43,9 +44,24 @@ KILLS = (
 )
 
 
-def drive(place, revisions=REVISIONS, kill=()):
+INSIDE_GIT = {
+    "git:add/index locked@1": (0, ["index.lock"]),
+    "git:commit/index locked@1": (0, ["index.lock"]),
+    "git:commit/index written@1": (0, []),
+    "git:commit/message written@1": (0, []),
+    "git:commit/objects written@1": (0, ["HEAD.lock"]),
+    "git:commit/refs locked@1": (0, ["HEAD.lock", "refs/heads/main.lock"]),
+    "git:commit/refs updated@1": (1, []),
+    "git:commit/about to end@1": (1, []),
+    "git:update-ref/refs locked@1": (0, ["refs/tags/r3.lock"]),
+    "git:update-ref/refs updated@2": (1, []),
+}
+"""How many revisions each of these kills adds, and the locks that it leaves."""
+
+
+def drive(place, revisions=REVISIONS, kill=(), **how):
     done = subprocess.run(
-        [sys.executable, DRIVER, place, str(revisions), *kill], capture_output=True, text=True, check=False
+        [sys.executable, DRIVER, place, str(revisions), *kill], capture_output=True, text=True, check=False, **how
     )
     assert (done.stdout, done.stderr) == ("", "")
     return done.returncode
@@ -73,6 +89,18 @@ def test_a_run_survives_one_kill_after_another(place, untouched):
     assert states(place) == untouched
     ledger = json.loads((run_in(place).root / "ledger.json").read_text())
     assert list(ledger.values()) == untouched
+    assert not play(place, REVISIONS)
+
+
+def test_a_run_survives_one_kill_after_another_inside_git(place, tmp_path, untouched):
+    play(place, 2)
+    for number, (kill, (added, locks)) in enumerate(INSIDE_GIT.items()):
+        before, path = len(states(place)), git_at.path_with(kill, tmp_path / f"git {number}")
+        assert drive(place, env={"PATH": path}, process_group=0) == -signal.SIGKILL, f"{kill}: not reached"
+        found = [lock.removeprefix(".git/") for lock in Git(run_in(place).lineage).locks()]
+        assert (len(states(place)) - before, found) == (added, locks), kill
+    play(place, REVISIONS)
+    assert states(place) == untouched
     assert not play(place, REVISIONS)
 
 

@@ -2,13 +2,17 @@
 
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
+from support import small_run
 from support.lineage_driver import play
 
 from configs.errors import CoevoError
 from configs.load import load_recipe
+from lineage.lineage import Lineage
 from lineage.workspace import Workspace
+from memory.store import Bank
 
 RECIPE = "homerules-coevo-rl"
 
@@ -27,6 +31,17 @@ def config():
 def test_a_name_that_could_lead_elsewhere_is_refused(workspace, config, name):
     with pytest.raises(CoevoError, match="cannot name a run"):
         workspace.create(name, config)
+
+
+def test_a_relative_workspace_can_be_written_and_read_from_anywhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    place = Workspace(Path("ws"))
+    small_run.build(Path("ws"))
+    monkeypatch.chdir("/")
+    assert place.root == tmp_path / "ws"
+    with Lineage.open(place.existing("first").lineage, place.cache) as lineage:
+        assert lineage.recover(Bank(place.existing("first").bank)).tags == ()
+        assert lineage.head().revision == 3
 
 
 def test_runs_are_listed_in_the_order_of_creation(workspace, config, tmp_path):

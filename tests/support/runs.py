@@ -1,11 +1,14 @@
 """Whole runs, small enough for a test: real stores, a real Prefect server, a real trainer child."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from mlflow import MlflowClient
+from support import git_at
 
 ROOT = Path(__file__).parents[2]
 KILL_AT = Path(__file__).with_name("kill_at.py")
@@ -31,10 +34,22 @@ def command(*arguments, workspace, kill=None, trace=None, without=()):
     return [sys.executable, str(KILL_AT), *harness, "--", *arguments, "--workspace", str(workspace)]
 
 
-def coevo(*arguments, timeout=280, **how):
-    """Run a command in a subprocess; with ``kill``, it dies there."""
-    line = command(*arguments, **how)
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=timeout, check=False)
+def coevo(*arguments, timeout=280, kill=None, **how):
+    """Run a command in a subprocess; with ``kill``, it dies there, as ``kill_at`` or ``git_at`` says."""
+    inside = git_at.is_inside_git(kill)
+    line = command(*arguments, kill=None if inside else kill, **how)
+    with TemporaryDirectory() as trap:
+        path = git_at.path_with(kill, Path(trap)) if inside else os.environ["PATH"]
+        return subprocess.run(
+            line,
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+            env={**os.environ, "PATH": path},
+            process_group=0,
+        )
 
 
 def published(workspace, run):

@@ -21,6 +21,17 @@ def test_a_tag_is_shown_in_the_log_until_it_is_deleted(coevo, copied):
     assert tags(coevo) == {3: ["last"]}
 
 
+def test_a_tagged_revision_is_read_by_its_tag(coevo, copied):
+    coevo("tag", "first@2", "best")
+    for command in (("log",), ("bank", "show"), ("bank", "log")):
+        assert coevo(*command, "first@best", "--json") == coevo(*command, "first@2", "--json")
+    assert coevo("tag", "first@best", "also").out == "first@2 is also.\n"
+    assert coevo("bank", "diff", "first@0", "first@best").code == 0
+    assert coevo("branch", "first@best", "mine").code == 0
+    assert json.loads(coevo("log", "mine", "--json").out)[-1]["revision"] == 3
+    assert coevo("tag", "first@best", "best", "--delete").code == 0
+
+
 def test_a_run_in_use_can_be_tagged(coevo, copied):
     with writer_lock(Workspace(copied).existing("first")):
         assert coevo("tag", "first@1", "here").code == 0
@@ -32,6 +43,8 @@ def test_a_run_in_use_can_be_tagged(coevo, copied):
     [
         (("first@2", "good"), "tag 'good' is taken"),
         (("first@2", "r7"), "cannot be a tag"),
+        (("first@2", "12"), "cannot be a tag"),
+        (("first@bad", "x"), "tag 'bad' is not in run 'first': it has good"),
         (("first@2", "a b"), "cannot be a tag"),
         (("first@9", "x"), "it has 0 to 3"),
         (("nope", "x"), "run 'nope' is not in"),

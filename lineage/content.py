@@ -1,5 +1,6 @@
 """Files by their content, and lists of files as DVC keeps them for directories."""
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
@@ -9,9 +10,8 @@ from configs.errors import CoevoError
 
 def md5(path: Path) -> str:
     """Content hash of a file as DVC takes it (hex)."""
-    from dvc_data.hashfile.hash import file_md5
-
-    return str(file_md5(str(path)))
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
 
 def check(path: Path, oid: str) -> None:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from configs.errors import CoevoError
-from lineage.remote.content import check, files_of, md5, read_list, write_list
+from lineage.content import check, files_of, md5, read_list, write_list
 
 
 def test_a_list_is_what_dvc_makes_of_the_directory(tmp_path):
