@@ -101,7 +101,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
     session.baselines = read_baselines(session.stores.lineage.path(FOLDER)) if FOLDER in head.artifacts else {}
-    if session.config.bank is not None:
+    if session.evolves():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(session.stores.lineage, head, session.fired, scratch)
 
