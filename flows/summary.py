@@ -29,7 +29,7 @@ def summarise(place: Workspace, paths: RunPaths) -> None:
         line(f"  {entry.id}  {in_plain_words(entry)} {uses}")
     line()
     line("Look further:")
-    for command in look_further(paths.name, history[-1].revision):
+    for command in look_further(paths.name, history[-1]):
         line(f"  coevo {command}")
 
 
@@ -62,12 +62,10 @@ def in_plain_words(entry: Entry) -> str:
     return f"when {entry.condition}{where}: {entry.strategy}; for example {entry.example}"
 
 
-def look_further(run: str, last: int) -> tuple[str, ...]:
-    """Commands for a next step."""
-    return (
-        f"log {run}",
-        f"bank log {run}",
-        f"rollback {run} --to {last // 2}",
-        f"resume {run} --iterations {2 * max(1, last)}",
-        "ui",
-    )
+def look_further(run: str, head: Manifest) -> tuple[str, ...]:
+    """Commands for a next step that this run can take."""
+    last, config = head.revision, head.state["config"]
+    banked = config["bank"] is not None
+    of_bank = (f"bank log {run}",) if banked else ()
+    onwards = (f"resume {run} --iterations {2 * max(1, last)}",) if banked or config["update"] is not None else ()
+    return (f"log {run}", *of_bank, f"rollback {run} --to {last // 2}", *onwards, "ui")

@@ -47,7 +47,24 @@ def test_an_entry_in_plain_words():
 
 @pytest.mark.parametrize(("last", "to"), [(0, 0), (1, 0), (40, 20)])
 def test_only_commands_that_can_be_given_are_proposed(last, to):
-    assert f"rollback r --to {to}" in look_further("r", last)
+    assert f"rollback r --to {to}" in look_further("r", ended(last))
+
+
+def ended(last, bank=True, update=True):
+    config = {"bank": {} if bank else None, "update": {} if update else None}
+    return Manifest.of({"revision": last, "config": config}, {})
+
+
+@pytest.mark.parametrize(
+    ("parts", "missing"),
+    [
+        ({"bank": False}, {"bank log r"}),
+        ({"update": False}, set()),
+        ({"bank": False, "update": False}, {"bank log r", "resume r --iterations 80"}),
+    ],
+)
+def test_a_run_is_not_sent_to_what_it_lacks(parts, missing):
+    assert set(look_further("r", ended(40))) - set(look_further("r", ended(40, **parts))) == missing
 
 
 def test_a_finished_run_is_summed_up(tmp_path, capsys):
