@@ -71,11 +71,12 @@ def _halves(config: "RunConfig") -> Iterator[str]:
     if config.bank is None:
         return
     share, group = config.bank.retrieval.share, config.rollout.group_size
-    if 0 < share < 1 and round(share * group) in (0, group):
-        yield (
-            f"bank.retrieval.share={share} of rollout.group_size={group} is {'all' if round(share * group) else 'none'}"
-            f" of them: set bank.retrieval.share between {0.5 / group:.2g} and {1 - 0.5 / group:.2g}, or a larger group"
-        )
+    for count, reached, whole in ((0, "none", 0.0), (group, "all", 1.0)):
+        if 0 < share < 1 and round(share * group) == count:
+            yield (
+                f"bank.retrieval.share={share} of rollout.group_size={group} is {reached} of them: "
+                f"set bank.retrieval.share={whole}, or a larger rollout.group_size"
+            )
 
 
 def _precision(config: "RunConfig") -> Iterator[str]:

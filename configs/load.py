@@ -25,6 +25,9 @@ ROOT = Path(__file__).parent
 KINDS = ("envs", "models", "methods", "recipes")
 """Folders of the shipped files."""
 
+ALONE = 1000
+"""Iterations of a method that says nothing of them."""
+
 SHOWN = 80
 """Most characters of a value in a message."""
 
@@ -67,6 +70,19 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     path = ROOT / "recipes" / f"{recipe}.yaml" if recipe in shipped else Path(recipe)
     merged = _merged(_read(path), {"recipe": path.stem}, *map(_override, overrides), source=path.stem)
     return validate(merged, source=path.stem)
+
+
+def load_method(name: str) -> RunConfig:
+    """The validated configuration of a shipped method by itself, on the embedded household with a small policy.
+
+    Raises:
+        ConfigError: there is no such method.
+    """
+    if name not in names("methods"):
+        raise ConfigError(f"method {_shown(name)} is not there; choose one of {', '.join(names('methods'))}")
+    bases = ("envs/homerules", "models/scratch")
+    parts = (_read(ROOT / f"{part}.yaml") for part in (*bases, f"methods/{name}"))
+    return validate(_merged({"recipe": name, "iterations": ALONE}, *parts, source=name), source=name)
 
 
 def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
