@@ -110,9 +110,9 @@ def test_every_field_is_documented():
         for name, field in model.model_fields.items():
             yield f"{model.__name__}.{name}", field
 
-    from configs import advantage, bank, base, context, env, loss, policy, reward, rollout, run, update
+    from configs import advantage, bank, base, context, env, loss, policy, reward, rollout, run, schedule, update
 
-    modules = (advantage, bank, context, env, loss, policy, reward, rollout, run, update)
+    modules = (advantage, bank, context, env, loss, policy, reward, rollout, run, schedule, update)
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing
