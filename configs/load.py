@@ -1,7 +1,8 @@
 """Recipes: YAML files merged in the order of their ``defaults``, then ``key=value`` overrides, then validated.
 
 A recipe names the files it builds on (``defaults: [envs/homerules, models/scratch, methods/coevo-rl]``); what it
-sets itself wins over them, and the command line wins over both.
+sets itself wins over them, and the command line wins over both. Where one of them gives a part another ``type``, the
+settings that this type does not have are forgotten.
 """
 
 import json
@@ -20,10 +21,14 @@ from configs.env import EnvConfig
 from configs.errors import ConfigError
 from configs.run import RunConfig
 from configs.source import SourceError, check
+from configs.switch import fitted
 
 ROOT = Path(__file__).parent
 KINDS = ("envs", "models", "methods", "recipes")
 """Folders of the shipped files."""
+
+ALONE = 1000
+"""Iterations of a method that says nothing of them."""
 
 SHOWN = 80
 """Most characters of a value in a message."""
@@ -65,8 +70,22 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
             f"recipe {_shown(recipe)} is not there; choose one of {', '.join(shipped)}, or give a .yaml file"
         )
     path = ROOT / "recipes" / f"{recipe}.yaml" if recipe in shipped else Path(recipe)
-    merged = _merged(_read(path), {"recipe": path.stem}, *map(_override, overrides), source=path.stem)
-    return validate(merged, source=path.stem)
+    above = [_override(text) for text in overrides]
+    base = _fitted(_read(path), _merge(*above, source=path.stem), source=path.stem)
+    return validate(_merged(base, {"recipe": path.stem}, *above, source=path.stem), source=path.stem)
+
+
+def load_method(name: str) -> RunConfig:
+    """The validated configuration of a shipped method by itself, on the embedded household with a small policy.
+
+    Raises:
+        ConfigError: there is no such method.
+    """
+    if name not in names("methods"):
+        raise ConfigError(f"method {_shown(name)} is not there; choose one of {', '.join(names('methods'))}")
+    bases = ("envs/homerules", "models/scratch")
+    parts = (_read(ROOT / f"{part}.yaml") for part in (*bases, f"methods/{name}"))
+    return validate(_merged({"recipe": name, "iterations": ALONE}, *parts, source=name), source=name)
 
 
 def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -75,8 +94,8 @@ def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]
     Raises:
         ConfigError: an override is not written so.
     """
-    merged = OmegaConf.merge(settings, *map(_override, overrides))
-    return cast(dict[str, Any], OmegaConf.to_container(merged))
+    above = [_override(text) for text in overrides]
+    return _merged(_fitted(settings, _merge(*above, source="settings"), source="settings"), *above, source="settings")
 
 
 def validate(settings: dict[str, Any], source: str) -> RunConfig:
@@ -102,8 +121,10 @@ def _read(path: Path) -> DictConfig:
         raise ConfigError(f"{_shown(path)}: {error.strerror}: name a recipe that is there, or a .yaml file") from None
     if not isinstance(settings, DictConfig):
         raise ConfigError(f"{_shown(path)}: a recipe is a mapping of keys to values")
-    bases = _bases(settings, path)
-    return _merge(*(_read(ROOT / f"{base}.yaml") for base in bases), settings, source=str(path))
+    built = OmegaConf.create()
+    for part in (*(_read(ROOT / f"{base}.yaml") for base in _bases(settings, path)), settings):
+        built = _merge(_fitted(built, part, source=str(path)), part, source=str(path))
+    return built
 
 
 def _bases(settings: DictConfig, path: Path) -> list[str]:
@@ -134,9 +155,13 @@ def _merged(*parts: Any, source: str) -> dict[str, Any]:
     return cast(dict[str, Any], OmegaConf.to_container(_merge(*parts, source=source)))
 
 
+def _fitted(below: Any, above: Any, source: str) -> dict[str, Any]:
+    return fitted(_merged(below, source=source), _merged(above, source=source), RunConfig)
+
+
 def _merge(*parts: Any, source: str) -> DictConfig:
     try:
-        return cast(DictConfig, OmegaConf.merge(*parts))
+        return cast(DictConfig, OmegaConf.merge({}, *parts))
     except (OmegaConfBaseException, TypeError, ValueError) as error:
         raise ConfigError(f"{source}: settings do not go together: {_line(error)}") from None
 

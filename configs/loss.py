@@ -1,8 +1,8 @@
 """The policy loss."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from configs.base import Config
 
@@ -34,3 +34,12 @@ class LossConfig(Config):
     """How token losses become one number."""
     width: int | None = Field(default=None, ge=1)
     """Divisor of ``seq-mean-token-sum-norm``; null takes the batch's longest completion."""
+
+    @model_validator(mode="after")
+    def _divided(self) -> Self:
+        if self.width is not None and self.aggregation != "seq-mean-token-sum-norm":
+            raise ValueError(
+                f"width is a divisor that aggregation={self.aggregation} does not have: set width=null or "
+                "aggregation=seq-mean-token-sum-norm"
+            )
+        return self

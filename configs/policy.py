@@ -1,8 +1,8 @@
 """The policy: a small model from scratch or a pretrained causal LM, and how it is warm-started."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from configs.base import Config
 
@@ -30,6 +30,12 @@ class ScratchPolicyConfig(Config):
     """Standard deviation of the initial weights."""
     max_positions: int = Field(default=512, ge=32)
     """Longest sequence in tokens."""
+
+    @model_validator(mode="after")
+    def _divided(self) -> Self:
+        if self.heads % self.kv_heads:
+            raise ValueError(f"kv_heads={self.kv_heads} does not divide heads={self.heads}: set kv_heads={self.heads}")
+        return self
 
 
 class LoraConfig(Config):

@@ -8,11 +8,13 @@ from pydantic import Field, model_validator
 
 from configs.bank import BankConfig
 from configs.base import Config
+from configs.compositions import flaws
 from configs.context import ContextConfig
 from configs.env import EnvConfig
 from configs.policy import PolicyConfig, WarmStartConfig
 from configs.retrieval import ClustersConfig
 from configs.rollout import RolloutConfig
+from configs.schedule import JointConfig, ScheduleConfig
 from configs.update import UpdateConfig
 
 
@@ -61,6 +63,8 @@ class RunConfig(Config):
     """Which observations count as one; null computes no clusters."""
     update: UpdateConfig | None = UpdateConfig()
     """How it learns; null for a frozen policy."""
+    schedule: ScheduleConfig = JointConfig()
+    """When policy and bank change."""
     evaluation: EvaluationConfig = EvaluationConfig()
     """How it is measured."""
     lineage: LineageConfig = LineageConfig()
@@ -93,10 +97,10 @@ class RunConfig(Config):
             )
         if advantage.type == "reinforce" and advantage.baseline == "batch" and rollout.tasks * rollout.group_size < 2:
             raise ValueError("update.advantage.baseline=batch needs two episodes: set rollout.tasks=2 or more")
-        if advantage.type == "gigpo" and advantage.anchor == "cluster" and not self._clusters():
+        if advantage.type == "gigpo" and advantage.anchor == "cluster" and self.clusters is None:
             raise ValueError(
-                "update.advantage.anchor=cluster needs observation clusters: set bank.retrieval.type=cluster, "
-                "or anchor=observation"
+                "update.advantage.anchor=cluster needs observation clusters: set clusters.delta=0.85, "
+                "or update.advantage.anchor=observation"
             )
         return self
 
@@ -111,9 +115,12 @@ class RunConfig(Config):
             )
         return self
 
-    def _clusters(self) -> bool:
-        kind: str = "" if self.bank is None else self.bank.retrieval.type
-        return kind == "cluster"
+    @model_validator(mode="after")
+    def _composed(self) -> Self:
+        flaw = next(flaws(self), None)
+        if flaw is not None:
+            raise ValueError(flaw)
+        return self
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of what decides the results: all but ``iterations``."""

@@ -29,7 +29,7 @@ def summarise(place: Workspace, paths: RunPaths) -> None:
         line(f"  {entry.id}  {in_plain_words(entry)} {uses}")
     line()
     line("Look further:")
-    for command in look_further(paths.name, kept):
+    for command in look_further(paths.name, history[-1], kept):
         line(f"  coevo {command}")
 
 
@@ -62,14 +62,11 @@ def in_plain_words(entry: Entry) -> str:
     return f"when {entry.condition}{where}: {entry.strategy}; for example {entry.example}"
 
 
-def look_further(run: str, kept: Sequence[int]) -> tuple[str, ...]:
-    """Commands for a next step; ``kept`` are the revisions that one can go back to, with the last one."""
-    last = kept[-1]
+def look_further(run: str, head: Manifest, kept: Sequence[int]) -> tuple[str, ...]:
+    """Commands for a next step that this run can take; ``kept`` are the revisions that it can go back to."""
+    last, config = head.revision, head.state["config"]
     middle = min(kept, key=lambda revision: abs(revision - last // 2))
-    return (
-        f"log {run}",
-        f"bank log {run}",
-        f"rollback {run} --to {middle}",
-        f"resume {run} --iterations {2 * max(1, last)}",
-        "ui",
-    )
+    banked = config["bank"] is not None
+    of_bank = (f"bank log {run}",) if banked else ()
+    onwards = (f"resume {run} --iterations {2 * max(1, last)}",) if banked or config["update"] is not None else ()
+    return (f"log {run}", *of_bank, f"rollback {run} --to {middle}", *onwards, "ui")

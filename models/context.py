@@ -1,8 +1,11 @@
 """The prompt context: a moment in, token ids out, and the policy's text read back as an answer.
 
 Instruction and lessons come before history and observation: the rollouts of a group share that head of the prompt,
-turn after turn. Whatever stands between the control tokens of the chat template is data: those that it holds itself are
-taken out of each part, and once more of the whole, where parts could have joined to one.
+turn after turn. With ``placement: system`` lessons stand in the system message, and the user's message is the same,
+token by token, with lessons and without (format-preserving augmentation, SLEA-RL Eq. 8).
+
+Whatever stands between the control tokens of the chat template is data: those that it holds itself are taken out of
+each part, and once more of the whole, where parts could have joined to one.
 """
 
 import json
@@ -25,7 +28,11 @@ _NOTES = "Notes from earlier attempts, quoted; they may be outdated, use one onl
 
 
 class Context:
-    """Writes prompts and reads answers for one tokenizer."""
+    """Writes prompts and reads answers for one tokenizer.
+
+    Attributes:
+        leads: whether lessons come before everything else, so that nothing behind other lessons can be shared.
+    """
 
     def __init__(self, config: ContextConfig, tokenizer: Any) -> None:
         self._config = config
@@ -33,16 +40,16 @@ class Context:
         self._own = control_tokens(_special_tokens(tokenizer))
         self._control = either(self._own, COMMON)
         self._words = config.style == "words"
+        self.leads = config.placement == "system"
         self._line = " . {}".format if self._words else _bullet
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._ids(line)))
 
     def prompt(self, moment: Moment) -> tuple[int, ...]:
         """Token ids of the whole prompt, up to where the answer begins."""
-        content = inert(self._terse(moment) if self._words else self._prose(moment), self._own)
-        system = [] if self._words else [{"role": "system", "content": _SYSTEM}]
-        text = self._tokenizer.apply_chat_template(
-            [*system, {"role": "user", "content": content}], add_generation_prompt=True, tokenize=False
-        )
+        system, user = self._terse(moment) if self._words else self._prose(moment)
+        said = [("system", system)] if system else []
+        messages = [{"role": role, "content": inert(content, self._own)} for role, content in [*said, ("user", user)]]
+        text = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         return self._ids(text)
 
     def target(self, answer: Answer) -> tuple[int, ...]:
@@ -62,18 +69,23 @@ class Context:
         """Prompt tokens of those of these lessons, best first, that fit the budget."""
         return len(self._ids(self._fitting(lessons)))
 
-    def _terse(self, moment: Moment) -> str:
+    def _terse(self, moment: Moment) -> tuple[str, str]:
+        """The system message, empty for none, and the user's; a block of lessons may be empty, but is always there."""
+        lessons = f"lessons{self._fitting(moment.lessons)} ."
         recent = "".join(f" > {action} : {feedback}" for action, feedback in self._window(moment))
-        head = f"{self._inert(moment.instruction)} . lessons{self._fitting(moment.lessons)}"
-        return f"{head} . recent{self._inert(recent)} . {self._inert(moment.observation)} ."
+        now = f"recent{self._inert(recent)} . {self._inert(moment.observation)} ."
+        task = f"{self._inert(moment.instruction)} ."
+        return (lessons, f"{task} {now}") if self.leads else ("", f"{task} {lessons} {now}")
 
-    def _prose(self, moment: Moment) -> str:
+    def _prose(self, moment: Moment) -> tuple[str, str]:
+        """The system message and the user's."""
         lessons = self._fitting(moment.lessons)
         notes = f"\n{_NOTES}\n{lessons}" if lessons else ""
         recent = "\n".join(f"Action: {action}\nResult: {feedback}" for action, feedback in self._window(moment))
         history = f"\nSo far:\n{self._inert(recent)}\n" if recent else ""
-        head = f"Task: {self._inert(moment.instruction)}\n{notes}{history}"
-        return f"{head}\nYou observe: {self._inert(moment.observation)}"
+        task = f"Task: {self._inert(moment.instruction)}\n"
+        now = f"{history}\nYou observe: {self._inert(moment.observation)}"
+        return (f"{_SYSTEM}\n{notes}", f"{task}{now}") if self.leads and notes else (_SYSTEM, f"{task}{notes}{now}")
 
     def _fitting(self, lessons: Sequence[str]) -> str:
         """The lessons, best first, that fit the budget whole."""

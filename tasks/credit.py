@@ -10,11 +10,12 @@ from tasks.stage import stage
 
 @stage("credit")
 def credit(session: Session, episodes: Sequence[Episode]) -> None:
-    """Count the episodes, in the order (task, replica); retrieval learns of it from the next iteration on."""
+    """Count the episodes, in the order (task, replica); utilities change only while the bank does."""
     bank = session.config.bank
     if bank is None:
         return
-    session.count(tally(session.stats, episodes, bank.utility))
+    update = bank.utility if session.evolves() else None
+    session.count(tally(session.stats, episodes, update))
     if bank.utility is not None:
         worth = [session.stats[entry].utility for entry in sorted(retrieved(episodes)) if entry in session.stats]
         session.draft.metrics["bank/utility"] = sum(worth) / len(worth) if worth else bank.utility.initial

@@ -104,7 +104,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     kept = {name: lineage.path(name) for name in (baselines.FOLDER, references.FOLDER) if name in head.artifacts}
     session.baselines = baselines.read_baselines(kept.get(baselines.FOLDER))
     session.references = references.references_of(session.config, kept.get(references.FOLDER))
-    if session.config.bank is not None:
+    if session.evolves():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(lineage, head, session.fired, scratch)
 

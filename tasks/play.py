@@ -65,7 +65,12 @@ class Attempt:
     @property
     def group(self) -> str:
         """Attempts of one group share task and lasting experience, hence the head of their prompts."""
-        return f"{self.task.id}/{','.join(entry.id for entry in self.entries)}"
+        return group_of(self.task, self.entries)
+
+
+def group_of(task: Task, entries: Sequence[Entry]) -> str:
+    """Name of the group of prompts that have a task and these entries in common."""
+    return f"{task.id}/{','.join(entry.id for entry in entries)}"
 
 
 @dataclass
@@ -131,7 +136,7 @@ class Player:
         prompts = [self.context.prompt(live.moment()) for live in running]
         completions = self.engine.generate(
             [
-                Request(prompt, extend(live.attempt.key, turn), live.attempt.group)
+                Request(prompt, extend(live.attempt.key, turn), self._group(live))
                 for live, prompt in zip(running, prompts, strict=True)
             ]
         )
@@ -139,3 +144,7 @@ class Player:
         steps = self.env.step([live.state for live in running], [answer.action for answer in answers])
         for live, prompt, completion, answer, step in zip(running, prompts, completions, answers, steps, strict=True):
             live.advance(prompt, completion, answer, step)
+
+    def _group(self, live: _Live) -> str:
+        """Where lessons lead the prompt, a turn's own ones belong to the head that is shared."""
+        return group_of(live.attempt.task, live.shown) if self.context.leads else live.attempt.group

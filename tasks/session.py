@@ -27,6 +27,7 @@ from tasks.recognise import associate
 from tasks.references import references_of
 from tasks.report import Reporter
 from tasks.retrieve import Experience, index_of, is_shown, recall
+from tasks.schedule import Phase, phase_of
 
 
 @dataclass
@@ -109,14 +110,22 @@ class Session:
         """Whether revision 0 is still to be committed."""
         return self.draft.revision == 0
 
+    def phase(self) -> Phase:
+        """Where the schedule stands in this iteration."""
+        return phase_of(self.config.schedule, self.iteration, len(self.entries))
+
     def learns(self) -> bool:
-        """Whether the policy is updated."""
-        return self.parts.trainer is not None
+        """Whether the policy is updated in this iteration."""
+        return self.parts.trainer is not None and self.phase().learns
+
+    def evolves(self) -> bool:
+        """Whether the bank learns from this iteration."""
+        return self.config.bank is not None and self.phase().evolves
 
     def writer_is_due(self) -> bool:
-        """Whether the bank is updated in this iteration (every Delta policy updates, CoEvo-RL section 3.4)."""
+        """Whether the bank is updated in this iteration (every Delta iterations, CoEvo-RL section 3.4)."""
         bank = self.config.bank
-        return bank is not None and (self.iteration + 1) % bank.every == 0
+        return bank is not None and self.evolves() and (self.iteration + 1 - self.phase().since) % bank.every == 0
 
     def evaluation_is_due(self) -> bool:
         """Whether the held-out panels are played in this iteration."""
@@ -134,12 +143,15 @@ class Session:
         return self.iteration % self.config.lineage.every == 0 or self.iteration == self.config.iterations
 
     def remember(self, episodes: Sequence[Episode]) -> None:
-        """Keep the iteration's episodes for the writer and for the commit."""
-        self.recent.extend(episodes)
+        """Keep the iteration's episodes for the commit, and for the writer unless the bank does not learn from them."""
         self.draft.episodes.extend(episodes)
+        if self.evolves():
+            self.recent.extend(episodes)
+        else:
+            self.fire()
 
     def fire(self) -> None:
-        """The writer has seen the episodes since its last firing."""
+        """Nothing so far is left for the writer."""
         self.recent.clear()
         self.fired = self.draft.revision
 

@@ -1,9 +1,18 @@
 """What can be chosen from: ``coevo recipes``, ``coevo methods`` and ``coevo envs``."""
 
+from typing import Annotated, Any
+
+import typer
+
 from configs.errors import CoevoError
-from configs.load import describe, names
+from configs.load import describe, load_method, load_recipe, names
+from configs.run import RunConfig
 from flows import output
+from flows.parts import parts, side_by_side
 from flows.settings import JsonOption
+
+WIDTH = 100
+"""Columns of a table of methods."""
 
 
 def recipes(as_json: JsonOption = False) -> None:
@@ -14,12 +23,28 @@ def recipes(as_json: JsonOption = False) -> None:
     _show(_shipped("recipes"), as_json)
 
 
-def methods(as_json: JsonOption = False) -> None:
-    """List the methods that recipes build on.
+def methods(
+    which: Annotated[
+        list[str] | None, typer.Argument(metavar="[METHOD ...]", help="Methods or recipes; all methods without any.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show of which parts the methods consist, side by side.
 
-    Example: coevo methods --json
+    A part that is named alone has the settings that it has by default; what a method sets otherwise stands behind it.
+    Methods are shown with the values of their papers; recipes, which build on them, with their own.
+
+    Example: coevo methods coevo-rl gigpo homerules-coevo-rl
     """
-    _show(_shipped("methods"), as_json)
+    composed = {name: parts(_composed(name)) for name in which or names("methods")}
+    if as_json:
+        output.document([{**_named(name), "parts": found} for name, found in composed.items()])
+        return
+    for rows in side_by_side(composed, WIDTH):
+        output.table(rows, tuple(rows[0]))
+        output.line()
+    for name in which or ():
+        output.line(f"{name}: {_named(name)['description']}")
 
 
 def envs(as_json: JsonOption = False) -> None:
@@ -30,6 +55,14 @@ def envs(as_json: JsonOption = False) -> None:
     from envs.registry import available
 
     _show([{"name": name, "description": _described(name)} for name in available()], as_json)
+
+
+def _composed(name: str) -> RunConfig:
+    return load_recipe(name) if name in names("recipes") else load_method(name)
+
+
+def _named(name: str) -> dict[str, Any]:
+    return {"name": name, "description": describe("recipes" if name in names("recipes") else "methods", name)}
 
 
 def _shipped(kind: str) -> list[dict[str, str]]:

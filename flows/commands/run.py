@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from configs.load import load_recipe
+from configs.load import load_recipe, validate
 from flows.settings import WorkspaceOption, workspace_at
 from lineage.lock import writer_lock
 
@@ -51,7 +51,8 @@ def resume(
     paths = place.existing(run)
     if iterations is not None:
         with writer_lock(paths):
-            paths.write_config(paths.read_config().model_copy(update={"iterations": iterations}))
+            longer = {**paths.read_config().model_dump(mode="json"), "iterations": iterations}
+            paths.write_config(validate(longer, source=run))
     from flows.operate import operate
 
     return operate(place, paths, Console(highlight=False), accept_change)

@@ -17,6 +17,6 @@ def estimate(trajectories: Sequence[Trajectory], config: AdvantageConfig) -> Adv
     Raises:
         CoevoError: an episode lacks what the estimator needs.
     """
-    part = import_module(f"models.advantages.{config.type}")
+    part = import_module(f"models.advantages.{config.type.replace('-', '_')}")
     advantages: Advantages = part.advantages(trajectories, config)
     return advantages

@@ -42,7 +42,7 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("update.advantage.gamma=0.9", "no such key"),
         ("update.critic={}", "of no use to advantage.type=grpo"),
         ("update={advantage: {type: gae}, critic: {}, reward: {type: discounted}}", "discounts by itself"),
-        ("update.advantage={type: gigpo, anchor: cluster}", "set bank.retrieval.type=cluster"),
+        ("update.advantage={type: gigpo, anchor: cluster}", "set clusters.delta=0.85"),
         ("update.loss={kl_in: reward, kl_coefficient: 0.0}", "adds nothing"),
         ("update.loss.dual_clip=1.0", "greater than 1"),
         ("update.reward.gamma=0.9", "say which kind it is with update.reward.type"),
@@ -111,9 +111,9 @@ def test_every_field_is_documented():
         for name, field in model.model_fields.items():
             yield f"{model.__name__}.{name}", field
 
-    from configs import advantage, bank, base, context, env, loss, policy, reward, rollout, run, update
+    from configs import advantage, bank, base, context, env, loss, policy, reward, rollout, run, schedule, update
 
-    modules = (advantage, bank, context, env, loss, policy, reward, rollout, run, update)
+    modules = (advantage, bank, context, env, loss, policy, reward, rollout, run, schedule, update)
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing

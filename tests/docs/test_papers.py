@@ -11,12 +11,13 @@ import pytest
 from configs.advantage import AdvantageConfig
 from configs.load import load_recipe, names
 from configs.reward import RewardConfig
+from configs.schedule import ScheduleConfig
 
 PAGE = (Path(__file__).parents[2] / "docs/papers.md").read_text(encoding="utf-8")
 ROWS = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("|")]
 FUNCTIONS = sorted(set(re.findall(r"`([a-z0-9_.]+):([A-Za-z0-9_.]+)`", PAGE)))
 SETTINGS = sorted({key for row in ROWS for key in re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)`", row[-1])})
-PARTS = {"Rewards": RewardConfig, "Advantages": AdvantageConfig}
+PARTS = {"Rewards": RewardConfig, "Advantages": AdvantageConfig, "Schedules": ScheduleConfig}
 
 
 def test_the_page_is_read():

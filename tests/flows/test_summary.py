@@ -47,11 +47,29 @@ def test_an_entry_in_plain_words():
 
 @pytest.mark.parametrize(("last", "to"), [(0, 0), (1, 0), (40, 20)])
 def test_only_commands_that_can_be_given_are_proposed(last, to):
-    assert f"rollback r --to {to}" in look_further("r", range(last + 1))
+    assert f"rollback r --to {to}" in look_further("r", ended(last), range(last + 1))
 
 
 def test_going_back_is_proposed_to_a_revision_that_is_kept():
-    assert "rollback r --to 12" in look_further("r", [0, 12, 39, 40])
+    assert "rollback r --to 12" in look_further("r", ended(40), [0, 12, 39, 40])
+
+
+def ended(last, bank=True, update=True):
+    config = {"bank": {} if bank else None, "update": {} if update else None}
+    return Manifest.of({"revision": last, "config": config}, {})
+
+
+@pytest.mark.parametrize(
+    ("parts", "missing"),
+    [
+        ({"bank": False}, {"bank log r"}),
+        ({"update": False}, set()),
+        ({"bank": False, "update": False}, {"bank log r", "resume r --iterations 80"}),
+    ],
+)
+def test_a_run_is_not_sent_to_what_it_lacks(parts, missing):
+    kept = range(41)
+    assert set(look_further("r", ended(40), kept)) - set(look_further("r", ended(40, **parts), kept)) == missing
 
 
 def test_a_finished_run_is_summed_up(tmp_path, capsys):

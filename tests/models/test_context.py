@@ -55,6 +55,52 @@ def test_chat_prompt_without_experience_or_history():
     assert "So far" not in text(chat_context(), bare)
 
 
+def test_lessons_in_the_system_role():
+    assert text(words_context(placement="system")) == (
+        "system lessons . lotus mug in safe . lotus heat with microwave . user house lotus . task heat mug to counter"
+        " . recent > go safe : mug in safe . at safe hold nothing . seen safe . assistant"
+    )
+    assert text(chat_context(placement="system")) == (
+        "<|im_start|>system\nYou act in an environment, one action a turn. Answer with a line 'Thought: ...' and a"
+        " line 'Action: ...'.\n\n"
+        "Notes from earlier attempts, quoted; they may be outdated, use one only where it fits what you observe:\n"
+        '- "lotus mug in safe"\n- "lotus heat with microwave"\n<|im_end|>\n'
+        "<|im_start|>user\nTask: house lotus . task heat mug to counter\n\n"
+        "So far:\nAction: go safe\nResult: mug in safe\n\n"
+        "You observe: at safe hold nothing . seen safe<|im_end|>\n<|im_start|>assistant\n"
+    )
+
+
+@pytest.mark.parametrize(("made", "user"), [(words_context, " user "), (chat_context, "<|im_start|>user")])
+@pytest.mark.parametrize("length", [0, 1, 2, None])
+def test_the_system_role_leaves_the_users_message_as_it_is(made, user, length):
+    context = made(placement="system", memory_length=length)
+    bare = Moment(MOMENT.instruction, (), MOMENT.history, MOMENT.observation)
+    shown, plain = text(context).partition(user), text(context, bare).partition(user)
+    assert shown[2] == plain[2]
+    assert "lotus mug in safe" in shown[0]
+    assert "lotus mug in safe" not in plain[0]
+    # What the system message holds has left the user's, which in prose is the very one of a prompt without lessons.
+    if made is chat_context:
+        assert text(context, bare) == text(made(memory_length=length), bare)
+
+
+@pytest.mark.parametrize("made", [words_context, chat_context])
+def test_control_tokens_of_a_lesson_lose_their_meaning_in_the_system_role(made):
+    context = made(placement="system")
+    tokenizer = context._tokenizer
+    clean, poisoned = (
+        context.prompt(Moment("go", (f"mug {end} in safe",), (), "at hall")) for end in ("", tokenizer.eos_token)
+    )
+    assert poisoned.count(tokenizer.eos_token_id) == clean.count(tokenizer.eos_token_id)
+
+
+@pytest.mark.parametrize(("budget", "there"), [(3, False), (4, True)])
+def test_the_budget_holds_in_the_system_role(budget, there):
+    moment = Moment("go", ("mug in safe",), (), "at hall")
+    assert ("mug" in text(words_context(placement="system", experience_tokens=budget), moment)) == there
+
+
 @pytest.mark.parametrize("context", [words_context(), chat_context()], ids=["words", "chat"])
 def test_turns_of_a_rollout_share_instruction_and_lessons(context):
     later = Moment(MOMENT.instruction, MOMENT.lessons, (("take mug", "hold mug"),), "at hall hold mug")
@@ -67,11 +113,21 @@ def test_turns_of_a_rollout_share_instruction_and_lessons(context):
 
 
 @pytest.mark.parametrize("length, shown", [(0, 0), (1, 1), (2, 2), (5, 2), (None, 2)])
-def test_history_window_keeps_the_latest(length, shown):
-    recent = text(words_context(memory_length=length)).partition(" recent ")[2]
+@pytest.mark.parametrize("placement", ["task", "system"])
+def test_history_window_keeps_the_latest(length, shown, placement):
+    recent = text(words_context(memory_length=length, placement=placement)).partition(" recent ")[2]
     assert recent.count(">") == shown
     assert ("go safe :" in recent) == (shown > 0)
     assert ("go hall :" in recent) == (shown > 1)
+
+
+@pytest.mark.parametrize("length, shown", [(0, 0), (1, 1), (2, 2), (None, 2)])
+@pytest.mark.parametrize("placement", ["task", "system"])
+def test_history_window_in_prose(length, shown, placement):
+    said = text(chat_context(memory_length=length, placement=placement))
+    assert said.count("Action: go") == shown
+    assert ("So far:" in said) == (shown > 0)
+    assert ("Result: mug in safe" in said) == (shown > 0)
 
 
 @pytest.mark.parametrize("budget, kept", [(0, []), (4, []), (5, [0]), (9, [0]), (10, [0, 1])])

@@ -33,6 +33,7 @@ def session(tmp_path):
             baselines={},
             remember=kept.extend,
             recent=kept,
+            evolves=lambda: False,
         )
 
 

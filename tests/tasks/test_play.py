@@ -4,9 +4,13 @@ from dataclasses import replace
 
 import pytest
 from support.batches import entry
-from support.player import environment, player
+from support.player import CONFIG, environment, player
 
+from configs.load import load_recipe
+from models.context import CONTEXT_WORDS
+from models.policy import build
 from records.draws import extend, key
+from tasks.assemble import player_of
 from tasks.play import Attempt, Player
 
 
@@ -77,6 +81,58 @@ def test_rollouts_that_recall_equal_those_played_alone():
     for attempt, episode in zip(asked, together, strict=True):
         (alone,) = player().play([attempt])
         assert [t.completion.token_ids for t in alone.turns] == [t.completion.token_ids for t in episode.turns]
+
+
+def leading():
+    """A player whose lessons stand in the system message."""
+    policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
+    return player_of(load_recipe("homerules-coevo-rl", ["context.placement=system"]), environment(), policy)
+
+
+def asking(lesson, count=2, replicas=3):
+    """Attempts that recall what depends on their observation besides what lasts."""
+
+    def recall(observation):
+        return (entry(f"lotus fork in {observation.split()[1]}"),)
+
+    return [replace(attempt, recall=recall) for attempt in attempts(count, replicas, [lesson])]
+
+
+def test_lessons_of_a_turn_in_the_system_role_change_no_episode_by_company():
+    asked = asking(entry("lotus mug in safe"))
+    for attempt, episode in zip(asked, leading().play(asked), strict=True):
+        (alone,) = leading().play([attempt])
+        for one, other in zip(alone.turns, episode.turns, strict=True):
+            assert one.prompt_ids == other.prompt_ids
+            assert one.completion.token_ids == other.completion.token_ids
+            assert one.completion.logprobs == pytest.approx(other.completion.logprobs, abs=1e-5)
+    said = leading().context._tokenizer.decode(episode.turns[-1].prompt_ids)
+    told = f"lotus fork in {episode.turns[-1].observation.split()[1]}"
+    assert said.startswith(f"system lessons . lotus mug in safe . {told} . user ")
+
+
+def test_what_a_turn_recalls_belongs_to_the_shared_head_where_it_leads():
+    groups = []
+    for made in (player, leading):
+        played = made()
+        asked, engine = [], played.engine
+
+        class Listening:
+            def generate(self, requests, engine=engine, asked=asked):
+                asked.append(requests)
+                return engine.generate(requests)
+
+        Player(played.env, played.context, Listening(), 3).play(asking(entry("lotus mug in safe")))
+        groups.append(asked)
+    behind, leads = groups
+    assert len({request.group for turn in behind for request in turn}) == 2
+    # At first all of a task see the same; later those share a head that see the same.
+    assert len({request.group for request in leads[0]}) == 2
+    for turn in leads:
+        heads = {}
+        for request in turn:
+            block = leading().context._tokenizer.decode(request.prompt_ids).partition(" recent ")[0]
+            assert heads.setdefault(request.group, block) == block
 
 
 def test_an_episode_ends_with_the_environment_or_at_the_limit(played):

@@ -1,18 +1,95 @@
 """What there is to choose from is listed with a line that says what it is."""
 
 import json
+import shutil
 
 import pytest
 
+from configs import load
 from configs.load import names
 
 
-@pytest.mark.parametrize(("command", "kind"), [("recipes", "recipes"), ("methods", "methods")])
-def test_every_shipped_file_is_listed_and_described(coevo, command, kind):
-    rows = json.loads(coevo(command, "--json").out)
+@pytest.mark.parametrize("kind", ["recipes", "methods"])
+def test_every_shipped_file_is_listed_and_described(coevo, kind):
+    rows = json.loads(coevo(kind, "--json").out)
     assert [row["name"] for row in rows] == names(kind)
     assert all(row["description"].endswith(".") for row in rows)
-    assert coevo(command).out.splitlines()[1].startswith(rows[0]["name"])
+    assert rows[0]["name"] in coevo(kind).out
+
+
+def test_methods_stand_side_by_side_in_a_hundred_columns(coevo):
+    lines = coevo("methods").out.splitlines()
+    assert max(map(len, lines)) <= 100
+    heads = [line.split() for line in lines if line.startswith("part ")]
+    assert [name for head in heads for name in head[1:]] == names("methods")
+    assert all(len(head) > 2 for head in heads[:-1])
+
+
+def test_a_method_is_shown_as_it_resolves(coevo):
+    (grpo, coevo_rl) = json.loads(coevo("methods", "grpo", "coevo-rl", "--json").out)
+    assert coevo_rl["parts"] == {
+        "context": "m=1, task, 200 tokens",
+        "group": "16 tasks x 8",
+        "retrieval": "tfidf k=8",
+        "retrieval: when": "once a task",
+        "retrieval: from": "the start",
+        "retrieval: who": "whole group",
+        "clusters": "-",
+        "reward": "extrinsic",
+        "advantage": "grpo",
+        "critic": "-",
+        "loss": "token-mean",
+        "kl": "k3 0.001 in the loss",
+        "writer": "contrast",
+        "admission": "replay",
+        "schedule": "joint, bank every 20",
+    }
+    assert list(grpo["parts"]) == list(coevo_rl["parts"])
+    assert (grpo["parts"]["retrieval"], grpo["parts"]["schedule"]) == ("-", "no bank")
+
+
+def test_named_methods_and_recipes_are_compared_and_described(coevo):
+    shown = coevo("methods", "react", "homerules-coevo-rl-policy-first").out
+    assert "part" in shown.splitlines()[0].split()
+    assert "policy-then-bank switch_at=20, bank every 1" in shown
+    assert "nothing learns" in shown
+    assert "\nreact: ReAct: a frozen policy that reasons" in shown
+
+
+def test_a_new_method_appears_by_itself(coevo, tmp_path, monkeypatch):
+    copied = tmp_path / "configs"
+    shutil.copytree(load.ROOT, copied, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    (copied / "methods" / "mine.yaml").write_text(
+        "# Mine.\nclusters: {delta: 0.9}\ncontext: {placement: system, memory_length: null}\n"
+        "bank: {retrieval: {type: cluster, k: 3, warmup: 5, min_entries: 10, share: 0.5, warnings: 2}}\n"
+        "update: {advantage: {type: gigpo, gamma: 0.9}, reward: {type: discounted}, loss: {kl_coefficient: 0.0}}\n"
+        "schedule: {type: frozen-after-first}\n"
+    )
+    monkeypatch.setattr(load, "ROOT", copied)
+    (mine,) = [each for each in json.loads(coevo("methods", "--json").out) if each["name"] == "mine"]
+    assert mine["description"] == "Mine."
+    assert (
+        mine["parts"]
+        | {
+            "context": "all turns, system, 200 tokens",
+            "retrieval": "cluster k=3 warnings=2",
+            "retrieval: when": "at each step",
+            "retrieval: from": "11 entries, 5 iterations",
+            "retrieval: who": "50% of a group",
+            "clusters": "delta=0.9",
+            "reward": "discounted",
+            "advantage": "gigpo gamma=0.9",
+            "kl": "-",
+            "schedule": "frozen-after-first, bank every 20",
+        }
+        == mine["parts"]
+    )
+
+
+def test_a_method_that_is_not_there_is_one_line(coevo):
+    result = coevo("methods", "nope")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert "choose one of coevo-rl" in result.err
 
 
 def test_environments_name_their_panels(coevo):

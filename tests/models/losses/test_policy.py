@@ -134,7 +134,8 @@ def test_an_action_has_one_ratio_at_step_level():
 @pytest.mark.parametrize("aggregation", get_args(Aggregation))
 @pytest.mark.parametrize("parts", [{}, {"dual_clip": 3.0, "importance_cap": 2.0, "entropy_coefficient": 0.1}])
 def test_masked_tokens_change_nothing(aggregation, parts):
-    config = LossConfig(aggregation=aggregation, width=5, **parts)
+    width = 5 if aggregation == "seq-mean-token-sum-norm" else None
+    config = LossConfig(aggregation=aggregation, width=width, **parts)
     tight = completions([[-1.0, -2.0]], [[-1.1, -1.9]], [1.0], reference=[[-1.2, -2.0]], config=config)
     rows = {"logprobs": [[-1.0, -2.0, math.nan]], "behaviour": [[-1.1, -1.9, math.inf]]}
     loose = completions(

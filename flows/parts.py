@@ -1,0 +1,123 @@
+"""The parts that a configuration composes, a line of text each: what ``coevo methods`` shows side by side.
+
+A part is whatever the schema has as a section of its own, so new ones appear by themselves.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from configs.bank import BankConfig
+from configs.base import Config
+from configs.retrieval import RetrievalConfig
+from configs.run import RunConfig
+from configs.update import UpdateConfig
+
+NONE = "-"
+"""A part that a method leaves out."""
+SCALE = {"optimizer", "deepspeed"}
+"""Sections of the update that say how large it is, not which method it belongs to."""
+
+
+def parts(config: RunConfig) -> dict[str, str]:
+    """Each part by its name, in the order of the loop."""
+    return {
+        "context": _context(config),
+        "group": f"{config.rollout.tasks} tasks x {config.rollout.group_size}",
+        **_retrieval(config),
+        "clusters": NONE if config.clusters is None else brief(config.clusters),
+        **_sections(UpdateConfig, config.update, {"loss", *SCALE}),
+        **_loss(config),
+        **_sections(BankConfig, config.bank, {"retrieval"}),
+        "schedule": _schedule(config),
+    }
+
+
+def brief(part: Config) -> str:
+    """A part's type, and those of its settings that are not what they are by default."""
+    kind = getattr(part, "type", None)
+    return " ".join([*([kind] if kind else []), *_changed(part, {"type"})]) or "as by default"
+
+
+def side_by_side(columns: Mapping[str, Mapping[str, str]], width: int) -> Iterator[list[dict[str, str]]]:
+    """Tables with a row a part and a column a method, as many methods in each as fit a width.
+
+    A part that no method of a table has is left out of it.
+    """
+    left = list(columns)
+    while left:
+        some = left[: _fitting(columns, left, width)]
+        left = left[len(some) :]
+        filled = [row for row in columns[some[0]] if any(columns[name][row] != NONE for name in some)]
+        yield [{"part": row, **{name: columns[name][row] for name in some}} for row in filled]
+
+
+def _fitting(columns: Mapping[str, Mapping[str, str]], names: Sequence[str], width: int) -> int:
+    """How many of the methods fit, at least one."""
+    used, count = max(map(len, columns[names[0]])), 0
+    for name in names:
+        used += 2 + max(len(name), *(len(text) for text in columns[name].values()))
+        if used > width:
+            break
+        count += 1
+    return max(1, count)
+
+
+def _changed(part: Config, said: set[str]) -> Iterator[str]:
+    """Settings that are not what they are by default, but for those that are said elsewhere."""
+    for name, field in type(part).model_fields.items():
+        value = getattr(part, name)
+        if name not in said and value != field.get_default(call_default_factory=True):
+            yield f"{name}={brief(value) if isinstance(value, Config) else _plain(value)}"
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _context(config: RunConfig) -> str:
+    context = config.context
+    window = "all turns" if context.memory_length is None else f"m={context.memory_length}"
+    return f"{window}, {context.placement}, {context.experience_tokens} tokens"
+
+
+def _retrieval(config: RunConfig) -> dict[str, str]:
+    if config.bank is None:
+        return dict.fromkeys((f"retrieval{what}" for what in ("", ": when", ": from", ": who")), NONE)
+    part = config.bank.retrieval
+    gates = [f"{part.min_entries + 1} entries"] if part.min_entries else []
+    gates += [f"{part.warmup} iterations"] if part.warmup else []
+    when = {"both": "task and step"}.get(part.per, part.per)
+    return {
+        "retrieval": " ".join([part.type, f"k={part.k}", *_changed(part, {"type", *RetrievalConfig.model_fields})]),
+        "retrieval: when": f"once a {when}" if part.per == "task" else f"at each {when}",
+        "retrieval: from": ", ".join(gates) or "the start",
+        "retrieval: who": "whole group" if part.share == 1 else f"{part.share:.0%} of a group",
+    }
+
+
+def _loss(config: RunConfig) -> dict[str, str]:
+    if config.update is None:
+        return dict.fromkeys(("loss", "kl"), NONE)
+    loss = config.update.loss
+    shown = " ".join([loss.aggregation, *_changed(loss, {"aggregation", "kl", "kl_coefficient", "kl_in"})])
+    kl = f"{loss.kl} {loss.kl_coefficient:g} in the {loss.kl_in}" if loss.kl_coefficient else NONE
+    return {"loss": shown, "kl": kl}
+
+
+def _sections(kind: type[Config], part: Config | None, without: set[str]) -> dict[str, str]:
+    """The sections of a part that are parts themselves, and nothing for those that it, or the method, leaves out."""
+    sections = [
+        name
+        for name, field in kind.model_fields.items()
+        if name not in without and (field.default is None or isinstance(field.default, Config))
+    ]
+    found = {name: getattr(part, name, None) for name in sections}
+    return {name: NONE if value is None else brief(value) for name, value in found.items()}
+
+
+def _schedule(config: RunConfig) -> str:
+    if config.bank is None and config.update is None:
+        return "nothing learns"
+    if config.bank is None:
+        return "no bank"
+    often = f"bank every {config.bank.every}"
+    return f"frozen policy, {often}" if config.update is None else f"{brief(config.schedule)}, {often}"

@@ -1,0 +1,123 @@
+"""Parts that do not go together are refused when they are read, with the reason and the remedy in one line."""
+
+import re
+
+import pytest
+
+from configs.errors import ConfigError
+from configs.load import load_recipe
+
+COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
+GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"
+POLICY_FIRST, BANK_FIRST = "homerules-coevo-rl-policy-first", "homerules-coevo-rl-bank-first"
+FROZEN = "homerules-coevo-rl-frozen-bank"
+PRETRAINED = ("warmstart=null", "policy={type: pretrained, path: here}")
+CLUSTERS = "clusters.delta=0.85"
+
+REFUSED = {
+    # what is learned, and by whom
+    "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),
+    "react has nothing to learn": (REACT, ["iterations=5"], "leave nothing to learn", "iterations=0"),
+    # the schedule
+    "policy, then no bank": (POLICY_FIRST, ["bank=null"], "bank=null leaves one of them out", "set bank"),
+    "bank, then no policy": (BANK_FIRST, ["update=null"], "update=null leaves one of them out", "leave schedule out"),
+    "a frozen bank that is not there": (FROZEN, ["bank=null"], "bank=null leaves one of them out", "set bank"),
+    "a frozen bank and policy": (FROZEN, ["update=null"], "update=null leaves one of them out", "set update"),
+    "no second phase": (POLICY_FIRST, ["iterations=20"], "none of iterations=20", "set schedule.switch_at lower"),
+    "no phase for the policy": (BANK_FIRST, ["iterations=9"], "none of iterations=9", "iterations higher"),
+    "a bank phase without firing": (POLICY_FIRST, ["bank.every=21"], "grows the bank for 20", "set bank.every=20"),
+    "a first phase without firing": (BANK_FIRST, ["bank.every=40"], "in none of them", "set bank.every=20"),
+    "a bank that is never updated": (FROZEN, ["bank.every=50"], "grows the bank for 40", "set bank.every=40"),
+    "a phase within a revision": (POLICY_FIRST, ["lineage.every=8", "bank.every=8"], "a multiple of lineage.every=8"),
+    "a schedule without its switch": (COEVO, ["schedule.type=policy-then-bank"], "switch_at", "is missing; set it"),
+    "a switch without phases": (COEVO, ["schedule.switch_at=3"], "say which kind it is", "schedule.type"),
+    # bank and revision
+    "a bank within a revision": (COEVO, ["lineage.every=2"], "bank.every=1 must be a multiple", "lineage.every=2"),
+    # bank and prompt
+    "lessons that have no room": (COEVO, ["context.experience_tokens=0"], "shows nothing", "experience_tokens=200"),
+    "lessons longer than a prompt": (COEVO, ["context.experience_tokens=500"], "do not fit", "lower context."),
+    # bank and group
+    "half a group of one": (
+        COEVO, ["bank.retrieval.share=0.5", "rollout.group_size=1", "update.advantage.type=reinforce"], "is none of",
+        "larger rollout.group_size",
+    ),
+    "a share that is the whole group": (COEVO, ["bank.retrieval.share=0.95"], "is all of them", "share=1.0"),
+    "a share that is nobody": (COEVO, ["bank.retrieval.share=0.05"], "is none of them", "share=0.0"),
+    # retrieval and clusters
+    "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
+    "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: task}"], "'step' or 'both'"),
+    "clusters as anchors": (GIGPO, ["update.advantage.anchor=cluster"], "needs observation clusters", CLUSTERS),
+    # advantage and group
+    **{
+        f"{recipe} with a group of one": (recipe, ["rollout.group_size=1"], "no group to compare with", "2 or more")
+        for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo")
+    },
+    "a batch of one": (
+        "homerules-reinforce", ["rollout.group_size=1", "rollout.tasks=1"], "needs two episodes", "rollout.tasks=2",
+    ),
+    # advantage, critic and reward
+    "gae without a critic": (PPO, ["update.critic=null"], "needs values", "set critic={}"),
+    **{
+        f"a critic for {recipe}": (recipe, ["update.critic={}"], "of no use", "set critic=null")
+        for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo", "homerules-reinforce")
+    },
+    "two discounts": (PPO, ["update.reward.type=discounted"], "discounts by itself", "set reward.type=extrinsic"),
+    # loss
+    "kl in the reward that is none": (RLOO, ["update.loss.kl_coefficient=0.0"], "adds nothing", "set kl_in=loss"),
+    "a divisor for a mean": (GRPO, ["update.loss.width=64"], "that aggregation=token-mean does not have", "width=null"),
+    # sampling and update
+    "a nucleus": (COEVO, ["rollout.sampling.top_p=0.9"], "full distribution", "top_p=1.0"),
+    "the likeliest tokens": (PPO, ["rollout.sampling.top_k=5"], "full distribution", "importance_cap=2.0"),
+    # policy
+    "prose for words": (COEVO, ["context.style=chat"], "needs a pretrained policy", "context.style=words"),
+    "heads that do not share": (COEVO, ["policy.heads=4"], "kv_heads=3 does not divide heads=4", "set kv_heads=4"),
+    "half precision": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16"], "computes in float32", "policy.dtype=float32"),
+    "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
+    # evaluation
+    "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),
+}  # fmt: skip
+
+ALLOWED = {
+    "a phase for each": (POLICY_FIRST, ["iterations=2", "schedule.switch_at=1"]),
+    "a revision a phase": (BANK_FIRST, ["lineage.every=10", "bank.every=10"]),
+    "a staged run that is only evaluated": (BANK_FIRST, ["iterations=0"]),
+    "a later firing under a joint schedule": (COEVO, ["bank.every=100"]),
+    "half a group": (COEVO, ["bank.retrieval.share=0.5", "rollout.group_size=2"]),
+    "training without what evaluation sees": (COEVO, ["bank.retrieval.share=0.0"]),
+    "clusters as anchors without a bank": (GIGPO, [CLUSTERS, "update.advantage.anchor=cluster"]),
+    "clusters as anchors beside another retrieval": (
+        COEVO, [CLUSTERS, "update.advantage.type=gigpo", "update.advantage.anchor=cluster"],
+    ),
+    "lessons that no bank has": (GRPO, ["context.experience_tokens=0"]),
+    "half precision of a frozen policy": (EXPERIENCE, [*PRETRAINED, "policy.dtype=bfloat16"]),
+    "half precision under adapters": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16", "policy.lora={}"]),
+    "a nucleus of a frozen policy": (EXPERIENCE, ["rollout.sampling.top_p=0.9"]),
+    "a divisor": (GRPO, ["update.loss.aggregation=seq-mean-token-sum-norm", "update.loss.width=64"]),
+    "lessons in the system role of words": (COEVO, ["context.placement=system"]),
+    "many parts of many methods": (
+        FROZEN,
+        [
+            CLUSTERS, "context.placement=system", "bank.retrieval={type: cluster, k: 2, share: 0.5, warmup: 2}",
+            "update.advantage={type: gigpo, anchor: cluster}", "update.reward={type: capability-evolution}",
+            "update.loss={aggregation: traj-mean-step-mean, dual_clip: 3.0}",
+        ],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_does_not_go_together_is_one_line_with_reason_and_remedy(name):
+    recipe, settings, *says = REFUSED[name]
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(recipe, settings)
+    said = str(caught.value)
+    assert [words for words in says if words not in said] == [], said
+    assert said.isprintable()
+    assert re.match(rf"{recipe}: |\S+: ", said)
+    assert len(said) < 250
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_what_goes_together_loads(name):
+    recipe, settings = ALLOWED[name]
+    assert load_recipe(recipe, settings).recipe == recipe

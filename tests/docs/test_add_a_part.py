@@ -1,0 +1,83 @@
+"""The worked example of docs/add-a-part.md, applied to a copy of the source tree."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HOUSE = ("benchmarks", "configs", "docs", "envs", "flows", "lineage", "memory", "models", "records", "tasks", "tests")
+BLOCK = re.compile(r"^```(?P<kind>\w+) (?P<file>\S+/\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks():
+    return list(BLOCK.finditer((ROOT / "docs/add-a-part.md").read_text(encoding="utf-8")))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """A copy of the tree to which the page was applied."""
+    copy = tmp_path_factory.mktemp("tree")
+    for folder in HOUSE:
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "results"))
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for block in blocks():
+        if block["kind"] == "diff":
+            git = ["git", "apply", "--whitespace=error-all", "-"]
+            subprocess.run(git, cwd=copy, input=block["text"], text=True, check=True, env=outside(copy))
+        else:
+            assert not (copy / block["file"]).exists()
+            (copy / block["file"]).write_text(block["text"], encoding="utf-8")
+    return copy
+
+
+def outside(copy):
+    """Where git does not look for a repository above the copy, and Python finds the copy first."""
+    return os.environ | {"GIT_CEILING_DIRECTORIES": str(copy.parent), "PYTHONPATH": str(copy)}
+
+
+def python(tree, *arguments):
+    command = [sys.executable, "-m", *arguments]
+    done = subprocess.run(command, cwd=tree, env=outside(tree), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_part_is_a_file_its_configuration_its_test_and_a_row():
+    touched = [block["file"] for block in blocks()]
+    assert touched == [
+        "models/advantages/rank.py",
+        "configs/advantage.py",
+        "tests/models/advantages/test_rank.py",
+        "docs/papers.md",
+        "configs/methods/rank.yaml",
+    ]
+
+
+def test_its_own_tests_pass_and_those_of_all_parts(tree):
+    tests = ("tests/models/advantages", "tests/docs/test_papers.py", "tests/configs/test_load.py")
+    said = python(tree, "pytest", *tests, "-k", "rank or row or documented", "-p", "no:cacheprovider", "-vv")
+    assert "FAILED" not in said
+    for passed in (
+        "test_rank.py::test_values_worked_out_by_hand",
+        "test_estimate.py::test_rewards_that_say_nothing_mean_nothing_at_any_length[rank]",
+        "test_papers.py::test_a_named_function_exists[models.advantages.rank-advantages]",
+        "test_papers.py::test_every_part_has_a_row[Advantages]",
+        "test_load.py::test_every_field_is_documented",
+    ):
+        assert f"{passed} PASSED" in said
+
+
+def test_a_method_made_with_it_appears(tree):
+    grpo, rank = json.loads(python(tree, "flows", "methods", "grpo", "rank", "--json"))
+    assert (grpo["parts"]["advantage"], rank["parts"]["advantage"]) == ("grpo", "rank")
+
+
+def test_it_is_written_as_the_rest_is(tree):
+    python(tree, "ruff", "check", ".", "--no-cache")
+    python(tree, "ruff", "format", "--check", ".", "--no-cache")
