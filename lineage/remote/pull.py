@@ -5,12 +5,9 @@ cache, versions of tables, the configuration); moving its branch is the commit p
 """
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from configs.errors import CoevoError
 from configs.load import validate
@@ -22,6 +19,7 @@ from lineage.remote.compare import Standing
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.objects import Objects
 from lineage.remote.push import Transferred, remote_bundle
+from lineage.remote.scratch import scratch_directory
 from lineage.remote.store import Store
 from lineage.remote.tables import OpenBank, check_tables, place_bank
 from lineage.repository import Repository
@@ -57,7 +55,8 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
     run = place.run(name)
     there = run.created.is_file()
     # What is fetched belongs to no run yet: nobody may collect it meanwhile.
-    with _scratch(run) as scratch, runs_lock(place.root), writer_lock(run) if there else nullcontext():
+    own = scratch_directory(run.root.with_name(f".{run.name}.pull"), f"run {run.name!r} is being pulled")
+    with own as scratch, runs_lock(place.root), writer_lock(run) if there else nullcontext():
         _, theirs = remote_bundle(store, name, scratch)
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
@@ -151,22 +150,3 @@ def _new_refs(ours: dict[str, str], bundle: Bundle) -> dict[str, str]:
     }
     names = {name: to for name, to in names_in(bundle.refs).items() if name not in ours}
     return {MAIN: bundle.commits[-1], **kept, **names}
-
-
-@contextmanager
-def _scratch(run: RunPaths) -> Iterator[Path]:
-    """A directory of this pull alone, on the disk of the runs."""
-    scratch = run.root.with_name(f".{run.name}.pull")
-    scratch.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(scratch.with_suffix(".lock"), blocking=False)
-    try:
-        lock.acquire()
-    except Timeout:
-        raise CoevoError(f"run {run.name!r} is being pulled by another process: wait for it") from None
-    try:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        lock.release()

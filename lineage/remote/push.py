@@ -5,13 +5,8 @@ one moment, and what it sends is checked against that. Should somebody remove ol
 remote stays what it was.
 """
 
-import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock, Timeout
 
 from configs.errors import CoevoError
 from lineage.content import check, files_of, read_list, write_list
@@ -21,6 +16,7 @@ from lineage.remote.compare import Standing
 from lineage.remote.faults import one_line
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.objects import Objects
+from lineage.remote.scratch import scratch_directory
 from lineage.remote.store import Held, Overtaken, Store
 from lineage.remote.tables import OpenBank, check_tables, copy_bank
 from lineage.workspace import RunPaths
@@ -51,7 +47,7 @@ def push(run: RunPaths, cache: Path, store: Store, open_bank: OpenBank, meter: M
     Raises:
         CoevoError: the run has no revision, differs from the remote's or is behind it, is damaged, or the remote fails.
     """
-    with _scratch(run) as scratch:
+    with scratch_directory(run.root / "push", f"run {run.name!r} is being pushed") as scratch:
         held, theirs = remote_bundle(store, run.name, scratch)
         git = Git(run.lineage)
         if not run.lineage.is_dir() or not git("for-each-ref", "refs/heads/main"):
@@ -123,20 +119,3 @@ def _publish(store: Store, run: str, made: Bundle, held: Held | None) -> Moved:
     except Overtaken:
         raise CoevoError(f"run {run!r} was pushed to {store.label} by somebody else meanwhile: push it again") from None
     return Moved(1, len(content))
-
-
-@contextmanager
-def _scratch(run: RunPaths) -> Iterator[Path]:
-    """A directory of this push alone."""
-    lock, scratch = FileLock(run.root / "push.lock", blocking=False), run.root / "push"
-    try:
-        lock.acquire()
-    except Timeout:
-        raise CoevoError(f"run {run.name!r} is being pushed by another process: wait for it") from None
-    try:
-        shutil.rmtree(scratch, ignore_errors=True)
-        scratch.mkdir()
-        yield scratch
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-        lock.release()
