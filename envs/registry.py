@@ -5,7 +5,7 @@ from importlib.metadata import entry_points
 from inspect import isabstract, signature
 from typing import Any
 
-from configs.env import EnvConfig, HomeRulesConfig
+from configs.env import BabyAIConfig, EnvConfig, HomeRulesConfig
 from configs.errors import ConfigError
 from envs.base import Environment
 from envs.homerules import HomeRules
@@ -28,6 +28,8 @@ def make(config: EnvConfig) -> Environment[Any]:
     """
     if isinstance(config, HomeRulesConfig):
         return HomeRules(config.level, config.world, config.houses)
+    if isinstance(config, BabyAIConfig):
+        return find(config.type)(config.kinds, config.distractors, config.steps)
     environment = find(config.type)
     try:
         signature(environment).bind(**config.options)
@@ -39,7 +41,7 @@ def make(config: EnvConfig) -> Environment[Any]:
 
 def _registered() -> dict[str, str]:
     outside = {entry.name: f"{entry.module}:{entry.attr}" for entry in entry_points(group=GROUP)}
-    return {**outside, HomeRules.name: "envs.homerules:HomeRules"}
+    return {**outside, HomeRules.name: "envs.homerules:HomeRules", "babyai": "envs.babyai:BabyAI"}
 
 
 def find(kind: str) -> type[Environment[Any]]:

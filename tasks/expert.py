@@ -27,7 +27,7 @@ def play_expert(
     done = False
     while not done:
         moment = Moment(task.instruction, lessons, history, observation)
-        answer = env.expert(moment, extend(key, len(history)))
+        answer = env.advise(state, moment, extend(key, len(history)))
         (step,) = env.step([state], [answer.action])
         shown.append((moment, answer, step.success))
         state, observation, done = step.state, step.observation, step.done
