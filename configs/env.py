@@ -30,7 +30,7 @@ class BabyAIConfig(Config):
     """Name of the environment."""
     kinds: tuple[BabyAIKind, ...] = Field(default=("goto",), min_length=1)
     """Kinds of tasks, equally likely."""
-    distractors: int = Field(default=8, ge=0, le=16)
+    distractors: int = Field(default=8, ge=0, le=10)
     """Things in a room that no instruction names: 8 in BabyAI-Text, 0 in BALROG."""
     steps: int | None = Field(default=None, ge=1)
     """Actions after which an episode is cut; null for 64 (goto, pickup) or 128. ``rollout.max_turns`` cuts it too."""

@@ -60,6 +60,8 @@ class Environment(ABC, Generic[State]):
     """Held-out panels by name, each with a few words on what it asks."""
     has_expert: ClassVar[bool] = False
     """Whether ``advise`` answers."""
+    expert_guesses: ClassVar[bool] = True
+    """Whether its answers are guesses in part, so that its episodes of one task differ."""
     reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """Bounds of an episode's extrinsic return."""
 

@@ -1,5 +1,6 @@
 """Finding and building environments: by their registered name, or as ``package.module:Class``."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isabstract, signature
@@ -29,14 +30,18 @@ def make(config: EnvConfig) -> Environment[Any]:
     if isinstance(config, HomeRulesConfig):
         return HomeRules(config.level, config.world, config.houses)
     if isinstance(config, BabyAIConfig):
-        return find(config.type)(config.kinds, config.distractors, config.steps)
-    environment = find(config.type)
+        return _built(config.type, config.model_dump(exclude={"type"}))
+    return _built(config.type, config.options)
+
+
+def _built(kind: str, options: Mapping[str, Any]) -> Environment[Any]:
+    environment = find(kind)
     try:
-        signature(environment).bind(**config.options)
-        return environment(**config.options)
+        signature(environment).bind(**options)
+        return environment(**options)
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"env.options = {config.options}: {config.type} refuses them: {reason}") from error
+        raise ConfigError(f"env.options = {options}: {kind} refuses them: {reason}") from error
 
 
 def _registered() -> dict[str, str]:

@@ -12,12 +12,12 @@ THINGS = ("key", "ball", "box")
 ACTIONS = ("turn left", "turn right", "go forward", "pick up", "drop", "toggle")
 NOTHING = "nothing happens"
 BLOCKED, UNSEEN = "blocked", "unseen"
-OUTCOMES = ("turned", "moved", BLOCKED, "taken", "dropped", "opened", "closed", NOTHING)
+OUTCOMES = ("turned", "moved", BLOCKED, "taken", "dropped", "opened", NOTHING)
 """What an action can lead to, in words."""
 _VIEW_AHEAD = 6
 """Cells that the agent sees ahead of itself; it sees three to either side."""
 _INSTRUCTIONS = "go to pick up put open next a the then after you , door"
-_OBSERVATIONS = "You see carry a an wall locked closed open door step steps left right forward and"
+_OBSERVATIONS = "You see carry a an wall locked open door step steps left right forward and"
 
 
 class Name(NamedTuple):

@@ -21,7 +21,7 @@ class BabyAI(Environment[State]):
 
     Args:
         kinds: kinds of tasks, equally likely.
-        distractors: things that no instruction names, 0 to 16.
+        distractors: things that no instruction names, 0 to 10.
         steps: actions after which an episode is cut; None for 64 (goto, pickup) or 128.
 
     Raises:
@@ -32,6 +32,7 @@ class BabyAI(Environment[State]):
     version: ClassVar[str] = "1"
     panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in tasks.PANELS.items()}
     has_expert: ClassVar[bool] = True
+    expert_guesses: ClassVar[bool] = False
 
     def __init__(self, kinds: Sequence[str] = ("goto",), distractors: int = 8, steps: int | None = None) -> None:
         settings = {"kinds": tuple(kinds), "distractors": distractors, "steps": steps}

@@ -9,15 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from envs.base import Step
 from envs.babyai.bot import Bot
 from envs.babyai.catalogue import ACTIONS, BLOCKED, NOTHING
 from envs.babyai.language import View
 from envs.babyai.level import Level
 from envs.babyai.plan import Plan
+from envs.base import Step
 from records.demonstration import Answer
 
-_OUTCOMES = {"turn left": "turned", "turn right": "turned", "go forward": "moved", "pick up": "taken", "drop": "dropped"}
+_OUTCOMES = {
+    "turn left": "turned",
+    "turn right": "turned",
+    "go forward": "moved",
+    "pick up": "taken",
+    "drop": "dropped",
+    "toggle": "opened",
+}
 
 
 class Simulator:
@@ -119,6 +126,4 @@ def _look(level: Level) -> tuple[Any, ...]:
 def _outcome(action: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> str:
     if before == after:
         return BLOCKED if action == "go forward" else NOTHING
-    if action == "toggle":
-        return "opened" if after[-1] or after[-2] is None else "closed"
     return _OUTCOMES[action]

@@ -76,7 +76,11 @@ def _agent(agent: Agent, environment: Any, seed: int) -> Act:
         return lambda state, moment: environment.advise(state, moment, extend(base, len(moment.history)))
     shown = environment.demonstrations(RANDOM_EPISODES, 0, base)
     actions = sorted({each.answer.action for each in shown})
-    return lambda state, moment: Answer("", actions[generator(extend(base, len(moment.history))).integers(len(actions))])
+
+    def draw(state: Any, moment: Moment) -> Answer:
+        return Answer("", actions[generator(extend(base, len(moment.history))).integers(len(actions))])
+
+    return draw
 
 
 def _ask(state: Any, moment: Moment) -> Answer:
