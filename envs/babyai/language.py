@@ -22,20 +22,20 @@ class Sight(NamedTuple):
         """A sentence, such as ``You see a locked red door 2 steps right and 3 steps forward``."""
         article = "an" if self.state == "open" else "a"
         what = " ".join(filter(None, (article, self.state, *self.name)))
-        return f"You see {what} {' and '.join(_steps(*part) for part in self._parts())}"
+        return f"You see {what} {self._place()}"
 
     def short(self) -> str:
-        """Name and place without the small words, such as ``red door 2 right 3 forward``."""
-        return " ".join((*self.name, *(f"{count} {where}" for count, where in self._parts())))
+        """Name and place alone, such as ``red door 2 steps right and 3 steps forward``."""
+        return f"{' '.join(self.name)} {self._place()}"
 
     @property
     def distance(self) -> int:
         """Steps to it where nothing stands between."""
         return abs(self.right) + self.ahead
 
-    def _parts(self) -> list[tuple[int, str]]:
-        side = "right" if self.right > 0 else "left"
-        return [(count, where) for count, where in ((abs(self.right), side), (self.ahead, "forward")) if count]
+    def _place(self) -> str:
+        parts = ((abs(self.right), "right" if self.right > 0 else "left"), (self.ahead, "forward"))
+        return " and ".join(_steps(count, where) for count, where in parts if count)
 
 
 class View:

@@ -100,9 +100,9 @@ def test_only_an_open_door_lets_the_next_room_be_seen():
 
 def test_thoughts_name_the_nearest_thing_that_is_meant():
     view = View(scene((3, 4), UP, {(3, 1): Ball("red"), (4, 4): Ball("blue"), (5, 1): Box("red")}))
-    assert view.aim("red", "ball") == "red ball 3 forward"
-    assert view.aim(None, "ball") == "blue ball 1 right"
-    assert view.aim("red", "box") == "red box 2 right 3 forward"
+    assert view.aim("red", "ball") == "red ball 3 steps forward"
+    assert view.aim(None, "ball") == "blue ball 1 step right"
+    assert view.aim("red", "box") == "red box 2 steps right and 3 steps forward"
     assert view.aim("grey", "box") == "grey box unseen"
     assert view.aim(None, "door") == "door unseen"
 
