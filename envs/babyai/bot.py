@@ -15,32 +15,36 @@ from records.demonstration import Answer
 
 
 class Bot:
-    """Watches one level; plans only on what the agent has seen of it.
-
-    Attributes:
-        answer: what it would do now; the thought names what it heads for, and where that is.
-    """
-
-    answer: Answer
+    """Watches one level; plans only on what the agent has seen of it."""
 
     def __init__(self, level: Level) -> None:
         self._level = level
         self._bot = BabyAIBot(level)
+        self._answer: Answer | None = None
+        self._lost = ""
         self.watch(None)
 
     def watch(self, action: Any) -> None:
-        """The level has taken an action, whether it was the advised one or not.
-
-        Raises:
-            CoevoError: the bot does not know how to go on, since a box was opened or the agent walled itself in.
-        """
+        """The level has taken an action, whether it was the advised one or not."""
+        if self._lost:
+            return
         try:
             chosen = self._bot.replan(action)
         except (AssertionError, DisappearedBoxError) as error:
-            raise CoevoError(f"the bot of babyai cannot go on ({error}): let it play from the beginning") from None
-        if chosen == self._level.actions.done:
-            raise CoevoError("the bot of babyai takes the task for done: let it play from the beginning")
-        self.answer = Answer(self._thought(chosen), ACTIONS[int(chosen)])
+            self._lost = str(error).strip("'") or "an assumption of its plan does not hold"
+        else:
+            self._answer = Answer(self._thought(chosen), ACTIONS[chosen]) if chosen < len(ACTIONS) else None
+
+    def answer(self) -> Answer:
+        """What it would do now; the thought names what it heads for, and where that is.
+
+        Raises:
+            CoevoError: it does not know how to go on, since a box was opened, say, or takes the task for done.
+        """
+        if self._answer is None or self._lost:
+            reason = self._lost or "it takes the task for done"
+            raise CoevoError(f"the bot of babyai cannot go on ({reason}): let it play from the beginning")
+        return self._answer
 
     def _thought(self, chosen: Any) -> str:
         level = self._level

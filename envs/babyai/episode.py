@@ -46,13 +46,13 @@ class Simulator:
         return View(self._level).text()
 
     def advice(self, actions: tuple[str, ...]) -> Answer:
-        """What the bot would do after these actions."""
+        """What the bot would do after these actions. Raises ``CoevoError`` where it does not know."""
         if not self._guided:
             self._guided = True
             self._restart()
         self._go(actions)
         assert self._bot is not None
-        return self._bot.answer
+        return self._bot.answer()
 
     def step(self, state: "State", action: str) -> "Step[State]":
         """One action more than the state has taken."""
