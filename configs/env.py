@@ -20,6 +20,22 @@ class HomeRulesConfig(Config):
     """Houses of the world that training tasks come from."""
 
 
+BabyAIKind = Literal["goto", "pickup", "open", "pick_up_seq_go_to", "putnext"]
+
+
+class BabyAIConfig(Config):
+    """Rooms of BabyAI, described in words; needs the extra ``babyai``."""
+
+    type: Literal["babyai"] = "babyai"
+    """Name of the environment."""
+    kinds: tuple[BabyAIKind, ...] = Field(default=("goto",), min_length=1)
+    """Kinds of tasks, equally likely."""
+    distractors: int = Field(default=8, ge=0, le=10)
+    """Things in a room that no instruction names: 8 in BabyAI-Text, 0 in BALROG."""
+    steps: int | None = Field(default=None, ge=1)
+    """Actions after which an episode is cut; null for 64 (goto, pickup) or 128. ``rollout.max_turns`` cuts it too."""
+
+
 class PluginEnvConfig(Config):
     """An environment from another package."""
 
@@ -31,10 +47,12 @@ class PluginEnvConfig(Config):
 
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return "homerules" if kind == "homerules" else "plugin"
+    return kind if kind in ("homerules", "babyai") else "plugin"
 
 
 EnvConfig = Annotated[
-    Annotated[HomeRulesConfig, Tag("homerules")] | Annotated[PluginEnvConfig, Tag("plugin")],
+    Annotated[HomeRulesConfig, Tag("homerules")]
+    | Annotated[BabyAIConfig, Tag("babyai")]
+    | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

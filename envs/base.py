@@ -59,7 +59,9 @@ class Environment(ABC, Generic[State]):
     panels: ClassVar[Mapping[str, str]]
     """Held-out panels by name, each with a few words on what it asks."""
     has_expert: ClassVar[bool] = False
-    """Whether ``expert`` answers."""
+    """Whether ``advise`` answers."""
+    expert_guesses: ClassVar[bool] = True
+    """Whether its answers are guesses in part, so that its episodes of one task differ."""
     reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
     """Bounds of an episode's extrinsic return."""
 
@@ -87,6 +89,10 @@ class Environment(ABC, Generic[State]):
         """What an expert that knows no more than ``moment`` answers; ``key`` decides its guesses."""
         raise MissingPartError(f"{self.name} has no expert")
 
+    def advise(self, state: State, moment: Moment, key: Key) -> Answer:
+        """What the expert answers in a state, shown as ``moment``; one that has watched the episode may know more."""
+        return self.expert(moment, key)
+
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Expert material of worlds that are never trained or evaluated in, for warm starts."""
         raise MissingPartError(f"{self.name} has no demonstrations: set warmstart=null")
@@ -107,7 +113,7 @@ class Probe:
     Attributes:
         tasks: what is played.
         right: for each task, lessons true in its world.
-        wrong: for each task, lessons of the same shape that are false there.
+        wrong: for each task, lessons of the same shape that are false there; empty where there is nothing to read.
     """
 
     tasks: tuple[Task, ...]

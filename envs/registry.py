@@ -1,11 +1,12 @@
 """Finding and building environments: by their registered name, or as ``package.module:Class``."""
 
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
 from inspect import isabstract, signature
 from typing import Any
 
-from configs.env import EnvConfig, HomeRulesConfig
+from configs.env import BabyAIConfig, EnvConfig, HomeRulesConfig
 from configs.errors import ConfigError
 from envs.base import Environment
 from envs.homerules import HomeRules
@@ -28,18 +29,24 @@ def make(config: EnvConfig) -> Environment[Any]:
     """
     if isinstance(config, HomeRulesConfig):
         return HomeRules(config.level, config.world, config.houses)
-    environment = find(config.type)
+    if isinstance(config, BabyAIConfig):
+        return _built(config.type, config.model_dump(exclude={"type"}))
+    return _built(config.type, config.options)
+
+
+def _built(kind: str, options: Mapping[str, Any]) -> Environment[Any]:
+    environment = find(kind)
     try:
-        signature(environment).bind(**config.options)
-        return environment(**config.options)
+        signature(environment).bind(**options)
+        return environment(**options)
     except (TypeError, ValueError) as error:
         reason = " ".join(str(error).split())
-        raise ConfigError(f"env.options = {config.options}: {config.type} refuses them: {reason}") from error
+        raise ConfigError(f"env.options = {options}: {kind} refuses them: {reason}") from error
 
 
 def _registered() -> dict[str, str]:
     outside = {entry.name: f"{entry.module}:{entry.attr}" for entry in entry_points(group=GROUP)}
-    return {**outside, HomeRules.name: "envs.homerules:HomeRules"}
+    return {**outside, HomeRules.name: "envs.homerules:HomeRules", "babyai": "envs.babyai:BabyAI"}
 
 
 def find(kind: str) -> type[Environment[Any]]:

@@ -8,12 +8,13 @@ from records.draws import Key, extend
 from records.task import Task
 
 REPEATS = 8
-"""Episodes of each task, since the expert's guesses vary and its episodes cost nearly nothing."""
+"""Episodes of each task where the expert guesses; its episodes cost nearly nothing."""
 
 
 def expert_success(env: Environment[object], tasks: Sequence[Task], key: Key) -> float:
-    """Success rate of the expert that is told no lessons, over ``REPEATS`` episodes a task."""
-    episodes = [play_expert(env, task, (), extend(key, task.id, n)) for task in tasks for n in range(REPEATS)]
+    """Success rate of the expert that is told no lessons, over several episodes a task where it guesses."""
+    repeats = REPEATS if env.expert_guesses else 1
+    episodes = [play_expert(env, task, (), extend(key, task.id, n)) for task in tasks for n in range(repeats)]
     return sum(shown[-1][2] for shown in episodes) / len(episodes)
 
 
@@ -27,7 +28,7 @@ def play_expert(
     done = False
     while not done:
         moment = Moment(task.instruction, lessons, history, observation)
-        answer = env.expert(moment, extend(key, len(history)))
+        answer = env.advise(state, moment, extend(key, len(history)))
         (step,) = env.step([state], [answer.action])
         shown.append((moment, answer, step.success))
         state, observation, done = step.state, step.observation, step.done

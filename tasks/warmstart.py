@@ -102,7 +102,7 @@ def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], po
         episodes = player.play(attempts)
         return sum(episode.success for episode in episodes) / len(episodes)
 
-    return ProbeResult(right=success(tasks.right), wrong=success(tasks.wrong))
+    return ProbeResult(right=success(tasks.right), wrong=success(tasks.wrong) if tasks.wrong else 0.0)
 
 
 def _entries(task: Task, texts: Sequence[str]) -> tuple[Entry, ...]:

@@ -11,7 +11,7 @@ from configs.load import load_env
 from flows import output
 from records.demonstration import Answer, Moment
 
-Act = Callable[[Moment], Answer]
+Act = Callable[[Any, Moment], Answer]
 RANDOM_EPISODES = 8
 """Expert episodes of other worlds whose actions a random agent draws from."""
 
@@ -57,7 +57,7 @@ def _episode(environment: Any, act: Act, key: Any) -> None:
     done = False
     while not done:
         output.line(f"observe   {observation}")
-        answer = act(Moment(task.instruction, (), history, observation))
+        answer = act(state, Moment(task.instruction, (), history, observation))
         output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
         (step,) = environment.step([state], [answer.action])
         output.line(f"feedback  {step.feedback}" + ("" if step.valid else "   (not understood)"))
@@ -73,13 +73,17 @@ def _agent(agent: Agent, environment: Any, seed: int) -> Act:
     if agent is Agent.HUMAN:
         return _ask
     if agent is Agent.EXPERT:
-        return lambda moment: environment.expert(moment, extend(base, len(moment.history)))
+        return lambda state, moment: environment.advise(state, moment, extend(base, len(moment.history)))
     shown = environment.demonstrations(RANDOM_EPISODES, 0, base)
     actions = sorted({each.answer.action for each in shown})
-    return lambda moment: Answer("", actions[generator(extend(base, len(moment.history))).integers(len(actions))])
+
+    def draw(state: Any, moment: Moment) -> Answer:
+        return Answer("", actions[generator(extend(base, len(moment.history))).integers(len(actions))])
+
+    return draw
 
 
-def _ask(moment: Moment) -> Answer:
+def _ask(state: Any, moment: Moment) -> Answer:
     try:
         return Answer("", input("> ").strip())
     except EOFError:

@@ -14,7 +14,7 @@ def play():
         (state, observation), history, steps = env.start(task), (), []
         while not (steps and steps[-1].done):
             moment = Moment(task.instruction, tuple(lessons), history, observation)
-            answer = env.expert(moment, extend(key, len(history)))
+            answer = env.advise(state, moment, extend(key, len(history)))
             (step,) = env.step([state], [answer.action])
             state, observation, history = step.state, step.observation, (*history, (answer.action, step.feedback))
             steps.append(step)

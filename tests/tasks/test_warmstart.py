@@ -6,6 +6,7 @@ from support.player import environment
 
 from configs.faults import fault
 from configs.load import load_recipe
+from envs.registry import make
 from lineage.fsck.places import spoilt_warmstarts
 from lineage.workspace import Workspace
 from tasks.report import Silent
@@ -65,3 +66,15 @@ def test_one_that_a_full_disk_stopped_is_made_again(tmp_path):
     assert fault(caught.value).startswith("File too large: make room")
     assert not (tmp_path / identity(config(), environment())).exists()
     assert (warm_start(config(), environment(), tmp_path, Silent()) / "model.safetensors").is_file()
+
+
+def test_where_there_is_nothing_to_read_success_alone_decides(tmp_path):
+    settings = [*SMALL, "env.distractors=0", "env.steps=4", "evaluation.tasks=8"]
+    with_goal = load_recipe("babyai-grpo", [*settings, "warmstart.read=0.0"])
+    without = load_recipe("babyai-grpo", [*settings, "warmstart.read=1.0"])
+    listener = Listener()
+    for config, passed in ((with_goal, 1.0), (without, 0.0)):
+        report = start_report(warm_start(config, make(config.env), tmp_path, listener))
+        assert (report["passed"], report["wrong"]) == (passed, 0.0)
+    (warning,) = listener.warnings
+    assert "warmstart.read=1.0" in warning

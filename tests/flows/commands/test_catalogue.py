@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -40,6 +41,7 @@ def test_a_method_is_shown_as_it_resolves(coevo):
         "critic": "-",
         "loss": "token-mean",
         "kl": "k3 0.001 in the loss",
+        "utility": "-",
         "writer": "contrast",
         "admission": "replay",
         "schedule": "joint, bank every 20",
@@ -95,6 +97,8 @@ def test_a_method_that_is_not_there_is_one_line(coevo):
 def test_environments_name_their_panels(coevo):
     (row,) = [row for row in json.loads(coevo("envs", "--json").out) if row["name"] == "homerules"]
     assert "seen-houses" in row["description"]
+    (row,) = [row for row in json.loads(coevo("envs", "--json").out) if row["name"] == "babyai"]
+    assert "held-out" in row["description"]
 
 
 def test_a_broken_environment_is_named_and_hides_no_other(coevo, tmp_path, monkeypatch):
@@ -106,3 +110,15 @@ def test_a_broken_environment_is_named_and_hides_no_other(coevo, tmp_path, monke
     described = {row["name"]: row["description"] for row in json.loads(coevo("envs", "--json").out)}
     assert described["broken"].startswith("cannot be used")
     assert "seen-houses" in described["homerules"]
+
+
+def test_an_environment_whose_extra_is_missing_says_how_to_install_it(coevo, monkeypatch):
+    monkeypatch.setitem(sys.modules, "minigrid", None)
+    for name in [name for name in sys.modules if name.startswith("envs.babyai")]:
+        monkeypatch.delitem(sys.modules, name)
+    described = {row["name"]: row["description"] for row in json.loads(coevo("envs", "--json").out)}
+    assert described["babyai"].startswith("cannot be used: ")
+    assert "pip install 'coevo[babyai]'" in described["babyai"]
+    played = coevo("play", "babyai")
+    assert (played.code, played.out, played.err.count("\n")) == (2, "", 1)
+    assert "pip install 'coevo[babyai]'" in played.err

@@ -65,6 +65,13 @@ def test_a_random_agent_takes_actions_of_the_environment(coevo):
     assert set(acted) <= {"go", "take", "use", "put"}
 
 
+@pytest.mark.parametrize("kind", ["goto", "open"])
+def test_an_expert_that_has_watched_the_episode_solves_it(coevo, kind):
+    result = coevo("play", "babyai", f"kinds=[{kind}]", "distractors=2")
+    assert result.out.splitlines()[-1].startswith("solved in ")
+    assert result.out == coevo("play", "babyai", f"kinds=[{kind}]", "distractors=2").out
+
+
 def test_a_human_is_read_line_by_line(coevo, door, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("push\nopen\n"))
     result = coevo("play", door, "--agent", "human")

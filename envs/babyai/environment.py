@@ -1,0 +1,96 @@
+"""BabyAI in words: the package's rooms and rules, described as BabyAI-Text does, with its bot as expert."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from pydantic import ValidationError
+
+from configs.env import BabyAIConfig
+from configs.errors import CoevoError, ConfigError
+from envs.babyai import catalogue, demonstrations, tasks
+from envs.babyai.episode import State, begin
+from envs.babyai.plan import plan_of
+from envs.base import Environment, MissingPartError, Probe, Step
+from records.demonstration import Answer, Demonstration, Moment
+from records.draws import Key, extend
+from records.task import Panel, Task
+
+
+class BabyAI(Environment[State]):
+    """Rooms of BabyAI with things to go to, pick up, open and put down (extra babyai).
+
+    Args:
+        kinds: kinds of tasks, equally likely.
+        distractors: things that no instruction names, 0 to 10.
+        steps: actions after which an episode is cut; None for 64 (goto, pickup) or 128.
+
+    Raises:
+        ConfigError: an option is out of its bounds.
+    """
+
+    name: ClassVar[str] = catalogue.NAME
+    version: ClassVar[str] = "1"
+    panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in tasks.PANELS.items()}
+    has_expert: ClassVar[bool] = True
+    expert_guesses: ClassVar[bool] = False
+
+    def __init__(self, kinds: Sequence[str] = ("goto",), distractors: int = 8, steps: int | None = None) -> None:
+        settings = {"kinds": tuple(kinds), "distractors": distractors, "steps": steps}
+        try:
+            self._config = BabyAIConfig.model_validate(settings)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise ConfigError(f"env.{problem['loc'][0]} = {problem['input']!r}: {problem['msg']}") from None
+
+    def sample(self, count: int, key: Key) -> list[Task]:
+        """Training tasks; none of their instructions names a held-out pair of colour and thing."""
+        return tasks.sample(self._config, count, key)
+
+    def panel(self, name: str, size: int) -> Panel:
+        """Held-out tasks, kinds in turn; a smaller panel is the beginning of a larger one."""
+        return Panel(name, self.version, tasks.panel(self._config, name, size))
+
+    def start(self, task: Task) -> tuple[State, str]:
+        """The task's first state and view.
+
+        Raises:
+            CoevoError: the task is of another environment, or the installed minigrid draws another level for it.
+        """
+        state = begin(plan_of(task))
+        if state.simulator.mission != task.instruction:
+            raise CoevoError(
+                f"task {task.id} says {task.instruction!r}, but minigrid draws a level that asks "
+                f"{state.simulator.mission!r}: install the version of minigrid that it was recorded with"
+            )
+        return state, state.simulator.view(())
+
+    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+        """One of the six actions for each state; what is none of them passes the time."""
+        return [state.simulator.step(state, action) for state, action in zip(states, actions, strict=True)]
+
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every word of every kind, sorted."""
+        return catalogue.words()
+
+    def expert(self, moment: Moment, key: Key) -> Answer:
+        """Refused: the bot remembers all that it has seen, which is more than a moment holds."""
+        raise MissingPartError("babyai's expert plays from a state: use advise")
+
+    def advise(self, state: State, moment: Moment, key: Key) -> Answer:
+        """What the package's bot would do, having watched the episode from its beginning."""
+        return state.simulator.advice(state.actions)
+
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+        """The turns of ``episodes`` episodes of the bot.
+
+        Raises:
+            ConfigError: drills are asked for; there is nothing to recite.
+        """
+        if drills:
+            raise ConfigError(f"warmstart.drills={drills}: babyai has nothing to recite; set warmstart.drills=0")
+        return demonstrations.episodes(self._config, episodes, key)
+
+    def probe(self, size: int, key: Key) -> Probe:
+        """Fresh tasks without lessons, since there are none to read: success alone counts."""
+        fresh = tasks.sample(self._config, size, extend(key, "probe"), "fresh")
+        return Probe(tuple(fresh), ((),) * size, ())

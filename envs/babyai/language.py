@@ -1,0 +1,90 @@
+"""What the agent sees, in the words of BabyAI-Text: what it carries, walls, then things."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from envs.babyai.catalogue import UNSEEN, Name
+from envs.babyai.level import Level
+
+_DIRECTIONS = ((0, 1), (-1, 0), (1, 0))
+"""Ahead, left, right, as (cells to the right, cells ahead)."""
+
+
+class Sight(NamedTuple):
+    """Something in view: its name, its state where it is a door, and how far it is to the right and ahead."""
+
+    name: Name
+    state: str
+    right: int
+    ahead: int
+
+    def text(self) -> str:
+        """A sentence, such as ``You see a locked red door 2 steps right and 3 steps forward``."""
+        article = "an" if self.state == "open" else "a"
+        what = " ".join(filter(None, (article, self.state, *self.name)))
+        return f"You see {what} {self._place()}"
+
+    def short(self) -> str:
+        """Name and place alone, such as ``red door 2 steps right and 3 steps forward``."""
+        return f"{' '.join(self.name)} {self._place()}"
+
+    @property
+    def distance(self) -> int:
+        """Steps to it where nothing stands between."""
+        return abs(self.right) + self.ahead
+
+    def _place(self) -> str:
+        parts = ((abs(self.right), "right" if self.right > 0 else "left"), (self.ahead, "forward"))
+        return " and ".join(_steps(count, where) for count, where in parts if count)
+
+
+class View:
+    """What the agent of a level sees now: seven by seven cells, itself in the middle of the near side."""
+
+    def __init__(self, level: Level) -> None:
+        self._grid, _ = level.gen_obs_grid()
+        self._carried = level.carrying
+        self._middle, self._near = self._grid.width // 2, self._grid.height - 1
+
+    def text(self) -> str:
+        """The observation."""
+        carried = [] if self._carried is None else [f"You carry a {self._carried.color} {self._carried.type}"]
+        walls = [f"You see a wall {_steps(*wall)}" for wall in self._walls()]
+        return " . ".join((*carried, *walls, *(sight.text() for sight in self.sights())))
+
+    def sights(self) -> Iterator[Sight]:
+        """Things in view, from left to right, in a column from far to near."""
+        for right in range(-self._middle, self._middle + 1):
+            for ahead in range(self._near, -1, -1):
+                cell = self._cell(right, ahead)
+                if cell is not None and cell.type != "wall" and (right, ahead) != (0, 0):
+                    yield Sight(Name(cell.color, cell.type), _state(cell), right, ahead)
+
+    def aim(self, colour: str | None, thing: str) -> str:
+        """Where the nearest thing of a name is, in short; any colour will do where none is given."""
+        seen = [sight for sight in self.sights() if sight.name.thing == thing and colour in (None, sight.name.colour)]
+        if seen:
+            return min(seen, key=lambda sight: sight.distance).short()
+        return " ".join(filter(None, (colour, thing, UNSEEN)))
+
+    def _walls(self) -> Iterator[tuple[int, str]]:
+        """Steps to the wall ahead, left and right, where nothing stands between."""
+        for (right, ahead), where in zip(_DIRECTIONS, ("forward", "left", "right"), strict=True):
+            reach = self._near if ahead else self._middle
+            line = ((steps, self._cell(steps * right, steps * ahead)) for steps in range(1, reach + 1))
+            steps, first = next(((steps, cell) for steps, cell in line if cell is not None), (0, None))
+            if first is not None and first.type == "wall":
+                yield steps, where
+
+    def _cell(self, right: int, ahead: int) -> Any:
+        return self._grid.get(self._middle + right, self._near - ahead)
+
+
+def _steps(count: int, where: str) -> str:
+    return f"{count} step{'s' if count > 1 else ''} {where}"
+
+
+def _state(cell: Any) -> str:
+    if cell.type != "door":
+        return ""
+    return "open" if cell.is_open else "locked" if cell.is_locked else "closed"

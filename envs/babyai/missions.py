@@ -1,0 +1,105 @@
+"""What is asked for in each kind of task, and what stands around for it (MixedTrainLocal of BabyAI-Text).
+
+A mission is written into a level whose walls stand and which is otherwise empty. What cannot be played is rejected by
+the exceptions of minigrid, and drawn again.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from minigrid.envs.babyai.core.verifier import (
+    AfterInstr,
+    BeforeInstr,
+    GoToInstr,
+    ObjDesc,
+    OpenInstr,
+    PickupInstr,
+    PutNextInstr,
+)
+
+from envs.babyai.catalogue import KINDS, THINGS, Name, names
+from envs.babyai.plan import Plan
+
+Level = Any
+"""A level of minigrid."""
+
+
+class Mission(NamedTuple):
+    """The verifier of an instruction, and whether the first half of it is reached."""
+
+    instruction: Any
+    halfway: Callable[[], bool]
+
+
+def write(level: Level, plan: Plan) -> Mission:
+    """Put agent and things into a level, and draw what is asked of them."""
+    mission = _open(level, plan) if plan.kind == "open" else _ONE_ROOM[plan.kind](level, _furnish(level, plan))
+    level.check_objs_reachable()
+    return mission
+
+
+def _furnish(level: Level, plan: Plan) -> list[Name]:
+    """The agent, the things that will be named, each name once, and the distractors; the names."""
+    level.place_agent()
+    named: list[Name] = level._rand_subset(names(THINGS, plan.held_out), KINDS[plan.kind].named)
+    for name in named:
+        level.add_object(0, 0, name.thing, name.colour)
+    level.add_distractors(0, 0, num_distractors=plan.distractors, all_unique=False)
+    return named
+
+
+def _goto(level: Level, named: list[Name]) -> Mission:
+    return Mission(GoToInstr(_description(named[0])), _never)
+
+
+def _pickup(level: Level, named: list[Name]) -> Mission:
+    return Mission(PickupInstr(_description(named[0])), _never)
+
+
+def _pick_up_seq_go_to(level: Level, named: list[Name]) -> Mission:
+    first, second = PickupInstr(_description(named[0])), GoToInstr(_description(named[1]))
+    if level._rand_bool():
+        before = BeforeInstr(first, second)
+        return Mission(before, lambda: before.a_done == "success")
+    after = AfterInstr(second, first)
+    return Mission(after, lambda: after.b_done == "success")
+
+
+def _putnext(level: Level, named: list[Name]) -> Mission:
+    moved = _description(named[0])
+    instruction = PutNextInstr(moved, _description(named[1]))
+    return Mission(instruction, lambda: any(thing is level.carrying for thing in moved.obj_set))
+
+
+def _open(level: Level, plan: Plan) -> Mission:
+    """Two rooms and a locked door; the key, the distractors and the agent are on the near side."""
+    far = level._rand_int(0, 2)
+    near = 1 - far
+    colour = level._rand_elem(names(("door",), plan.held_out)).colour
+    level.add_door(far, 0, door_idx=2 * far, color=colour, locked=True)
+    level.add_object(near, 0, "key", colour)
+    level.add_distractors(near, 0, num_distractors=plan.distractors, all_unique=False)
+    level.place_agent(near, 0)
+    told = colour if plan.held_out or level._rand_bool() else None
+    return Mission(OpenInstr(ObjDesc("door", told)), lambda: _holds(level, Name(colour, "key")))
+
+
+def _holds(level: Level, name: Name) -> bool:
+    held = level.carrying
+    return held is not None and Name(held.color, held.type) == name
+
+
+def _description(name: Name) -> Any:
+    return ObjDesc(name.thing, name.colour)
+
+
+def _never() -> bool:
+    return False
+
+
+_ONE_ROOM: Mapping[str, Callable[[Level, list[Name]], Mission]] = {
+    "goto": _goto,
+    "pickup": _pickup,
+    "pick_up_seq_go_to": _pick_up_seq_go_to,
+    "putnext": _putnext,
+}

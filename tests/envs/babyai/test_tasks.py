@@ -1,0 +1,130 @@
+"""Which tasks there are: apart by seed and by what their instructions name."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from configs.errors import CoevoError
+from envs.babyai import BabyAI
+from envs.babyai.catalogue import COLOURS, HELD_OUT, KINDS, Name
+from records.draws import key
+from records.task import Task
+
+EVERY = tuple(KINDS)
+NAMED = re.compile(rf"({'|'.join(COLOURS)}) (key|ball|box|door)")
+FORMS = {
+    "goto": r"go to (the|a) \w+ (key|ball|box)",
+    "pickup": r"pick up (the|a) \w+ (key|ball|box)",
+    "open": r"open the (\w+ )?door",
+    "pick_up_seq_go_to": r"pick up (the|a) \w+ \w+ , then go to (the|a) \w+ \w+"
+    r"|go to (the|a) \w+ \w+ after you pick up (the|a) \w+ \w+",
+    "putnext": r"put (the|a) \w+ \w+ next to (the|a) \w+ \w+",
+}
+
+
+def named(task):
+    return {Name(*pair) for pair in NAMED.findall(task.instruction)}
+
+
+def test_training_never_names_what_is_held_out_and_the_panel_nothing_else():
+    env = BabyAI(EVERY, 4)
+    trained, held = env.sample(300, key("split")), env.panel("held-out", 150).tasks
+    assert not any(named(task) & HELD_OUT for task in trained)
+    assert all(named(task) and named(task) <= HELD_OUT for task in held)
+    assert set().union(*map(named, held)) == HELD_OUT
+    assert not any(named(task) & HELD_OUT for task in env.panel("new-rooms", 50).tasks)
+
+
+def test_all_that_is_not_held_out_is_trained_on():
+    seen = set().union(*map(named, BabyAI(("pickup", "open"), 0).sample(600, key("all"))))
+    assert seen == {Name(colour, thing) for colour in COLOURS for thing in ("key", "ball", "box", "door")} - HELD_OUT
+
+
+def test_no_level_is_in_two_of_training_panels_and_cloning():
+    env = BabyAI(EVERY, 0)
+    parts = {
+        "train": env.sample(60, key("part")),
+        "fresh": env.probe(60, key("part")).tasks,
+        "panel": [task for name in env.panels for task in env.panel(name, 30).tasks],
+    }
+    remainders = [{task.data["seed"] % 3 for task in tasks} for tasks in parts.values()]
+    assert all(len(remainder) == 1 for remainder in remainders)
+    assert len(set.union(*remainders)) == 3
+
+
+def test_each_kind_asks_in_its_own_words():
+    for kind, form in FORMS.items():
+        for task in BabyAI((kind,), 3).sample(30, key("forms")):
+            assert re.fullmatch(form, task.instruction)
+            assert (task.kind, task.scope, task.split) == (kind, kind, "train")
+
+
+def test_both_orders_and_doors_without_a_colour_occur():
+    said = [task.instruction for task in BabyAI(("pick_up_seq_go_to", "open"), 0).sample(60, key("both"))]
+    assert any(" after " in text for text in said)
+    assert any(", then" in text for text in said)
+    assert "open the door" in said
+
+
+def test_kinds_are_equally_likely_in_training_and_come_in_turn_in_panels():
+    env = BabyAI(EVERY, 0)
+    kinds = Counter(task.kind for task in env.sample(500, key("kinds")))
+    # Four standard deviations of a binomial count of 500 draws with chance 1/5: 36.
+    assert all(abs(kinds[kind] - 100) < 36 for kind in EVERY)
+    assert [task.kind for task in env.panel("held-out", 10).tasks] == list(EVERY) * 2
+
+
+def test_tasks_are_a_function_of_the_key_and_none_comes_twice():
+    env = BabyAI()
+    assert env.sample(8, key(1)) == BabyAI().sample(8, key(1)) != env.sample(8, key(2))
+    assert len({task.id for task in env.sample(100, key("distinct"))}) == 100
+    assert env.panel("held-out", 6).tasks == env.panel("held-out", 20).tasks[:6]
+
+
+@pytest.mark.parametrize(("name", "known"), [("held-out", "351e2b0a7418"), ("new-rooms", "18de1bde7a16")])
+def test_panels_never_change_unnoticed(name, known):
+    # A change here is a new version of the environment: raise BabyAI.version with it.
+    assert BabyAI(EVERY).panel(name, 40).hash[:12] == known
+
+
+def test_a_task_says_how_long_it_may_take():
+    limits = {task.kind: task.data["steps"] for task in BabyAI(EVERY, 0).panel("held-out", 5).tasks}
+    assert limits == {"goto": 64, "pickup": 64, "open": 128, "pick_up_seq_go_to": 128, "putnext": 128}
+    assert BabyAI(steps=20).sample(1, key(0))[0].data["steps"] == 20
+
+
+@pytest.mark.parametrize("distractors", [0, 3, 8])
+def test_there_are_as_many_distractors_as_asked_for(distractors):
+    for kind, besides in (("goto", 1), ("pick_up_seq_go_to", 2), ("open", 2)):
+        env = BabyAI((kind,), distractors)
+        state, _ = env.start(env.sample(1, key("count"))[0])
+        cells = [cell for cell in state.simulator._level.grid.grid if cell is not None and cell.type != "wall"]
+        assert len(cells) == distractors + besides
+
+
+def test_a_task_survives_json():
+    (task,) = BabyAI().sample(1, key(0))
+    data = json.loads(json.dumps(dict(task.data)))
+    copy = Task(task.env, task.kind, task.instruction, task.scope, task.split, data)
+    assert copy.id == task.id
+    assert BabyAI().start(copy) == BabyAI().start(task)
+
+
+def test_a_task_that_does_not_fit_its_level_is_refused():
+    (task,) = BabyAI().sample(1, key(0))
+    other = Task(task.env, task.kind, "go to the moon", task.scope, task.split, task.data)
+    with pytest.raises(CoevoError, match=r"'go to the moon'.*version of minigrid") as caught:
+        BabyAI().start(other)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_task_of_another_environment_is_refused():
+    with pytest.raises(CoevoError, match="'elsewhere'"):
+        BabyAI().start(Task("elsewhere", "goto", "go", "", "train", {}))
+
+
+def test_an_unknown_panel_names_those_there_are():
+    with pytest.raises(CoevoError, match=r"'nowhere'.*held-out, new-rooms"):
+        BabyAI().panel("nowhere", 4)
