@@ -1,9 +1,10 @@
-"""The warm start of the shipped recipe reads: seeds fixed here, settings fixed before they were run."""
+"""The warm starts of the shipped recipes: seeds fixed here, settings fixed before they were run."""
 
 import pytest
 from support.player import environment
 
 from configs.load import load_recipe
+from envs.registry import make
 from tasks.report import Silent
 from tasks.warmstart import start_report, warm_start
 
@@ -18,3 +19,13 @@ def test_the_policy_obeys_lessons_within_the_cap(seed, tmp_path):
     assert report["right"] >= 0.75
     assert report["right"] - report["wrong"] >= 0.5
     assert report["steps"] <= 400
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_the_policy_of_babyai_is_cloned_half_way(tmp_path):
+    config = load_recipe("babyai-grpo", ["seed=3"])
+    report = start_report(warm_start(config, make(config.env), tmp_path, Silent()))
+    assert report["passed"] == 1.0
+    assert 0.5 <= report["right"] <= 0.75
+    assert report["steps"] <= 120
