@@ -48,7 +48,8 @@ def trajectories_of(
 ) -> list[Trajectory]:
     """What the estimator sees of the episodes.
 
-    An episode that a turn limit ended counts as ended: the limit is part of the task.
+    An episode that a turn limit ended is over, and nothing follows it: the limit is part of the task. Only one that
+    goes on in the next update has a value beyond its last turn.
     """
     return [
         Trajectory(
@@ -59,6 +60,7 @@ def trajectories_of(
             anchors=tuple(_anchor(turn, config) for turn in episode.turns),
             penalties=scored.penalties,
             values=scored.values,
+            bootstrap=scored.bootstrap,
         )
         for episode, turns, scored in zip(episodes, rewards.turns, scores, strict=True)
     ]

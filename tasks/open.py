@@ -25,6 +25,8 @@ from tasks.baselines import FOLDER, read_baselines
 from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
+from tasks.unfinished import FOLDER as UNFINISHED
+from tasks.unfinished import forked, read_unfinished, take_up
 from tasks.warmstart import start_report, warm_start
 
 
@@ -101,9 +103,24 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.iteration, session.fired = head.iteration, int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
     session.baselines = read_baselines(session.stores.lineage.path(FOLDER)) if FOLDER in head.artifacts else {}
+    if UNFINISHED in head.artifacts and session.config.rollout.turns is not None:
+        go_on(session, head)
     if session.config.bank is not None:
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(session.stores.lineage, head, session.fired, scratch)
+
+
+def go_on(session: Session, head: Manifest) -> None:
+    """Take up the episodes that were unfinished at the last revision.
+
+    What a rollback or a branch brings back may have ended otherwise already, so there they go on as others.
+
+    Raises:
+        CoevoError: the environment does not answer their recorded actions as it did.
+    """
+    for unfinished in read_unfinished(session.stores.lineage.path(UNFINISHED)):
+        mine = unfinished if head.restored_from is None else forked(unfinished, head.revision)
+        take_up(session.slots, session.parts.env, mine)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:

@@ -23,6 +23,7 @@ from tasks.publisher import Publisher
 from tasks.recognise import associate
 from tasks.report import Reporter
 from tasks.retrieve import Experience, index_of, is_shown, recall
+from tasks.slots import Slots
 
 
 @dataclass
@@ -84,6 +85,7 @@ class Session:
         self.accepted: list[str] = []
         self.recent: list[Episode] = []
         self.baselines: dict[str, float] = {}
+        self.slots = Slots()
         self.entries: list[Entry] = stores.bank.active()
         self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
         self.index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
@@ -125,9 +127,10 @@ class Session:
         return self.iteration % self.config.lineage.every == 0 or self.iteration == self.config.iterations
 
     def remember(self, episodes: Sequence[Episode]) -> None:
-        """Keep the iteration's episodes for the writer and for the commit."""
-        self.recent.extend(episodes)
-        self.draft.episodes.extend(episodes)
+        """Keep the iteration's episodes for the writer and for the commit, those that go on until they are over."""
+        finished = self.slots.finish(episodes)
+        self.recent.extend(finished)
+        self.draft.episodes.extend(finished)
 
     def fire(self) -> None:
         """The writer has seen the episodes since its last firing."""
