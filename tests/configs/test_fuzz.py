@@ -112,7 +112,7 @@ def test_every_mutation_loads_or_is_one_line(tmp_path):
 def named(said):
     """Whether a message names a line or a field, and goes on to say what is the matter with it."""
     if said.startswith(("not readable", "settings do not", "Object of")):
-        return re.search(r"\bline \d+|YAML: [\w.]+: ", said)
+        return re.search(r"\bline \d+|YAML: [\w.\[\]-]+: ", said)
     return re.match(r"(line \d+|\S.*?): .+", said)
 
 

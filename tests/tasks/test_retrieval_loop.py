@@ -1,26 +1,18 @@
 """Retrieval in the loop: real rollouts, bank and lineage of a frozen, untrained policy, without servers."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 from support.entries import entry
-from support.player import player
+from support.loop import opened
 
 from configs.load import load_recipe
-from lineage.lineage import Lineage
-from lineage.workspace import Workspace
-from memory.change import BankChange
 from memory.clusters import Cluster
-from memory.store import Bank
 from tasks.admit import admit
 from tasks.commit import commit
 from tasks.evaluate import evaluate
-from tasks.gate import episode_limits
 from tasks.replay import replay
-from tasks.report import Silent
 from tasks.rollout import rollout
 from tasks.sample import sample
-from tasks.session import Parts, Session, Stores
 from tasks.shape import shape
 
 SMALL = [
@@ -28,30 +20,6 @@ SMALL = [
     "evaluation.tasks=4", "bank.admission.replays=1",
 ]  # fmt: skip
 CLUSTERS = ("clusters.delta=0.85", "bank.retrieval.type=cluster")
-
-
-@contextmanager
-def opened(root, config, entries=()):
-    """A session on the stores as they are; where there are none, revision 0 is made with some entries."""
-    place = Workspace(root)
-    paths = place.existing("run") if (root / "runs").exists() else place.create("run", config)
-    played = player()
-    with Lineage.open(paths.lineage, place.cache) as lineage:
-        bank = Bank(paths.bank)
-        paths.clear_staging()
-        if lineage.head() is None:
-            bank.merge(BankChange(entries=tuple(entries)))
-        parts = Parts(played.env, played, None, None, episode_limits(config, played.env, 512))
-        session = Session(config, parts, Stores(paths, bank, lineage, None, Silent()))
-        head = lineage.head()
-        if head is None:
-            (paths.staging / "policy").mkdir(parents=True)
-            (paths.staging / "policy" / "weights").write_text("none")
-            commit(session)
-        else:
-            session.iteration, session.fired = head.iteration, head.state["fired"]
-            session.draft = replace(session.draft, revision=head.revision + 1)
-        yield session
 
 
 def step(session):
