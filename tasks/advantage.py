@@ -38,6 +38,9 @@ def advantage(session: Session, episodes: Sequence[Episode], rewards: Rewards) -
     advantages = estimate(trajectories, update.advantage)
     flat = zero_variance(totals(trajectories), [each.group for each in trajectories])
     session.draft.metrics |= advantage_metrics(advantages.episodes, flat) | dict(advantages.metrics)
+    beyond = [scored.bootstrap for episode, scored in zip(episodes, scores, strict=True) if episode.following]
+    if beyond:
+        session.draft.metrics["critic/bootstrap"] = float(np.mean(beyond))
     if update.loss.kl_in == "reward":
         session.draft.metrics["reward/kl"] = float(np.mean([each.penalties.sum() for each in scores]))
     return Targets(advantages, [each.values for each in scores] if update.critic else [])
