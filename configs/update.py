@@ -36,6 +36,8 @@ class CriticConfig(Config):
     """How its loss is minimised; it wants a higher rate than the policy."""
     clip: float | None = Field(default=0.5, gt=0)
     """How far a value may move in one update before its squared error stops falling; null for no clip."""
+    warmup: int = Field(default=0, ge=0)
+    """Iterations at the beginning in which the critic learns alone: what says 0 of every state guides no policy."""
 
 
 class DeepSpeedConfig(Config):

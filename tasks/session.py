@@ -106,6 +106,11 @@ class Session:
         """Whether the policy is updated."""
         return self.parts.trainer is not None
 
+    def critic_learns_alone(self) -> bool:
+        """Whether the policy still waits for its critic."""
+        update = self.config.update
+        return update is not None and update.critic is not None and self.iteration < update.critic.warmup
+
     def writer_is_due(self) -> bool:
         """Whether the bank is updated in this iteration (every Delta policy updates, CoEvo-RL section 3.4)."""
         bank = self.config.bank
