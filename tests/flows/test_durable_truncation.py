@@ -16,6 +16,7 @@ RUN = (
     "warmstart.probe_tasks=8",
     "rollout.tasks=4",
     "rollout.turns=2",
+    "update.critic.warmup=1",
     "evaluation.tasks=8",
     "evaluation.final_panels=[]",
 )
@@ -38,6 +39,11 @@ def test_a_run_killed_again_and_again_resumes_to_the_same_states(tmp_path):
     untouched = states(tmp_path, "untouched")
     assert untouched == states(tmp_path, "killed")
     assert untouched[-1]["metrics"].keys() >= ONLY_THEIRS
+    assert [name in state["metrics"] for state in untouched for name in ("update/critic_loss", "update/loss")] == [
+        *(False, False),
+        *(True, False),
+        *(True, True) * 2,
+    ]
     assert {"unfinished", "optimizer"} <= untouched[-1]["artifacts"].keys()
     assert len({state["artifacts"]["unfinished"] for state in untouched}) > 2
     assert fsck(tmp_path, "killed") == []
