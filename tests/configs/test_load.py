@@ -113,6 +113,14 @@ def test_context_lite_has_the_papers_values():
     assert config.rollout.turns < 5
 
 
+@pytest.mark.parametrize("recipe", names("recipes"))
+def test_a_critic_takes_several_steps_an_update(recipe):
+    """With one step an update it has learned little of what it could after ten updates."""
+    update = load_recipe(recipe).update
+    if update is not None and update.critic is not None:
+        assert update.critic.optimizer.minibatches * update.critic.optimizer.epochs >= 8
+
+
 def test_nothing_to_learn_is_refused():
     with pytest.raises(ConfigError, match="nothing to learn"):
         load_recipe(RECIPE, ["bank=null", "update=null"])

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 RUN = (
     "run",
     "homerules-context-lite",
-    "iterations=3",
+    "iterations=2",
     "warmstart.steps=20",
     "warmstart.probe_every=20",
     "warmstart.probe_tasks=8",
@@ -20,8 +20,8 @@ RUN = (
     "evaluation.tasks=8",
     "evaluation.final_panels=[]",
 )
-KILLS = ("tasks.slots:Slots.play@2+", "tasks.commit:write_unfinished@1+", "tasks.unfinished:replayed@2")
-"""After a rollout that went on with what was unfinished, amid a commit, and amid the replaying of actions."""
+KILLS = ("tasks.slots:Slots.play@2+", "tasks.commit:write_unfinished@1+")
+"""After a rollout that went on with what was unfinished, and amid a commit after another one that did."""
 ONLY_THEIRS = {"critic/explained_variance", "critic/bootstrap", "rollout/ended", "rollout/cut"}
 
 
@@ -42,7 +42,7 @@ def test_a_run_killed_again_and_again_resumes_to_the_same_states(tmp_path):
     assert [name in state["metrics"] for state in untouched for name in ("update/critic_loss", "update/loss")] == [
         *(False, False),
         *(True, False),
-        *(True, True) * 2,
+        *(True, True),
     ]
     assert {"unfinished", "optimizer"} <= untouched[-1]["artifacts"].keys()
     assert len({state["artifacts"]["unfinished"] for state in untouched}) > 2
