@@ -44,3 +44,8 @@ class RolloutConfig(Config):
     """What generates."""
     max_turns: int = Field(default=50, ge=1)
     """Turns after which an episode is cut, whatever the environment allows."""
+    turns: int | None = Field(default=None, ge=1)
+    """Turns that each of ``tasks`` parallel environments plays an update; null plays whole episodes.
+
+    An episode that is not over then is cut there for this update and goes on in the next one (Context-lite 4.1).
+    """

@@ -105,6 +105,28 @@ class RunConfig(Config):
         return self
 
     @model_validator(mode="after")
+    def _cut(self) -> Self:
+        """Episodes that an update sees in parts are valued by a critic and compared with nothing."""
+        if self.rollout.turns is None:
+            return self
+        if self.update is None or not self.update.advantage.needs_critic:
+            kind = "update=null" if self.update is None else f"update.advantage.type={self.update.advantage.type}"
+            raise ValueError(
+                f"rollout.turns cuts episodes, and {kind} has no value for what is cut off: "
+                "set update.advantage.type=gae and update.critic={}, or rollout.turns=null"
+            )
+        if self.update.reward.whole:
+            raise ValueError(
+                f"rollout.turns cuts episodes, and update.reward.type={self.update.reward.type} needs whole ones: "
+                "set update.reward.type=extrinsic, or rollout.turns=null"
+            )
+        if self.rollout.group_size > 1:
+            raise ValueError("rollout.turns plays tasks one by one: set rollout.group_size=1 and more rollout.tasks")
+        if self.bank is not None and self.bank.retrieval.share < 1:
+            raise ValueError("rollout.turns has no groups to share out: set bank.retrieval.share=1.0")
+        return self
+
+    @model_validator(mode="after")
     def _full_distribution(self) -> Self:
         sampling = self.rollout.sampling
         cut = sampling.top_p < 1 or sampling.top_k > 0

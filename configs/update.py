@@ -32,10 +32,12 @@ class OptimizerConfig(Config):
 class CriticConfig(Config):
     """A copy of the policy with a scalar head, trained beside it; advantages by ``gae`` need it."""
 
-    optimizer: OptimizerConfig = OptimizerConfig(lr=1e-5)
-    """How its loss is minimised; it wants a higher rate than the policy."""
+    optimizer: OptimizerConfig = OptimizerConfig(lr=1e-5, minibatches=4, epochs=2)
+    """How its loss is minimised; it starts from nothing and wants a higher rate and more steps than the policy."""
     clip: float | None = Field(default=0.5, gt=0)
     """How far a value may move in one update before its squared error stops falling; null for no clip."""
+    warmup: int = Field(default=0, ge=0)
+    """Iterations at the beginning in which the critic learns alone: what says 0 of every state guides no policy."""
 
 
 class DeepSpeedConfig(Config):

@@ -49,7 +49,7 @@ def iterate(session: Session) -> None:
         targets = advantage(session, shaped, rewards)
         gate_advantages(session, shaped, targets.advantages)
         update(session, shaped, targets)
-    credit(session, episodes)
+    credit(session)
     if session.writer_is_due():
         proposal = write(session)
         gate_candidates(session, proposal)

@@ -91,8 +91,12 @@ def write_samples(
 
 
 def write_turns(path: Path, episodes: Sequence[Episode]) -> None:
-    """Write all rows without advantages, for the trainer to score."""
-    _write(path, [row for episode in episodes for row in _rows(episode, {})])
+    """Write all rows without advantages, for the trainer to score.
+
+    Behind them comes a row for each episode that goes on: its next prompt, answered by a token without meaning.
+    """
+    played = [row for episode in episodes for row in _rows(episode, {})]
+    _write(path, [*played, *(_next(episode) for episode in episodes if episode.following)])
 
 
 def read_scores(path: Path) -> Scores:
@@ -112,6 +116,18 @@ def _write(path: Path, rows: list[dict[str, object]]) -> None:
     pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES), path)
 
 
+def _next(episode: Episode) -> dict[str, object]:
+    return {
+        "episode": episode.id,
+        "group": episode.task.id,
+        "turn": episode.start + len(episode.turns),
+        "prompt_ids": episode.following,
+        "token_ids": episode.following[-1:],
+        "logprobs": [0.0],
+        **{name: [] for name in TOKEN_COLUMNS},
+    }
+
+
 def _rows(episode: Episode, tokens: Mapping[str, NDArray[np.float64]]) -> list[dict[str, object]]:
     """One row a turn; ``tokens`` holds columns over all tokens of the episode."""
     ends = np.cumsum([len(turn.completion.token_ids) for turn in episode.turns])[:-1]
@@ -120,7 +136,7 @@ def _rows(episode: Episode, tokens: Mapping[str, NDArray[np.float64]]) -> list[d
         {
             "episode": episode.id,
             "group": episode.task.id,
-            "turn": index,
+            "turn": episode.start + index,
             "prompt_ids": turn.prompt_ids,
             "token_ids": turn.completion.token_ids,
             "logprobs": turn.completion.logprobs,

@@ -51,7 +51,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One attempt at a task.
+    """One attempt at a task, or the part of one that an update is made from.
 
     Attributes:
         id: ``<revision>/<stage>/<task id>/<replica>``, unique in a run.
@@ -63,6 +63,8 @@ class Episode:
         truncated: ended by the turn limit rather than by the environment.
         progress: ground-truth fraction of the task completed, where the environment knows it.
         shaping: reward added to the extrinsic one (penalties are negative).
+        start: turns of the attempt before the first of these; 0 unless it is a part.
+        following: prompt of the turn after the last of these, where the attempt goes on; empty where it is over.
     """
 
     id: str
@@ -74,6 +76,8 @@ class Episode:
     truncated: bool
     progress: float | None = None
     shaping: float = 0.0
+    start: int = 0
+    following: tuple[int, ...] = ()
 
     @property
     def reward(self) -> float:
@@ -88,3 +92,7 @@ class Episode:
     def with_shaping(self, shaping: float) -> "Episode":
         """The same episode with another shaping reward."""
         return replace(self, shaping=shaping)
+
+    def after(self, earlier: "Episode") -> "Episode":
+        """This part and all before it as one."""
+        return replace(self, turns=earlier.turns + self.turns, shaping=earlier.shaping + self.shaping, start=0)

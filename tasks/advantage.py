@@ -38,6 +38,9 @@ def advantage(session: Session, episodes: Sequence[Episode], rewards: Rewards) -
     advantages = estimate(trajectories, update.advantage)
     flat = zero_variance(totals(trajectories), [each.group for each in trajectories])
     session.draft.metrics |= advantage_metrics(advantages.episodes, flat) | dict(advantages.metrics)
+    beyond = [scored.bootstrap for episode, scored in zip(episodes, scores, strict=True) if episode.following]
+    if beyond:
+        session.draft.metrics["critic/bootstrap"] = float(np.mean(beyond))
     if update.loss.kl_in == "reward":
         session.draft.metrics["reward/kl"] = float(np.mean([each.penalties.sum() for each in scores]))
     return Targets(advantages, [each.values for each in scores] if update.critic else [])
@@ -48,7 +51,8 @@ def trajectories_of(
 ) -> list[Trajectory]:
     """What the estimator sees of the episodes.
 
-    An episode that a turn limit ended counts as ended: the limit is part of the task.
+    An episode that a turn limit ended is over, and nothing follows it: the limit is part of the task. Only one that
+    goes on in the next update has a value beyond its last turn.
     """
     return [
         Trajectory(
@@ -59,6 +63,7 @@ def trajectories_of(
             anchors=tuple(_anchor(turn, config) for turn in episode.turns),
             penalties=scored.penalties,
             values=scored.values,
+            bootstrap=scored.bootstrap,
         )
         for episode, turns, scored in zip(episodes, rewards.turns, scores, strict=True)
     ]

@@ -9,6 +9,8 @@ from memory.change import BankChange
 from tasks.episodes import write_episodes
 from tasks.session import Session
 from tasks.stage import stage
+from tasks.unfinished import FOLDER as UNFINISHED
+from tasks.unfinished import write_unfinished
 
 
 @stage("commit")
@@ -16,6 +18,8 @@ def commit(session: Session) -> Manifest:
     """Write what the draft holds and commit it; afterwards the next revision begins."""
     stores, staging = session.stores, session.stores.paths.staging
     write_episodes(session.draft.episodes, staging / "episodes")
+    if session.config.rollout.turns is not None or stores.lineage.path(UNFINISHED).exists():
+        write_unfinished(session.slots, staging)
     stores.bank.merge(bank_change(session))
     manifest = stores.lineage.commit(artifacts(staging), state(session), observed(session))
     session.next_revision(manifest.revision)

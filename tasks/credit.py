@@ -1,17 +1,14 @@
 """What episodes say of the entries they saw: counters, and utilities where the run has them (RetroAgent Eq. 8)."""
 
-from collections.abc import Sequence
-
 from memory.stats import retrieved, tally
-from records.episode import Episode
 from tasks.session import Session
 from tasks.stage import stage
 
 
 @stage("credit")
-def credit(session: Session, episodes: Sequence[Episode]) -> None:
-    """Count the episodes, in the order (task, replica); utilities change only while the bank does."""
-    bank = session.config.bank
+def credit(session: Session) -> None:
+    """Count the episodes that this iteration has ended, in order; utilities change only while the bank does."""
+    bank, episodes = session.config.bank, session.ended
     if bank is None:
         return
     update = bank.utility if session.evolves() else None

@@ -20,7 +20,7 @@ from memory.store import Bank
 from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
-from tasks import baselines, references
+from tasks import baselines, references, unfinished
 from tasks.assemble import assemble, check_panels
 from tasks.catchup import open_publisher
 from tasks.report import Reporter
@@ -104,9 +104,24 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     kept = {name: lineage.path(name) for name in (baselines.FOLDER, references.FOLDER) if name in head.artifacts}
     session.baselines = baselines.read_baselines(kept.get(baselines.FOLDER))
     session.references = references.references_of(session.config, kept.get(references.FOLDER))
+    if unfinished.FOLDER in head.artifacts and session.config.rollout.turns is not None:
+        go_on(session, head)
     if session.evolves():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(lineage, head, session.fired, scratch)
+
+
+def go_on(session: Session, head: Manifest) -> None:
+    """Take up the episodes that were unfinished at the last revision.
+
+    What a rollback or a branch brings back may have ended otherwise already, so there they go on as others.
+
+    Raises:
+        CoevoError: the environment does not answer their recorded actions as it did.
+    """
+    for episode in unfinished.read_unfinished(session.stores.lineage.path(unfinished.FOLDER)):
+        mine = episode if head.restored_from is None else unfinished.forked(episode, head.revision)
+        unfinished.take_up(session.slots, session.parts.env, mine)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:

@@ -74,13 +74,26 @@ def group_of(task: Task, entries: Sequence[Entry]) -> str:
 
 
 @dataclass
-class _Live:
+class Running:
+    """An attempt in progress.
+
+    Attributes:
+        attempt: what is attempted.
+        state: the environment's.
+        observation: what the agent sees.
+        turns: those played.
+        last: what the last action led to.
+        shown: the experience in the present prompt.
+        told: turns that parts of it have been made of.
+    """
+
     attempt: Attempt
     state: object
     observation: str
     turns: list[Turn] = field(default_factory=list)
     last: Step[object] | None = None
     shown: tuple[Entry, ...] = ()
+    told: int = 0
 
     def moment(self) -> Moment:
         """What the next prompt says; lasting experience comes first, so that it stays in the shared head."""
@@ -91,24 +104,29 @@ class _Live:
         return Moment(task.instruction, lessons, history, self.observation)
 
     def advance(self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object]) -> None:
+        """Go on by a turn: its prompt, what the policy answered, and what the environment did."""
         retrieved = tuple(entry.id for entry in self.shown)
         self.turns.append(
             Turn(self.observation, prompt, completion, answer.action, step.feedback, step.reward, step.valid, retrieved)
         )
         self.state, self.observation, self.last = step.state, step.observation, step
 
-    def episode(self) -> Episode:
-        attempt, last = self.attempt, self.last
+    def part(self, following: tuple[int, ...] = ()) -> Episode:
+        """The turns since the last part; ``following`` is the prompt of the next one, where it goes on."""
+        attempt, last, start = self.attempt, self.last, self.told
         assert last is not None
+        self.told = len(self.turns)
         return Episode(
             id=attempt.id,
             task=attempt.task,
             revision=attempt.revision,
             replica=attempt.replica,
-            turns=tuple(self.turns),
+            turns=tuple(self.turns[start:]),
             success=last.success,
-            truncated=last.truncated or not last.done,
+            truncated=not following and (last.truncated or not last.done),
             progress=last.progress,
+            start=start,
+            following=following,
         )
 
 
@@ -123,20 +141,31 @@ class Player:
 
     def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
         """Play every attempt to its end, or to ``max_turns``; episodes come back in the order of the attempts."""
-        everyone = [_Live(attempt, *self.env.start(attempt.task)) for attempt in attempts]
+        everyone = [self.begin(attempt) for attempt in attempts]
         running = everyone
-        for turn in range(self.max_turns):
-            if not running:
-                break
-            self._turn(running, turn)
-            running = [live for live in running if live.last is None or not live.last.done]
-        return [live.episode() for live in everyone]
+        while running:
+            self.play_turn(running)
+            running = [live for live in running if not self.is_over(live)]
+        return [live.part() for live in everyone]
 
-    def _turn(self, running: Sequence[_Live], turn: int) -> None:
+    def begin(self, attempt: Attempt) -> Running:
+        """An attempt before its first turn."""
+        return Running(attempt, *self.env.start(attempt.task))
+
+    def is_over(self, live: Running) -> bool:
+        """Whether the environment or the turn limit has ended it."""
+        return len(live.turns) >= self.max_turns or (live.last is not None and live.last.done)
+
+    def cut(self, live: Running) -> Episode:
+        """The part of an attempt that goes on, from its last cut to here."""
+        return live.part(self.context.prompt(live.moment()))
+
+    def play_turn(self, running: Sequence[Running]) -> None:
+        """Play one turn of each, all in one batch."""
         prompts = [self.context.prompt(live.moment()) for live in running]
         completions = self.engine.generate(
             [
-                Request(prompt, extend(live.attempt.key, turn), self._group(live))
+                Request(prompt, extend(live.attempt.key, len(live.turns)), self._group(live))
                 for live, prompt in zip(running, prompts, strict=True)
             ]
         )
@@ -145,6 +174,6 @@ class Player:
         for live, prompt, completion, answer, step in zip(running, prompts, completions, answers, steps, strict=True):
             live.advance(prompt, completion, answer, step)
 
-    def _group(self, live: _Live) -> str:
+    def _group(self, live: Running) -> str:
         """Where lessons lead the prompt, a turn's own ones belong to the head that is shared."""
         return group_of(live.attempt.task, live.shown) if self.context.leads else live.attempt.group

@@ -1,6 +1,7 @@
 """Experience-conditioned rollouts: a group of N for every task, under one retrieved context (CoEvo-RL Eq. 5)."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
@@ -11,21 +12,51 @@ from tasks.play import Attempt
 from tasks.recognise import link_answers, recognise
 from tasks.retrieval_metrics import retrieval_metrics, retrieval_rates
 from tasks.retrieve import NOTHING, Experience, sees
+from tasks.sample import draw
 from tasks.session import Session
+from tasks.slots import Plan
 from tasks.stage import stage
 
 
 @stage("rollout")
 def rollout(session: Session, tasks: Sequence[Task]) -> list[Episode]:
-    """Play the batch with the current policy and bank; episodes in the order (task, replica)."""
+    """Play the batch with the current policy and bank; episodes in the order (task, replica).
+
+    With ``rollout.turns``, that many turns of each parallel environment: what of episodes was played in them, in the
+    order (slot, time). Outcomes are those of the episodes that ended.
+    """
     seen = session.experience(session.iteration)
-    attempts = [
-        _attempt(session, task, replica, seen) for task in tasks for replica in range(session.config.rollout.group_size)
-    ]
-    episodes = _recognised(session, session.parts.player.play(attempts), seen)
-    session.draft.metrics |= outcome_metrics(episodes, "train") | _retrieval(session, episodes, seen)
+    turns = session.config.rollout.turns
+    played = _batch(session, tasks, seen) if turns is None else _slice(session, turns, seen)
+    episodes = _recognised(session, played, seen)
+    session.draft.metrics |= _outcomes(session, episodes) | _retrieval(session, episodes, seen)
     session.draft.rates |= retrieval_rates(seen)
     return episodes
+
+
+def _batch(session: Session, tasks: Sequence[Task], seen: Experience) -> list[Episode]:
+    group = range(session.config.rollout.group_size)
+    return session.parts.player.play([_attempt(session, task, n, seen) for task in tasks for n in group])
+
+
+def _slice(session: Session, turns: int, seen: Experience) -> list[Episode]:
+    def fresh(slot: int, number: int) -> Attempt:
+        task = draw(session, slot, number)
+        key = extend(session.key("rollout"), task.id, slot, number)
+        return Attempt(task, 0, (), f"rollout-{session.iteration}.{slot}.{number}", session.draft.revision, key)
+
+    def show(attempt: Attempt) -> Attempt:
+        return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
+
+    return session.slots.play(session.parts.player, Plan(session.config.rollout.tasks, turns, fresh, show))
+
+
+def _outcomes(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
+    ended = [session.slots.whole(episode) for episode in episodes if not episode.following]
+    figures = outcome_metrics(ended, "train") if ended else {}
+    if session.config.rollout.turns is None:
+        return figures
+    return figures | {"rollout/ended": float(len(ended)), "rollout/cut": float(len(episodes) - len(ended))}
 
 
 def _attempt(session: Session, task: Task, replica: int, seen: Experience) -> Attempt:

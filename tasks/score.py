@@ -17,10 +17,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class EpisodeScores:
-    """An episode's scores over all its action tokens, [tokens]; empty where they are not needed."""
+    """An episode's scores over all its action tokens, [tokens]; empty where they are not needed.
+
+    ``bootstrap`` is the value of the state after them: 0 where the episode is over.
+    """
 
     penalties: Floats = field(default_factory=lambda: np.zeros(0))
     values: Floats = field(default_factory=lambda: np.zeros(0))
+    bootstrap: float = 0.0
 
 
 def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
@@ -37,13 +41,20 @@ def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
     scores = trainer.score(turns, paths.scratch / "scores.parquet")
     ends = np.cumsum([len(episode.turns) for episode in episodes])
     starts = ends - [len(episode.turns) for episode in episodes]
+    beyond = iter(scores.values[sum(len(episode.turns) for episode in episodes) :])
     return [
         EpisodeScores(
             penalties=_penalties(episode, np.concatenate(scores.reference[start:end]), update.loss),
             values=np.concatenate(scores.values[start:end]),
+            bootstrap=_first(next(beyond)) if episode.following else 0.0,
         )
         for episode, start, end in zip(episodes, starts.tolist(), ends.tolist(), strict=True)
     ]
+
+
+def _first(values: Floats) -> float:
+    """The value of a state, if there is a critic."""
+    return float(values[0]) if values.size else 0.0
 
 
 def _penalties(episode: Episode, reference: Floats, loss: LossConfig) -> Floats:

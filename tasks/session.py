@@ -28,6 +28,7 @@ from tasks.references import references_of
 from tasks.report import Reporter
 from tasks.retrieve import Experience, index_of, is_shown, recall
 from tasks.schedule import Phase, phase_of
+from tasks.slots import Slots
 
 
 @dataclass
@@ -91,8 +92,10 @@ class Session:
         self.fired = 0
         self.accepted: list[str] = []
         self.recent: list[Episode] = []
+        self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
         self.references = references_of(config, None)
+        self.slots = Slots()
         self.entries: list[Entry] = stores.bank.active()
         self.stats = stores.bank.stats()
         self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
@@ -122,6 +125,11 @@ class Session:
         """Whether the bank learns from this iteration."""
         return self.config.bank is not None and self.phase().evolves
 
+    def critic_learns_alone(self) -> bool:
+        """Whether the policy still waits for its critic."""
+        update = self.config.update
+        return update is not None and update.critic is not None and self.iteration < update.critic.warmup
+
     def writer_is_due(self) -> bool:
         """Whether the bank is updated in this iteration (every Delta iterations, CoEvo-RL section 3.4)."""
         bank = self.config.bank
@@ -143,10 +151,11 @@ class Session:
         return self.iteration % self.config.lineage.every == 0 or self.iteration == self.config.iterations
 
     def remember(self, episodes: Sequence[Episode]) -> None:
-        """Keep the iteration's episodes for the commit, and for the writer unless the bank does not learn from them."""
-        self.draft.episodes.extend(episodes)
+        """Keep what the iteration's episodes bring to an end for the commit, and for whoever learns from it."""
+        self.ended = self.slots.finish(episodes)
+        self.draft.episodes.extend(self.ended)
         if self.evolves():
-            self.recent.extend(episodes)
+            self.recent.extend(self.ended)
         else:
             self.fire()
 

@@ -11,13 +11,14 @@ from tasks.stage import stage
 
 @stage("update")
 def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> None:
-    """One update of the policy; afterwards the engine plays with the new weights."""
+    """One update of policy and critic, or of the critic alone; afterwards the engine plays with the new weights."""
     trainer = session.parts.trainer
     assert trainer is not None
     staging = session.stores.paths.staging
     batch = staging / "batch.parquet"
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
-    report = trainer.update(batch, session.key("update"))
+    learn = trainer.update_critic if session.critic_learns_alone() else trainer.update
+    report = learn(batch, session.key("update"))
     trainer.save(staging / "policy", staging / "optimizer")
     session.parts.player.engine.load(staging / "policy")
     session.draft.metrics |= {"update/groups": float(counts.groups), "update/skipped_groups": float(counts.skipped)}

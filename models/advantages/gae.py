@@ -26,8 +26,8 @@ class Decay:
 def advantages(trajectories: Sequence[Trajectory], config: GaeConfig) -> Advantages:
     """Advantages of tokens from the critic's values, and what the critic should have said.
 
-    All episodes enter the update. ``critic/explained_variance`` is that of the values, made before the update, as a
-    forecast of the discounted rewards that followed.
+    All episodes enter the update. Its metrics judge the values, which were made before the update: what they explain of
+    the critic's targets, and what of the discounted rewards that followed, which hold no value but that of a cut.
     """
     decay = Decay(config.gamma_step, config.lambda_step, config.gamma_token, config.lambda_token)
     raw = [gae(token_rewards(each), each.values, each.lengths, each.bootstrap, decay) for each in trajectories]
@@ -39,7 +39,10 @@ def advantages(trajectories: Sequence[Trajectory], config: GaeConfig) -> Advanta
         used=np.ones(len(tokens), dtype=np.bool_),
         centred=False,
         returns=returns,
-        metrics={"critic/explained_variance": _explained(trajectories, decay)},
+        metrics={
+            "critic/explained_variance": _explained(trajectories, returns),
+            "critic/forecast_variance": _explained(trajectories, _followed(trajectories, decay)),
+        },
     )
 
 
@@ -87,9 +90,19 @@ def explained_variance(values: Floats, returns: Floats) -> float:
     return 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0
 
 
-def _explained(trajectories: Sequence[Trajectory], decay: Decay) -> float:
-    """Of what followed, discounted: with a trace decay of 1 the targets hold no value but the last state's."""
+def _explained(trajectories: Sequence[Trajectory], returns: Sequence[Floats]) -> float:
+    """Over all tokens; 0 where there are none."""
+    return (
+        explained_variance(np.concatenate([each.values for each in trajectories]), np.concatenate(returns))
+        if returns
+        else 0.0
+    )
+
+
+def _followed(trajectories: Sequence[Trajectory], decay: Decay) -> list[Floats]:
+    """What the targets would be with a trace decay of 1."""
     whole = Decay(decay.gamma_step, 1.0, decay.gamma_token, 1.0)
-    values = np.concatenate([each.values for each in trajectories] or [np.zeros(0)])
-    forecast = [gae(token_rewards(each), each.values, each.lengths, each.bootstrap, whole) for each in trajectories]
-    return explained_variance(values, values + np.concatenate(forecast or [np.zeros(0)])) if len(values) else 0.0
+    return [
+        each.values + gae(token_rewards(each), each.values, each.lengths, each.bootstrap, whole)
+        for each in trajectories
+    ]

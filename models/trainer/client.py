@@ -86,6 +86,10 @@ class Trainer:
         """
         return UpdateReport(self._call("update", batch=str(batch.absolute()), key_parts=list(key)))
 
+    def update_critic(self, batch: Path, key: Key) -> UpdateReport:
+        """The same of the critic alone: the policy stays as it is. Only with a critic."""
+        return UpdateReport(self._call("update_critic", batch=str(batch.absolute()), key_parts=list(key)))
+
     def score(self, batch: Path, into: Path) -> Scores:
         """What advantages need to know of the samples in ``batch`` (``models.samples.write_turns``), row by row.
 

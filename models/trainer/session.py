@@ -62,6 +62,11 @@ class Session:
         metrics = self._learner.update(samples, draws)
         return metrics | (self._critic.update(samples, draws) if self._critic else {})
 
+    def update_critic(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
+        """One update of the critic alone."""
+        assert self._critic is not None
+        return self._critic.update(read(Path(batch)), key(*key_parts))
+
     def score(self, batch: str, scores: str) -> None:
         """Write to a file what the configuration's advantages need to know of a file of samples."""
         samples = read(Path(batch))

@@ -81,6 +81,47 @@ def test_a_batch_of_one_has_no_baseline():
         load_recipe(RECIPE, ["update.advantage.type=reinforce", "rollout.group_size=1", "rollout.tasks=1"])
 
 
+CUT = "homerules-context-lite"
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override", "says"),
+    [
+        *(
+            (f"homerules-{name}", "rollout.turns=4", "set update.advantage.type=gae and update.critic={}")
+            for name in ("grpo", "dr-grpo", "rloo", "reinforce", "gigpo", "experience-only")
+        ),
+        (CUT, "rollout.turns=0", "rollout.turns = 0"),
+        (CUT, "update.reward.type=capability-evolution", "set update.reward.type=extrinsic, or rollout.turns=null"),
+        (CUT, "update.reward.type=progress-guided", "set update.reward.type=extrinsic, or rollout.turns=null"),
+        (CUT, "rollout.group_size=2", "set rollout.group_size=1"),
+        (CUT, "bank={retrieval: {type: tfidf, share: 0.5}}", "set bank.retrieval.share=1.0"),
+    ],
+)
+def test_cut_episodes_are_refused_where_whole_ones_are_needed(recipe, override, says):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(recipe, [override])
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_context_lite_has_the_papers_values():
+    config = load_recipe(CUT)
+    advantage = config.update.advantage
+    assert (advantage.gamma_step, advantage.lambda_step) == (0.99, 0.95)
+    assert (advantage.gamma_token, advantage.lambda_token) == (1.0, 1.0)
+    assert (config.context.memory_length, config.rollout.group_size, config.bank) == (1, 1, None)
+    assert config.rollout.turns < 5
+
+
+@pytest.mark.parametrize("recipe", names("recipes"))
+def test_a_critic_takes_several_steps_an_update(recipe):
+    """With one step an update it has learned little of what it could after ten updates."""
+    update = load_recipe(recipe).update
+    if update is not None and update.critic is not None:
+        assert update.critic.optimizer.minibatches * update.critic.optimizer.epochs >= 8
+
+
 def test_nothing_to_learn_is_refused():
     with pytest.raises(ConfigError, match="nothing to learn"):
         load_recipe(RECIPE, ["bank=null", "update=null"])

@@ -1,6 +1,6 @@
 """Runs a ``coevo`` command in this process and kills it with SIGKILL at a named place.
 
-    python tests/support/kill_at.py --kill tasks.play:Player._turn@5 -- resume first --workspace w
+    python tests/support/kill_at.py --kill tasks.play:Player.play_turn@5 -- resume first --workspace w
     python tests/support/kill_at.py --kill 'stage:update@2~0.08' --trace t -- resume first --workspace w
     python tests/support/kill_at.py --without memory.store:Bank.restore -- resume first --workspace w
 

@@ -17,11 +17,11 @@ from tasks.session import Parts, Session, Stores
 
 
 @contextmanager
-def opened(root, config, entries=(), writer=None, trainer=None):
+def opened(root, config, entries=(), writer=None, trainer=None, played=None):
     """A session on the stores as they are; where there are none, revision 0 is made with some entries."""
     place = Workspace(root)
     paths = place.existing("run") if (root / "runs").exists() else place.create("run", config)
-    played = player()
+    played = played or player()
     with Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
         paths.clear_staging()

@@ -27,7 +27,7 @@ CLUSTERS = ("clusters.delta=0.85", "bank.retrieval.type=cluster")
 def step(session):
     """One iteration as far as retrieval goes."""
     episodes, _ = shape(session, rollout(session, sample(session)))
-    credit(session, episodes)
+    credit(session)
     session.iteration += 1
     metrics = dict(session.draft.metrics)
     session.fire()

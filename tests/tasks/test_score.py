@@ -1,5 +1,6 @@
 """Scores come back to the tokens of their episodes."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,7 +34,7 @@ class Counting:
         return read_scores(into)
 
 
-def scored(tmp_path, **settings):
+def scored(tmp_path, episodes=EPISODES, **settings):
     config = UpdateConfig.model_validate(settings)
     trainer = Counting(config)
     paths = SimpleNamespace(scratch=tmp_path / "scratch")
@@ -42,7 +43,7 @@ def scored(tmp_path, **settings):
         parts=SimpleNamespace(trainer=trainer),
         stores=SimpleNamespace(paths=paths),
     )
-    return score(session, EPISODES), trainer
+    return score(session, episodes), trainer
 
 
 def test_values_and_penalties_of_every_token(tmp_path):
@@ -51,6 +52,20 @@ def test_values_and_penalties_of_every_token(tmp_path):
     # Drawn with log-prob -0.5: k1 is -0.5 - (-1) = 0.5.
     assert [each.penalties.tolist() for each in scores] == [pytest.approx([0.25] * 3)] * 2
     assert kl_penalties([-0.5], [-1.0], UpdateConfig.model_validate({"loss": REWARD}).loss).tolist() == [0.25]
+
+
+def test_what_follows_an_episode_that_goes_on_is_valued_and_what_follows_its_end_is_nothing(tmp_path):
+    going_on = [replace(EPISODES[0], following=(1, 2)), EPISODES[1], replace(EPISODES[1], start=4, following=(3,))]
+    scores, _ = scored(tmp_path, going_on, advantage={"type": "gae"}, critic={}, loss=REWARD)
+    assert [each.values.tolist() for each in scores] == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    assert [each.bootstrap for each in scores] == [9.0, 0.0, 10.0]
+    assert [len(each.penalties) for each in scores] == [3, 3, 3]
+    rows = pq.read_table(tmp_path / "scratch/turns.parquet").to_pylist()
+    assert [(row["prompt_ids"], len(row["token_ids"]), row["turn"]) for row in rows[-2:]] == [
+        ([1, 2], 1, 2),
+        ([3], 1, 5),
+    ]
+    assert [row["turn"] for row in rows[:-2]] == [0, 1, 0, 4]
 
 
 @pytest.mark.parametrize(

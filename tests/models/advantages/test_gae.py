@@ -1,13 +1,16 @@
 """Dual-discounting GAE against worked values, and the critic's targets."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
-from support.trajectories import batches, trajectory
+from hypothesis import strategies as st
+from support.trajectories import REWARDS, batches, trajectory
 
 from configs.advantage import GaeConfig
 from models.advantages import estimate
-from models.advantages.gae import Decay, explained_variance, gae, whitened
+from models.advantages.gae import Decay, explained_variance, gae, token_rewards, whitened
 
 DUAL = Decay(0.99, 0.95, 1.0, 1.0)
 SINGLE = Decay(1.0, 1.0, 1.0, 1.0)
@@ -62,11 +65,54 @@ def test_explained_variance():
     assert explained_variance(returns, np.ones(4)) == 0.0
 
 
-def test_it_is_measured_against_what_followed_not_against_the_critics_own_targets():
+def test_values_are_judged_by_the_critics_targets_and_by_what_followed():
     row = trajectory(1.0, lengths=(1, 1), values=np.array([0.2, 0.9]))
     made = estimate([row], GaeConfig(type="gae", gamma_step=0.5, lambda_step=0.0))
-    followed = np.array([0.5, 1.0])
-    assert made.metrics["critic/explained_variance"] == pytest.approx(explained_variance(row.values, followed))
+    # Targets .5 x .9 = .45 and 1: variance .075625, of the errors .25 and .1 it is .005625.
+    assert made.metrics["critic/explained_variance"] == pytest.approx(1 - 0.005625 / 0.075625)
+    # What followed, .5 x 1 = .5 and 1: variance .0625, of the errors .3 and .1 it is .01.
+    assert made.metrics["critic/forecast_variance"] == pytest.approx(0.84)
+
+
+def test_whitening_does_not_change_how_values_are_judged():
+    rows = [trajectory(value, lengths=(1, 2), values=np.array([0.2, 0.9, value])) for value in (0.0, 1.0)]
+    raw, white = (estimate(rows, GaeConfig(type="gae", whiten=whiten)).metrics for whiten in (False, True))
+    assert raw == white
+
+
+def test_a_cut_episode_is_worth_what_is_expected_of_the_rest():
+    row = trajectory(0.0, lengths=(2, 2), values=VALUES, bootstrap=0.6)
+    raw = estimate([row], GaeConfig(type="gae", whiten=False))
+    np.testing.assert_allclose(raw.tokens[0], [0.473507, 0.373507, 0.294, 0.194], atol=5e-7)
+    np.testing.assert_allclose(raw.returns[0], [0.573507, 0.573507, 0.594, 0.594], atol=5e-7)
+    # .99 x .6 = .594 follows each token of the last turn, .99 x .594 = .58806 those of the turn before.
+    followed = np.array([0.58806, 0.58806, 0.594, 0.594])
+    assert raw.metrics["critic/forecast_variance"] == pytest.approx(explained_variance(VALUES, followed))
+
+
+@given(rewards=st.lists(REWARDS, min_size=2, max_size=5), data=st.data())
+def test_a_cut_changes_nothing_where_the_value_beyond_it_holds_all_that_follows(rewards, data):
+    """delta + gamma lambda A is the same as a delta with the value V + lambda A in the place of V."""
+    lengths = tuple(data.draw(st.integers(1, 3)) for _ in rewards)
+    values = np.array([data.draw(REWARDS) for _ in range(sum(lengths))])
+    cut = data.draw(st.integers(1, len(rewards) - 1))
+    here = sum(lengths[:cut])
+    row = trajectory(sum(rewards), lengths=lengths, values=values, rewards=np.array(rewards))
+    whole = gae(token_rewards(row), values, lengths, 0.0, DUAL)
+    beyond = values[here] + DUAL.lambda_step * whole[here]
+    part = trajectory(0.0, lengths=lengths[:cut], values=values[:here], rewards=np.array(rewards[:cut]))
+    first = gae(token_rewards(part), part.values, part.lengths, beyond, DUAL)
+    np.testing.assert_allclose(first, whole[:here], atol=1e-12)
+
+
+@given(data=st.data())
+def test_parts_of_other_episodes_change_nothing_before_whitening(data):
+    rows = data.draw(batches())
+    cut = [replace(row, bootstrap=data.draw(REWARDS)) for row in rows]
+    config = GaeConfig(type="gae", whiten=False)
+    together = estimate(cut, config).tokens
+    alone = [estimate([row], config).tokens[0] for row in cut]
+    assert all(np.array_equal(one, other) for one, other in zip(together, alone, strict=True))
 
 
 @given(batches())

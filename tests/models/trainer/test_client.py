@@ -123,6 +123,23 @@ def test_a_critic_and_reference_scores_travel_and_resume(policy_path, samples_pa
     assert files == {"state.safetensors", "critic/state.safetensors", "critic/critic.safetensors"}
 
 
+def test_a_critic_that_learns_alone_leaves_the_policy_alone_and_resumes(policy_path, samples_path, tmp_path):
+    config = UpdateConfig(
+        advantage=GaeConfig(type="gae"), critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2), warmup=1)
+    )
+    options = {"temperature": TEMPERATURE, "threads": 1, "reference": policy_path, "log": tmp_path / "log"}
+    with Trainer(config, policy=policy_path, optimizer=None, **options) as first:
+        alone = first.update_critic(samples_path, key(0)).metrics
+        first.save(tmp_path / "policy", tmp_path / "optimizer")
+        both = first.update(samples_path, key(1)).metrics
+    assert alone.keys() == {"critic_loss", "critic_grad_norm"}
+    before, after = (load_file(path / "model.safetensors") for path in (policy_path, tmp_path / "policy"))
+    assert all(before[name].equal(after[name]) for name in before)
+    with Trainer(config, policy=tmp_path / "policy", optimizer=tmp_path / "optimizer", **options) as second:
+        again = second.update(samples_path, key(1)).metrics
+    assert {**both, "tokens_per_second": 0.0} == {**again, "tokens_per_second": 0.0}
+
+
 def test_a_hung_update_is_killed(policy_path, samples_path, tmp_path):
     log = tmp_path / "log"
     with trainer(policy_path, log, timeout=0.5) as it:
