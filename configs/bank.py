@@ -1,13 +1,13 @@
 """The experience bank: retrieval, writing and admission of entries."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from configs.admission import AdmissionConfig, ReplayAdmissionConfig
+from configs.admission import AnyAdmissionConfig, ReplayAdmissionConfig
 from configs.base import Config
 from configs.retrieval import AnyRetrievalConfig, TfidfConfig
-from configs.writer import ContrastWriterConfig, WriterConfig
+from configs.writer import AnyWriterConfig, ContrastWriterConfig
 
 
 class UtilityUpdateConfig(Config):
@@ -34,7 +34,25 @@ class BankConfig(Config):
     """How entries reach the prompt."""
     utility: UtilityUpdateConfig | None = None
     """How retrievals change an entry's utility; null leaves it as the admission set it."""
-    writer: WriterConfig = ContrastWriterConfig()
+    writer: AnyWriterConfig = ContrastWriterConfig()
     """Who writes candidates."""
-    admission: AdmissionConfig = ReplayAdmissionConfig()
+    admission: AnyAdmissionConfig = ReplayAdmissionConfig()
     """Which candidates enter."""
+
+    @model_validator(mode="after")
+    def _edited(self) -> Self:
+        """Operations are proposed and carried out, or neither; and one part alone sets the scores."""
+        edits = self.admission.type == "edits"
+        if self.writer.type == "editor" and not edits:
+            raise ValueError(
+                f"writer.type=editor proposes operations, which admission.type={self.admission.type} cannot carry out: "
+                "set admission={type: edits}"
+            )
+        if edits and self.writer.type != "editor":
+            raise ValueError(
+                f"admission.type=edits carries out operations, and writer.type={self.writer.type} proposes none: "
+                "set writer={type: editor}"
+            )
+        if edits and self.utility is not None:
+            raise ValueError("admission.type=edits scores entries by votes, utility by episodes: set utility=null")
+        return self
