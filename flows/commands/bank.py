@@ -28,10 +28,12 @@ DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
 def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show what was written, and what became of it.
 
-    With admission by replay, one row a batch of candidates. The difference is mean reward with the batch in the bank minus without it; low and
-    high bound its 95 % interval. Inside noise: the interval holds the threshold, so the verdict could have gone the
-    other way. With edit operations, one row an operation: applied or rejected, and why; removed says which entries
-    scores or capacity took out.
+    With admission by replay, one row a batch of candidates. The difference is mean reward with the batch in the bank
+    minus without it; low and high bound its 95 % interval. Inside noise: the interval holds the threshold, so the
+    verdict could have gone the other way.
+
+    With edit operations, one row an operation: applied, or rejected and why; removed is what scores or capacity took
+    out.
 
     Example: coevo bank log homerules-coevo-rl-1
     """

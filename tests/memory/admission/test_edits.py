@@ -117,7 +117,9 @@ PROPOSED = st.one_of(
     st.builds(lambda text: f"ADD({json.dumps(text)})", WORDINGS),
     st.builds(lambda name, text: f'EDIT("{name}", {json.dumps(text)})', IDS, WORDINGS),
     st.builds(lambda kind, name: f'{kind}("{name}")', st.sampled_from(["UPVOTE", "DOWNVOTE"]), IDS),
-    st.builds(lambda names, text: f"MERGE({json.dumps(names)}, {json.dumps(text)})", st.lists(IDS, max_size=3), WORDINGS),
+    st.builds(
+        lambda names, text: f"MERGE({json.dumps(names)}, {json.dumps(text)})", st.lists(IDS, max_size=3), WORDINGS
+    ),
     st.sampled_from(["", "ADD", "ADD(", "MERGE([], 7)", "I would not change anything."]),
 )
 FIRINGS = st.lists(st.lists(st.tuples(st.sampled_from(POOLS), PROPOSED), max_size=12), max_size=5)
@@ -180,7 +182,7 @@ def test_five_hundred_malformed_lines_are_each_accounted_for():
         Operation("ADD", (), "lotus heat not stove"), Operation("EDIT", (entries[0].id,), "lotus mug in drawer"),
         Operation("MERGE", (entries[2].id, entries[4].id), "lotus cup and pan in safe"),
     )]  # fmt: skip
-    alphabet = "\"\\()[]{},:AEUDM 0\n\x00\u202e\ud800\uff1c|<>x"
+    alphabet = '"\\()[]{},:AEUDM 0\n\x00\u202e\ud800\uff1c|<>x'
     lines = []
     for _ in range(500):
         letters = list(draws.choice(good))
