@@ -26,8 +26,8 @@ class BankConfig(Config):
 
     every: int = Field(default=20, ge=1)
     """Policy updates between two firings of the writer (Delta)."""
-    key: Literal["scope", "kind", "task"] = "scope"
-    """What a pool of entries is about: the environment's scope (a house), a kind of tasks, or a single task."""
+    key: Literal["scope", "kind", "scope+kind", "task"] = "scope"
+    """What a pool of entries is about: the environment's scope (a house), a kind of tasks, both, or a single task."""
     references: int = Field(default=0, ge=0)
     """Earlier successes, and as many failures, of a key that the writer may hold new episodes against."""
     retrieval: AnyRetrievalConfig = TfidfConfig()

@@ -33,6 +33,9 @@ SMALL = [
     "evaluation.tasks=4",
 ]  # fmt: skip
 
+KEY = "lotus/k"
+"""Pool of the hand-written attempts."""
+
 
 @contextmanager
 def opened(root):
@@ -89,12 +92,12 @@ def test_two_iterations_add_vote_and_keep_everything_with_the_revision(tmp_path)
         ids = {entry.strategy: entry.id for entry in session.entries}
     # A new process: pools, scores and references are those of the revision.
     with opened(tmp_path) as session:
-        assert [e.id for e in session.references.of("lotus").successes] == ["1/rollout-0/t/0"]
-        hits = session.index().search("house lotus . task clean plate to desk", "lotus")
+        assert [e.id for e in session.references.of(KEY).successes] == ["1/rollout-0/t/0"]
+        hits = session.index().search("house lotus . task clean plate to desk", KEY)
         assert {(hit.entry.id, hit.score) for hit in hits} == {(name, 1.0) for name in ids.values()}
         second = iterate(session, [success("1", [ids["lotus mug in safe"]], revision=2)])
         assert (second["edits/add"], second["edits/upvote"], second["bank/size"]) == (0.0, 1.0, 2.0)
-        best = session.index().search("anything", "lotus")[0]
+        best = session.index().search("anything", KEY)[0]
         assert (best.entry.strategy, best.score) == ("lotus mug in safe", 2.0)
         bank = session.stores.bank
         assert [ruling.line[:6] for ruling in bank.operations()] == ['ADD("l', 'ADD("l', "UPVOTE"]
@@ -106,7 +109,7 @@ def test_a_rollback_takes_scores_and_operations_back(tmp_path):
         iterate(session, [success("0")])
         before = session.stores.bank.hashes()
         lowest = min(session.entries, key=lambda entry: entry.strategy)
-        fire(session, Proposal(edits=(Edit("lotus", f'DOWNVOTE("{lowest.id}")', ("2/rollout-1/t/0",)),)))
+        fire(session, Proposal(edits=(Edit(KEY, f'DOWNVOTE("{lowest.id}")', ("2/rollout-1/t/0",)),)))
         assert session.draft.metrics["edits/removed"] == 1.0
         assert lowest.id not in {entry.id for entry in session.entries}
         session.iteration += 1
@@ -120,7 +123,7 @@ def test_a_rollback_takes_scores_and_operations_back(tmp_path):
 
 def test_nothing_that_an_evaluation_taught_is_carried_out(tmp_path):
     with opened(tmp_path) as session:
-        edit = Edit("lotus", 'ADD("lotus mug in safe")', ("1/evaluate-seen-houses/t/0",))
+        edit = Edit(KEY, 'ADD("lotus mug in safe")', ("1/evaluate-seen-houses/t/0",))
         with pytest.raises(GateError, match="gate edits"):
             fire(session, Proposal(edits=(edit,)))
         assert session.entries == []
