@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from configs.admission import EditsAdmissionConfig
 from memory.admission.base import Decision, Replay
 from memory.change import Ruling
-from memory.edits.pool import Pool, Rule
+from memory.edits.pool import Pool
+from memory.edits.rule import Rule
 from memory.edits.syntax import KINDS, RefusedError, parse
 from memory.library import Library
 from memory.writers.base import Edit, Proposal

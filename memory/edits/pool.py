@@ -1,24 +1,13 @@
 """One pool of entries with their scores, while the operations of a firing are carried out on it (JERP Eq. 27)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from configs.admission import EditsAdmissionConfig
+from memory.edits.rule import Rule, Sources, best_first, merged, new
 from memory.edits.syntax import Kind, Operation, RefusedError
-from memory.text import clean, content_words
 from memory.vetting import shortened
 from records.entry import Entry, entry_id
-
-MOST_SOURCES = 64
-"""Most source episodes that an entry keeps, the earliest ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """An entry and its score (z_i and s_i of JERP Eq. 9)."""
-
-    entry: Entry
-    score: float
 
 
 class Pool:
@@ -96,44 +85,33 @@ class Pool:
         old = {name: rule.score for name, rule in self._before.items()}
         return {name: rule.score for name, rule in sorted(self.rules.items()) if rule.score != old.get(name)}
 
-    def _add(self, operation: Operation, sources: tuple[str, ...]) -> tuple[str, ...]:
-        name, revision = self._fresh_id(operation.text), self._revision
-        entry = Entry(name, "", "", "", "", self.scope, "train", sources[:MOST_SOURCES], revision, revision)
-        self.rules[name] = Rule(_worded(entry, operation.text), self._config.initial)
+    def _add(self, operation: Operation, sources: Sources) -> tuple[str, ...]:
+        name = self._fresh_id(operation.text)
+        self.rules[name] = new(name, operation.text, self.scope, sources, self._revision, self._config.initial)
         return (name,)
 
-    def _edit(self, operation: Operation, sources: tuple[str, ...]) -> tuple[str, ...]:
+    def _edit(self, operation: Operation, sources: Sources) -> tuple[str, ...]:
         (target,) = operation.targets
-        rule = self.rules[target]
-        entry = replace(rule.entry, sources=_joined(rule.entry.sources, sources), edited=self._revision)
-        self.rules[target] = replace(rule, entry=_worded(entry, operation.text))
+        self.rules[target] = self.rules[target].reworded(operation.text, sources, self._revision)
         return (target,)
 
-    def _upvote(self, operation: Operation, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return self._vote(operation, self._config.up)
-
-    def _downvote(self, operation: Operation, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return self._vote(operation, -self._config.down)
-
-    def _vote(self, operation: Operation, step: float) -> tuple[str, ...]:
+    def _vote(self, operation: Operation, sources: Sources) -> tuple[str, ...]:
         (target,) = operation.targets
-        self.rules[target] = replace(self.rules[target], score=self.rules[target].score + step)
+        step = self._config.up if operation.kind == "UPVOTE" else -self._config.down
+        self.rules[target] = self.rules[target].voted(step)
         return (target,)
 
-    def _merge(self, operation: Operation, sources: tuple[str, ...]) -> tuple[str, ...]:
-        merged = sorted((self.rules[target] for target in operation.targets), key=_oldest_best)
-        first, *others = (rule.entry for rule in merged)
-        taught = _joined(*(entry.sources for entry in (first, *others)), sources)
-        entry = replace(first, sources=taught, edited=self._revision)
-        worded = entry if entry.strategy == operation.text else _worded(entry, operation.text)
-        self.rules[first.id] = Rule(worded, merged[0].score)
-        return (first.id, *(self._leave(entry.id) for entry in others))
+    def _merge(self, operation: Operation, sources: Sources) -> tuple[str, ...]:
+        rules = best_first([self.rules[target] for target in operation.targets])
+        first, *others = (rule.entry.id for rule in rules)
+        self.rules[first] = merged(rules, operation.text, sources, self._revision)
+        return (first, *map(self._leave, others))
 
-    _ACTIONS: Mapping[Kind, Callable[["Pool", Operation, tuple[str, ...]], tuple[str, ...]]] = {
+    _ACTIONS: Mapping[Kind, Callable[["Pool", Operation, Sources], tuple[str, ...]]] = {
         "ADD": _add,
         "EDIT": _edit,
-        "UPVOTE": _upvote,
-        "DOWNVOTE": _downvote,
+        "UPVOTE": _vote,
+        "DOWNVOTE": _vote,
         "MERGE": _merge,
     }
 
@@ -169,17 +147,3 @@ class Pool:
         """By score, best first; of equals the later edit, then the lower id, as retrieval ranks them."""
         rules = sorted(self.rules.values(), key=lambda rule: rule.entry.id)
         return sorted(rules, key=lambda rule: (-rule.score, -rule.entry.edited))
-
-
-def _oldest_best(rule: Rule) -> tuple[float, int, str]:
-    return -rule.score, rule.entry.created, rule.entry.id
-
-
-def _worded(entry: Entry, text: str) -> Entry:
-    """The entry with another wording; what was said of the old one's use no longer holds."""
-    keywords = clean(" ".join(content_words(text)))
-    return replace(entry, strategy=text, condition="", example="", keywords=keywords)
-
-
-def _joined(*sources: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(source for each in sources for source in each))[:MOST_SOURCES]

@@ -4,7 +4,8 @@ import pytest
 from support.entries import entry
 
 from configs.admission import EditsAdmissionConfig
-from memory.edits.pool import MOST_SOURCES, Pool, Rule
+from memory.edits.pool import Pool
+from memory.edits.rule import MOST_SOURCES, Rule
 from memory.edits.syntax import RefusedError, parse
 from records.entry import entry_id
 
