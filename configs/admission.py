@@ -1,8 +1,8 @@
 """What becomes of candidate entries. The ``type`` names the module of ``memory.admission``."""
 
-from typing import Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from configs.base import Config
 
@@ -20,4 +20,30 @@ class ReplayAdmissionConfig(Config):
     """Fresh rollouts a task and side, paired by common random numbers."""
 
 
-AdmissionConfig = ReplayAdmissionConfig
+class EditsAdmissionConfig(Config):
+    """Edit operations carried out on pools of scored entries (JERP Eq. 27); needs the writer ``editor``."""
+
+    type: Literal["edits"]
+    """How proposals are judged."""
+    initial: float = Field(default=1.0, gt=0)
+    """Score of an added entry (s0)."""
+    up: float = Field(default=1.0, gt=0)
+    """What a vote for an entry adds to its score (delta+)."""
+    down: float = Field(default=1.0, gt=0)
+    """What a vote against it takes off (delta-)."""
+    threshold: float = 0.5
+    """Entries of a pool that score less are removed after its operations."""
+    capacity: int = Field(default=32, ge=1)
+    """Most entries of a pool; the lowest scores beyond it are pruned."""
+
+    @model_validator(mode="after")
+    def _lasting(self) -> Self:
+        if self.initial < self.threshold:
+            raise ValueError(
+                f"initial={self.initial:g} is below threshold={self.threshold:g}, so nothing that is added would stay: "
+                f"set initial={self.threshold:g} or more"
+            )
+        return self
+
+
+AnyAdmissionConfig = Annotated[ReplayAdmissionConfig | EditsAdmissionConfig, Field(discriminator="type")]

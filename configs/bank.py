@@ -1,13 +1,13 @@
 """The experience bank: retrieval, writing and admission of entries."""
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from configs.admission import AdmissionConfig, ReplayAdmissionConfig
+from configs.admission import AnyAdmissionConfig, ReplayAdmissionConfig
 from configs.base import Config
 from configs.retrieval import AnyRetrievalConfig, TfidfConfig
-from configs.writer import ContrastWriterConfig, WriterConfig
+from configs.writer import AnyWriterConfig, ContrastWriterConfig
 
 
 class UtilityUpdateConfig(Config):
@@ -26,15 +26,33 @@ class BankConfig(Config):
 
     every: int = Field(default=20, ge=1)
     """Policy updates between two firings of the writer (Delta)."""
-    key: Literal["scope", "kind", "task"] = "scope"
-    """What a pool of entries is about: the environment's scope (a house), a kind of tasks, or a single task."""
+    key: Literal["scope", "kind", "scope+kind", "task"] = "scope"
+    """What a pool of entries is about: the environment's scope (a house), a kind of tasks, both, or a single task."""
     references: int = Field(default=0, ge=0)
     """Earlier successes, and as many failures, of a key that the writer may hold new episodes against."""
     retrieval: AnyRetrievalConfig = TfidfConfig()
     """How entries reach the prompt."""
     utility: UtilityUpdateConfig | None = None
     """How retrievals change an entry's utility; null leaves it as the admission set it."""
-    writer: WriterConfig = ContrastWriterConfig()
+    writer: AnyWriterConfig = ContrastWriterConfig()
     """Who writes candidates."""
-    admission: AdmissionConfig = ReplayAdmissionConfig()
+    admission: AnyAdmissionConfig = ReplayAdmissionConfig()
     """Which candidates enter."""
+
+    @model_validator(mode="after")
+    def _edited(self) -> Self:
+        """Operations are proposed and carried out, or neither; and one part alone sets the scores."""
+        edits = self.admission.type == "edits"
+        if self.writer.type == "editor" and not edits:
+            raise ValueError(
+                f"writer.type=editor proposes operations, which admission.type={self.admission.type} cannot carry out: "
+                "set admission={type: edits}"
+            )
+        if edits and self.writer.type != "editor":
+            raise ValueError(
+                f"admission.type=edits carries out operations, and writer.type={self.writer.type} proposes none: "
+                "set writer={type: editor}"
+            )
+        if edits and self.utility is not None:
+            raise ValueError("admission.type=edits scores entries by votes, utility by episodes: set utility=null")
+        return self

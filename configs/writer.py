@@ -1,6 +1,6 @@
 """Who writes candidate entries. The ``type`` names the module of ``memory.writers``."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,4 +18,13 @@ class ContrastWriterConfig(Config):
     """Most candidates of one firing."""
 
 
-WriterConfig = ContrastWriterConfig
+class EditorWriterConfig(Config):
+    """The built-in editor: edit operations on the pools of the episodes' tasks (JERP Eq. 26), by rule."""
+
+    type: Literal["editor"]
+    """Who writes."""
+    operations: int = Field(default=32, ge=1)
+    """Most operations on one pool and firing: corrections and votes first, new entries last."""
+
+
+AnyWriterConfig = Annotated[ContrastWriterConfig | EditorWriterConfig, Field(discriminator="type")]

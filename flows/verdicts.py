@@ -1,9 +1,12 @@
-"""Verdicts of replay as rows."""
+"""Verdicts of replay, and what became of edit operations, as rows."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memory.change import Judged
+    from memory.change import Judged, Ruling
+
+RULING_COLUMNS = ("revision", "scope", "outcome", "operation", "entries", "reason")
 
 
 def verdict_row(judged: "Judged") -> dict[str, Any]:
@@ -25,3 +28,14 @@ def verdict_row(judged: "Judged") -> dict[str, Any]:
         "pairs": verdict.pairs,
         "delta": verdict.delta,
     }
+
+
+def ruling_row(ruling: "Ruling") -> dict[str, Any]:
+    """What became of an edit operation; ``operation`` is None where scores or capacity took an entry out."""
+    row = asdict(ruling)
+    return {"operation": row.pop("line") or None, **row, "entries": list(ruling.entries)}
+
+
+def ruling_cells(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as a table shows it."""
+    return row | {"entries": " ".join(row["entries"])}

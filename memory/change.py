@@ -38,7 +38,21 @@ VERDICTS = pa.schema(
 
 CLUSTERS = pa.schema([("id", pa.string()), ("prototype", pa.string()), ("entries", pa.list_(pa.string()))])
 
-SCHEMAS = {"entries": ENTRIES, "stats": STATS, "verdicts": VERDICTS, "clusters": CLUSTERS}
+OPERATIONS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("revision", pa.int32()),
+        ("scope", pa.string()),
+        ("line", pa.string()),
+        ("outcome", pa.string()),
+        ("reason", pa.string()),
+        ("entries", pa.list_(pa.string())),
+    ]
+)
+
+SCHEMAS = {
+    "entries": ENTRIES, "stats": STATS, "verdicts": VERDICTS, "clusters": CLUSTERS, "operations": OPERATIONS,
+}  # fmt: skip
 """The tables of a bank; every one has a unique column ``id``."""
 
 
@@ -51,6 +65,29 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
+class Ruling:
+    """What became of an edit operation, kept for audit whether or not it was carried out.
+
+    Attributes:
+        id: revision and number within it, in the order of the rulings.
+        revision: revision that it belongs to.
+        scope: key of the pool.
+        line: the operation as it was proposed, shortened; empty where nobody proposed what happened.
+        outcome: ``applied``, ``rejected``, or ``removed`` for an entry that scores or capacity took out.
+        reason: why it was rejected or removed; empty where it was applied.
+        entries: ids of the entries concerned, first the one that goes on; none where it was rejected.
+    """
+
+    id: str
+    revision: int
+    scope: str
+    line: str
+    outcome: str
+    reason: str = ""
+    entries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class BankChange:
     """Rows as they are from now on; merging the same change again changes nothing.
 
@@ -59,12 +96,14 @@ class BankChange:
         stats: counters that changed, see ``memory.stats.tally``.
         judged: batches of candidates that were judged.
         clusters: observation clusters that were made or linked.
+        operations: what became of edit operations.
     """
 
     entries: tuple[Entry, ...] = ()
     stats: tuple[Stats, ...] = ()
     judged: tuple[Judged, ...] = ()
     clusters: tuple[Cluster, ...] = ()
+    operations: tuple[Ruling, ...] = ()
 
     def tables(self) -> dict[str, pa.Table]:
         """The rows of each table, under its name."""
@@ -73,6 +112,7 @@ class BankChange:
             "stats": pa.Table.from_pylist([asdict(row) for row in self.stats], schema=STATS),
             "verdicts": pa.Table.from_pylist([_verdict_row(judged) for judged in self.judged], schema=VERDICTS),
             "clusters": pa.Table.from_pylist([_cluster_row(cluster) for cluster in self.clusters], schema=CLUSTERS),
+            "operations": pa.Table.from_pylist([asdict(ruling) for ruling in self.operations], schema=OPERATIONS),
         }
 
 
@@ -91,6 +131,12 @@ def table_to_clusters(table: pa.Table) -> list[Cluster]:
     """Clusters in the order in which they were made."""
     rows = sorted(table.to_pylist(), key=lambda row: int(row["id"]))
     return [Cluster(int(row["id"]), row["prototype"], tuple(row["entries"])) for row in rows]
+
+
+def table_to_rulings(table: pa.Table) -> list[Ruling]:
+    """Rulings in the order in which they were made."""
+    rows = sorted(table.to_pylist(), key=lambda row: str(row["id"]))
+    return [Ruling(**{**row, "entries": tuple(row["entries"])}) for row in rows]
 
 
 def _cluster_row(cluster: Cluster) -> dict[str, Any]:

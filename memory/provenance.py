@@ -1,11 +1,11 @@
-"""Why an entry is what it is: who taught it, what replay said of it, and how it has served since."""
+"""Why an entry is what it is: who taught it, what replay and operations made of it, and how it has served since."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from configs.errors import CoevoError
-from memory.change import Judged
+from memory.change import Judged, Ruling
 from memory.stats import Stats
 from memory.store import BankView
 from records.entry import Entry
@@ -29,6 +29,7 @@ class Provenance:
         entry: as it is; as it was proposed where it never entered.
         admitted: whether it ever entered the bank.
         judged: every batch that it was judged in, by revision.
+        operations: what edit operations did to it, and what took it out, oldest first.
         stats: its counters.
         retrievals: where it was shown, in the order of the rows given.
     """
@@ -36,6 +37,7 @@ class Provenance:
     entry: Entry
     admitted: bool
     judged: tuple[Judged, ...]
+    operations: tuple[Ruling, ...]
     stats: Stats
     retrievals: tuple[Retrieval, ...]
 
@@ -55,6 +57,7 @@ def why(bank: BankView, entry: str, episodes: Iterable[Mapping[str, Any]] = ()) 
         entry=known,
         admitted=kept is not None,
         judged=judged,
+        operations=tuple(ruling for ruling in bank.operations() if entry in ruling.entries),
         stats=bank.stats().get(entry, Stats(entry)),
         retrievals=tuple(_retrieval(row) for row in episodes if _shown(row, entry)),
     )

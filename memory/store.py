@@ -9,7 +9,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from memory.change import SCHEMAS, BankChange, Judged, table_to_clusters, table_to_judged, table_to_stats
+from memory.change import (
+    SCHEMAS,
+    BankChange,
+    Judged,
+    Ruling,
+    table_to_clusters,
+    table_to_judged,
+    table_to_rulings,
+    table_to_stats,
+)
 from memory.clusters import Cluster
 from memory.damage import readable
 from memory.stats import Stats
@@ -59,6 +68,10 @@ class BankView:
     def clusters(self) -> list[Cluster]:
         """The observation clusters, by id."""
         return table_to_clusters(self._tables["clusters"].rows())
+
+    def operations(self) -> list[Ruling]:
+        """What became of every edit operation, oldest first."""
+        return table_to_rulings(self._tables["operations"].rows())
 
     def versions(self) -> dict[str, int]:
         """Lance version of each table."""

@@ -43,7 +43,9 @@ Key = Callable[[Task], str]
 
 
 def key_by(what: str) -> Key:
-    """The key function of ``bank.key``: ``scope``, ``kind`` or ``task``."""
+    """The key function of ``bank.key``: ``scope``, ``kind``, ``scope+kind`` or ``task``."""
+    if what == "scope+kind":
+        return lambda task: f"{task.scope}/{task.kind}"
     return attrgetter("id" if what == "task" else what)
 
 

@@ -32,10 +32,11 @@ def artifacts(staging: Path) -> dict[str, Path]:
 
 
 def bank_change(session: Session) -> BankChange:
-    """Entries and counters that changed, what replay said, and clusters that were made or linked."""
+    """Entries and counters that changed, what replay said, clusters made or linked, what became of operations."""
     draft = session.draft
     clusters = () if session.clusters is None else session.clusters.changed()
-    return BankChange(tuple(draft.entries.values()), tuple(draft.stats.values()), tuple(draft.judged), clusters)
+    entries, stats = tuple(draft.entries.values()), tuple(draft.stats.values())
+    return BankChange(entries, stats, tuple(draft.judged), clusters, tuple(draft.operations))
 
 
 def state(session: Session) -> dict[str, object]:

@@ -7,7 +7,7 @@ from envs.base import Environment
 from memory.writers.base import Proposal
 from models.advantages.trajectory import Advantages
 from records.episode import Episode
-from tasks.gates.entries import check_candidates
+from tasks.gates.entries import check_candidates, check_edits
 from tasks.gates.episodes import EpisodeLimits, check_advantages, check_episodes
 from tasks.gates.incoming import check_panel
 from tasks.session import Session
@@ -36,9 +36,11 @@ def gate_advantages(session: Session, episodes: Sequence[Episode], advantages: A
 
 @stage("gate candidates")
 def gate_candidates(session: Session, proposal: Proposal) -> None:
-    """Hold back candidates that say nothing, say too much, or stem from an evaluation."""
+    """Hold back candidates that say nothing, say too much, or stem from an evaluation, and operations that do."""
     if proposal.entries:
         check_candidates(proposal.entries, session.stores.paths.quarantine)
+    if proposal.edits:
+        check_edits(proposal.edits, session.stores.paths.quarantine)
 
 
 def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from configs.admission import ReplayAdmissionConfig
 from configs.run import RunConfig
 from envs.base import Environment
 from lineage.lineage import Lineage
 from lineage.workspace import RunPaths
 from memory.admission.base import Admission, Decision
-from memory.change import Judged
+from memory.change import Judged, Ruling
 from memory.clusters import Clusters
 from memory.index import Index
 from memory.library import Library
@@ -39,6 +40,7 @@ class Draft:
         revision: its number.
         episodes: training episodes, in the order (iteration, task, replica).
         judged: every batch of candidates with what replay said of it.
+        operations: what became of every edit operation.
         entries: by id, entries of the bank that enter, change or leave, as they are from now on.
         stats: by id, counters of entries that have changed, as they are from now on.
         metrics: figures that a repeated run gives again, bit for bit.
@@ -50,6 +52,7 @@ class Draft:
     revision: int
     episodes: list[Episode] = field(default_factory=list)
     judged: list[Judged] = field(default_factory=list)
+    operations: list[Ruling] = field(default_factory=list)
     entries: dict[str, Entry] = field(default_factory=dict)
     stats: dict[str, Stats] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
@@ -171,6 +174,7 @@ class Session:
         if self.clusters is not None and bank.retrieval.type == "cluster":
             associate(self.clusters, decision.entries, self.recent)
         draft.judged.extend(decision.judged)
+        draft.operations.extend(decision.operations)
         draft.entries |= {entry.id: entry for entry in decision.entries}
         held = {entry.id: entry for entry in self.entries} | draft.entries
         self.entries = [entry for entry in held.values() if entry.active]
@@ -198,9 +202,10 @@ class Session:
         return None if self._index is None else self._index.over([*self.entries, *extra], self.stats)
 
     def replays(self) -> int:
-        """Replays a task and side."""
+        """Replays a task and side, where the admission asks for any."""
         assert self.config.bank is not None
-        return self.config.bank.admission.replays
+        admission = self.config.bank.admission
+        return admission.replays if isinstance(admission, ReplayAdmissionConfig) else 0
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""

@@ -10,7 +10,7 @@ from flows.commands.exchange import export, import_
 from flows.commands.why import why
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from flows.verdicts import verdict_row
+from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
 from records.entry import Entry
 
 app = typer.Typer(help="Look into the experience bank of a run.", rich_markup_mode=None, add_completion=False)
@@ -26,11 +26,14 @@ DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
 
 @app.command()
 def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Show what was written, and what replay said of it.
+    """Show what was written, and what became of it.
 
-    One row a batch of candidates. The difference is mean reward with the batch in the bank minus without it; low and
-    high bound its 95 % interval. Inside noise: the interval holds the threshold, so the verdict could have gone the
-    other way.
+    With admission by replay, one row a batch of candidates. The difference is mean reward with the batch in the bank
+    minus without it; low and high bound its 95 % interval. Inside noise: the interval holds the threshold, so the
+    verdict could have gone the other way.
+
+    With edit operations, one row an operation: applied, or rejected and why; removed is what scores or capacity took
+    out.
 
     Example: coevo bank log homerules-coevo-rl-1
     """
@@ -42,7 +45,13 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
             | {"bank": _size(entries, judged.verdict.revision), "entries": _texts(judged.candidates)}
             for judged in bank.judged()
         ]
-    _print(rows, LOG_COLUMNS, as_json, f"No candidates were judged up to {opened.name}.")
+        rulings = [ruling_row(ruling) for ruling in bank.operations()]
+    if as_json:
+        output.document([*rows, *rulings])
+        return
+    if rows or not rulings:
+        _print(rows, LOG_COLUMNS, False, f"No candidates were judged up to {opened.name}.")
+    output.table([ruling_cells(row) for row in rulings], RULING_COLUMNS)
 
 
 @app.command()

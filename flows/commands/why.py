@@ -10,7 +10,7 @@ import typer
 from flows import output
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from flows.verdicts import verdict_row
+from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
 from lineage.retention import ranges
 from records.entry import Entry
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from memory.provenance import Provenance
 
 Row = Mapping[str, Any]
+VERDICT_COLUMNS = ("revision", "candidates", "admitted", "difference", "low", "high", "inside_noise")
 
 
 def why(
@@ -28,8 +29,8 @@ def why(
 ) -> None:
     """Show where an entry comes from and how it served.
 
-    Names the episodes that taught it, what replay said of its batch, earlier wordings, and how the episodes ended that
-    were shown it.
+    Names the episodes that taught it, what replay said of its batch, the operations that changed it, earlier wordings,
+    and how the episodes ended that were shown it.
 
     Example: coevo bank why homerules-coevo-rl-1 3f2a9c01b7de
     """
@@ -53,6 +54,7 @@ def _story(found: "Provenance", rows: Iterable[Row], edits: list[dict[str, Any]]
         "admitted": found.admitted,
         "taught_by": [_taught(name, sources.get(name)) for name in found.entry.sources],
         "verdicts": [verdict_row(judged) for judged in found.judged],
+        "operations": [ruling_row(ruling) for ruling in found.operations],
         "edits": edits,
         "retrievals": [asdict(retrieval) for retrieval in found.retrievals],
     }
@@ -86,7 +88,8 @@ def _edits(opened: Reading, found: "Provenance") -> list[dict[str, Any]]:
 def _tell(found: "Provenance", story: dict[str, Any]) -> None:
     entry = found.entry
     output.line(f"{entry.id}  {entry.strategy}")
-    output.line(f"when {entry.condition}; for example {entry.example}; scope {entry.scope}; keywords {entry.keywords}")
+    parts = {"when": entry.condition, "for example": entry.example, "scope": entry.scope, "keywords": entry.keywords}
+    output.line("; ".join(f"{name} {text}" for name, text in parts.items() if text))
     output.line(f"entered in revision {entry.created}" if found.admitted else "never entered the bank")
     for edit in story["edits"]:
         before = f"before: {edit['before']}" if edit["before"] else "what it said before was dropped by gc"
@@ -95,8 +98,12 @@ def _tell(found: "Provenance", story: dict[str, Any]) -> None:
     output.line("Taught by")
     output.table([_joined(source) for source in story["taught_by"]], ("episode", "success", "instruction", "actions"))
     output.line()
-    output.line("Replay")
-    output.table(story["verdicts"], ("revision", "candidates", "admitted", "difference", "low", "high", "inside_noise"))
+    if story["verdicts"] or not story["operations"]:
+        output.line("Replay")
+        output.table(story["verdicts"], VERDICT_COLUMNS)
+    if story["operations"]:
+        output.line("Operations")
+        output.table([ruling_cells(row) for row in story["operations"]], RULING_COLUMNS)
     output.line()
     gone = f"; those of revisions {ranges(story['episodes_gone'])} were dropped by gc" if story["episodes_gone"] else ""
     output.line(f"Retrieved in {len(found.retrievals)} episodes{gone}")

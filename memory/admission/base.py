@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol, cast
 
-from configs.admission import AdmissionConfig
-from memory.change import Judged
+from configs.admission import AnyAdmissionConfig
+from memory.change import Judged, Ruling
 from memory.library import Library
 from memory.writers.base import Proposal
 from records.entry import Entry
@@ -28,12 +28,14 @@ class Decision:
         utility: by id, the utility that entries have from now on; entries that are new and not named here begin with
             that of ``bank.utility``.
         judged: batches of candidates with what replay said of them.
+        operations: what became of edit operations.
         metrics: by full name.
     """
 
     entries: tuple[Entry, ...] = ()
     utility: dict[str, float] = field(default_factory=dict)
     judged: tuple[Judged, ...] = ()
+    operations: tuple[Ruling, ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
 
 
@@ -45,7 +47,7 @@ class Admission(Protocol):
         ...
 
 
-def admission_of(config: AdmissionConfig) -> Admission:
+def admission_of(config: AnyAdmissionConfig) -> Admission:
     """The admission that a configuration names."""
     module = import_module(f"memory.admission.{config.type.replace('-', '_')}")
     return cast(Admission, module.admission(config))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Protocol, cast
 
-from configs.writer import WriterConfig
+from configs.writer import AnyWriterConfig
 from memory.library import Library
 from memory.references import References
 from records.entry import Entry
@@ -31,17 +31,17 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Edits:
-    """What an editor says of one pool (JERP Eq. 26): lines in the syntax of ``memory.edits``, not yet read.
+class Edit:
+    """One operation that an editor proposes (JERP Eq. 26), not yet read.
 
     Attributes:
         scope: key of the pool.
-        lines: one operation each.
-        sources: ids of the episodes it looked at.
+        line: in the syntax of ``memory.edits.syntax``, if the editor keeps to it.
+        sources: ids of the episodes that it was drawn from.
     """
 
     scope: str
-    lines: tuple[str, ...]
+    line: str
     sources: tuple[str, ...]
 
 
@@ -52,13 +52,13 @@ class Proposal:
     Attributes:
         entries: candidates, best first.
         worth: by id of a candidate, what it is worth at birth, where the writer knows (z of SLEA-RL section 3.1).
-        edits: operations on pools; only an editor has any.
+        edits: operations on pools, in the order in which they are to be carried out; only an editor has any.
         counts: what the writer counted, for the metrics ``writer/<name>``.
     """
 
     entries: tuple[Entry, ...] = ()
     worth: dict[str, float] = field(default_factory=dict)
-    edits: tuple[Edits, ...] = ()
+    edits: tuple[Edit, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
 
 
@@ -70,7 +70,7 @@ class Writer(Protocol):
         ...
 
 
-def writer_of(config: WriterConfig, key: Key) -> Writer:
+def writer_of(config: AnyWriterConfig, key: Key) -> Writer:
     """The writer that a configuration names; ``key`` says to which pool a task belongs."""
     module = import_module(f"memory.writers.{config.type.replace('-', '_')}")
     return cast(Writer, module.writer(config, key))

@@ -1,11 +1,14 @@
-"""Gates on experience: candidates before they are replayed, banks from elsewhere before they are used."""
+"""Gates on experience: candidates before they are replayed, operations, banks from elsewhere before they are used."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 
+from memory.writers.base import Edit
 from records.arrow import entries_to_table
 from records.entry import LONGEST, TEXTS, Entry
 from records.inert import flaw
@@ -20,6 +23,30 @@ def check_candidates(candidates: Sequence[Entry], quarantine: Path) -> None:
     """
     check = Check("candidates", _frame(candidates), [*_rules(), _learned()])
     hold("candidates", [check], lambda: entries_to_table(candidates), quarantine)
+
+
+def check_edits(edits: Sequence[Edit], quarantine: Path) -> None:
+    """Hold back operations on pools whose key is not inert, or that come from anything but training episodes.
+
+    What an operation says is judged one by one when it is carried out.
+
+    Raises:
+        GateError: an expectation does not hold.
+    """
+    frame = pd.DataFrame(
+        {
+            "scope": [edit.scope for edit in edits],
+            "flaw": [flaw(edit.scope) or "" for edit in edits],
+            "untrained": [next((name for name in edit.sources if "/rollout" not in name), "") for edit in edits],
+        }
+    )
+    rules = [
+        expect().ExpectColumnValueLengthsToBeBetween(column="scope", min_value=0, max_value=LONGEST),
+        expect().ExpectColumnValuesToBeInSet(column="flaw", value_set=[""]),
+        expect().ExpectColumnValuesToBeInSet(column="untrained", value_set=[""]),
+    ]
+    batch = [asdict(edit) for edit in edits]
+    hold("edits", [Check("operations", frame, rules)], lambda: pa.Table.from_pylist(batch), quarantine)
 
 
 def check_bank(entries: Sequence[Entry], quarantine: Path) -> None:

@@ -6,7 +6,7 @@ from support.evidence import evidence
 
 from configs.errors import CoevoError
 from configs.writer import ContrastWriterConfig
-from memory.change import BankChange, Judged
+from memory.change import BankChange, Judged, Ruling
 from memory.provenance import Retrieval, why
 from memory.stats import tally
 from memory.store import Bank
@@ -38,6 +38,17 @@ def test_an_entry_leads_to_sources_verdicts_and_uses(tmp_path):
     rejected = why(bank, heat.id, rows)
     assert (rejected.entry, rejected.admitted, rejected.judged) == (heat, False, (first,))
     assert [each.success for each in rejected.retrievals] == [True, False]
+
+
+def test_an_entry_leads_to_the_operations_on_it_those_that_took_it_out_included(tmp_path):
+    mug, heat = writer(ContrastWriterConfig(), BY_SCOPE).write(evidence([attempt("0", SAFE, success=True)])).entries
+    merged = Ruling("00000002/000000", 2, "lotus", "MERGE(...)", "applied", "", (mug.id, heat.id))
+    refused = Ruling("00000002/000001", 2, "lotus", f'UPVOTE("{mug.id}")', "rejected", "was merged before")
+    removed = Ruling("00000003/000000", 3, "lotus", "", "removed", "score 0 is below 0.5", (mug.id,))
+    bank = Bank(tmp_path)
+    bank.merge(BankChange((mug, heat), operations=(removed, merged, refused)))
+    assert why(bank, mug.id).operations == (merged, removed)
+    assert why(bank, heat.id).operations == (merged,)
 
 
 def test_an_unknown_entry_is_one_line(tmp_path):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from configs.errors import CoevoError
-from memory.change import BankChange, Judged
+from memory.change import BankChange, Judged, Ruling
 from memory.stats import Stats
 from memory.store import Bank
 from records.entry import Entry, Verdict, entry_id
@@ -99,6 +99,21 @@ def test_hashes_do_not_depend_on_order_or_number_of_writes(tmp_path):
         many.merge(each)
     assert one.hashes() == many.hashes()
     assert one.versions() != many.versions()
+
+
+def test_operations_are_restored_and_read_at_old_versions_like_the_rest(tmp_path):
+    bank = Bank(tmp_path)
+    first, second = (
+        Ruling(f"{revision:08d}/000000", revision, "lotus", 'UPVOTE("x")', "rejected", "no such entry")
+        for revision in (1, 2)
+    )
+    bank.merge(BankChange(operations=(first,)))
+    versions, hashes = bank.versions(), bank.hashes()
+    bank.merge(BankChange(operations=(second,)))
+    assert bank.operations() == [first, second]
+    assert bank.at(versions).operations() == [first]
+    assert bank.restore(versions, hashes) == ["operations"]
+    assert bank.operations() == [first]
 
 
 def test_restore_brings_content_back_as_a_new_version(tmp_path):

@@ -6,7 +6,7 @@ import pytest
 from records.arrow import entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
 from records.entry import Entry, Verdict, entry_id
 from records.episode import Completion, Episode, Turn
-from records.task import Panel, Task
+from records.task import Panel, Task, key_by
 
 
 def task(**changes):
@@ -66,3 +66,10 @@ def test_verdict_interval_and_noise():
     verdict = Verdict(1, ("a",), True, 0.6, 0.5, 0.1, 0.1, 8, 0.0)
     assert verdict.interval == pytest.approx((-0.096, 0.296))
     assert verdict.inside_noise
+
+
+@pytest.mark.parametrize(("key", "pool"), [("scope", "lotus"), ("kind", "heat"), ("scope+kind", "lotus/heat")])
+def test_a_task_belongs_to_the_pool_of_its_key(key, pool):
+    one = task(scope="lotus", kind="heat")
+    assert key_by(key)(one) == pool
+    assert key_by("task")(one) == one.id

@@ -1,6 +1,7 @@
 """A run with four revisions, made with the real stores but without a policy: what the reading commands read.
 
-Revision 0 is the start, 1 admits two lessons, 2 rejects one, 3 edits one and is evaluated again. Success on the four
+Revision 0 is the start, 1 admits two lessons, 2 rejects one, 3 edits one, rejects an operation on another and is
+evaluated again. Success on the four
 panel tasks goes from 0 to 0.5 to 1; each of revisions 1 to 3 holds four training episodes, which see what was admitted
 before them.
 """
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 from configs.load import load_recipe
 from lineage.lineage import Lineage
 from lineage.workspace import Workspace
-from memory.change import BankChange, Judged
+from memory.change import BankChange, Judged, Ruling
 from memory.stats import tally
 from memory.store import Bank
 from records.arrow import episodes_to_table
@@ -87,11 +88,15 @@ def judged(revision, candidates, gains):
     return Judged(verdict, tuple(candidates))
 
 
+OPERATIONS = (
+    Ruling("00000003/000000", 3, "lotus", f'EDIT("{MUG.id}", "lotus mug in drawer")', "applied", entries=(MUG.id,)),
+    Ruling("00000003/000001", 3, "lotus", 'UPVOTE("cafecafecafe")', "rejected", "names an entry that is not there"),
+)
 CHANGES = (
     BankChange(),
     BankChange(entries=(MUG, MICROWAVE), judged=(judged(1, (MUG, MICROWAVE), (1.0, 0.0, 1.0, 0.0)),)),
     BankChange(judged=(judged(2, (REJECTED,), (0.0, 0.0, -1.0, 0.0)),)),
-    BankChange(entries=(EDITED,)),
+    BankChange(entries=(EDITED,), operations=OPERATIONS),
 )
 PLAYED = ([], episodes(1), episodes(2, (MUG,)), episodes(3, (MUG, MICROWAVE)))
 METRICS = (

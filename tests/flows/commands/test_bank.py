@@ -12,7 +12,7 @@ def bank(coevo):
 
 
 def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
-    admitted, rejected = bank("log", "first")
+    admitted, rejected, *_ = bank("log", "first")
     assert [admitted[key] for key in ("revision", "candidates", "admitted", "rejected", "bank")] == [1, 2, 2, 0, 2]
     assert admitted["difference"] == 0.5
     # Gains 1, 0, 1, 0: standard error sqrt(1/3) / 2.
@@ -20,6 +20,18 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
     assert admitted["inside_noise"]
     assert [rejected[key] for key in ("revision", "candidates", "admitted", "rejected", "bank")] == [2, 1, 0, 1, 2]
     assert rejected["entries"] == [{"id": REJECTED.id, "strategy": REJECTED.strategy}]
+
+
+def test_log_tells_what_became_of_operations(bank, coevo):
+    applied, rejected = bank("log", "first")[2:]
+    assert applied == {
+        "operation": f'EDIT("{MUG.id}", "lotus mug in drawer")', "id": "00000003/000000", "revision": 3,
+        "scope": "lotus", "outcome": "applied", "reason": "", "entries": [MUG.id],
+    }  # fmt: skip
+    assert (rejected["outcome"], rejected["reason"]) == ("rejected", "names an entry that is not there")
+    shown = coevo("bank", "log", "first").out
+    assert "names an entry that is not there" in shown
+    assert "candidates" in shown
 
 
 def test_log_ends_at_the_revision_named(bank):
@@ -62,6 +74,7 @@ def test_why_tells_the_whole_story_of_an_entry(bank):
     }
     assert [verdict["revision"] for verdict in story["verdicts"]] == [1]
     assert story["edits"] == [{"revision": 3, "before": SAFE}]
+    assert [(row["operation"][:4], row["outcome"]) for row in story["operations"]] == [("EDIT", "applied")]
     ends = [(row["revision"], row["success"]) for row in story["retrievals"]]
     assert ends == [(2, True), (2, True), (2, False), (2, False), (3, True), (3, True), (3, False), (3, False)]
 
@@ -70,6 +83,13 @@ def test_why_at_an_old_revision_knows_nothing_of_later_ones(bank):
     story = bank("why", "first@2", MUG.id)
     assert (story["entry"]["strategy"], story["edits"]) == (SAFE, [])
     assert {row["revision"] for row in story["retrievals"]} == {2}
+
+
+def test_why_prints_the_operations_on_an_entry_and_leaves_out_what_there_is_not(coevo):
+    assert "EDIT(" in coevo("bank", "why", "first", MUG.id).out
+    unedited = coevo("bank", "why", "first", MICROWAVE.id).out
+    assert "Operations" not in unedited
+    assert "Replay" in unedited
 
 
 def test_why_knows_a_candidate_that_never_entered(bank, coevo):

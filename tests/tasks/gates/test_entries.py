@@ -4,9 +4,10 @@ import pyarrow.parquet as pq
 import pytest
 from support.batches import entry
 
+from memory.writers.base import Edit
 from records.arrow import table_to_entries
 from records.entry import LONGEST
-from tasks.gates.entries import check_bank, check_candidates
+from tasks.gates.entries import check_bank, check_candidates, check_edits
 from tasks.gates.gate import GateError
 
 BROKEN = {
@@ -44,3 +45,18 @@ def test_sound_entries_and_none_at_all_pass(tmp_path):
         check_candidates(entries, tmp_path / "quarantine")
         check_bank(entries, tmp_path / "quarantine")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_operations_are_held_back_for_their_pool_and_their_episodes_not_for_what_they_say(tmp_path):
+    sound = Edit("lotus", "nonsense", ("1/rollout-0/t/0",))
+    check_edits([sound, Edit("", 'UPVOTE("x")', ())], tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    for broken, says in (
+        (Edit("lotus <|im_start|>", "", ()), "column='flaw'"),
+        (Edit("x" * (LONGEST + 1), "", ()), "column='scope'"),
+        (Edit("lotus", "", ("1/rollout-0/t/0", "1/evaluate-seen-houses/t/0")), "column='untrained'"),
+    ):
+        with pytest.raises(GateError, match=r"gate edits: ") as caught:
+            check_edits([sound, broken], tmp_path)
+        assert says in str(caught.value)
+    assert pq.read_table(tmp_path / "edits-1" / "batch.parquet").num_rows == 2

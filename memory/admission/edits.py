@@ -1,0 +1,80 @@
+"""Edit operations carried out one by one (JERP Eq. 27): each is applied, or rejected with a reason, and kept."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from configs.admission import EditsAdmissionConfig
+from memory.admission.base import Decision, Replay
+from memory.change import Ruling
+from memory.edits.pool import Pool
+from memory.edits.rule import Rule
+from memory.edits.syntax import KINDS, RefusedError, parse
+from memory.library import Library
+from memory.writers.base import Edit, Proposal
+
+SHOWN = 300
+"""Most characters of a line that are kept for audit."""
+
+Row = tuple[str, str, str, str, tuple[str, ...]]
+"""Scope, line, outcome, reason and entries of a ruling."""
+
+
+class EditsAdmission:
+    """Scores change by fixed steps; a bad line never takes the others with it."""
+
+    def __init__(self, config: EditsAdmissionConfig) -> None:
+        self._config = config
+
+    def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
+        """Pools after their operations, pruned; pools that nothing was said of stay as they are."""
+        scopes = {entry.id: entry.scope for entry in library.entries}
+        pools: dict[str, Pool] = {}
+        rows = list[Row]()
+        for edit in proposal.edits:
+            if edit.scope not in pools:
+                pools[edit.scope] = Pool(edit.scope, _rules(library, edit.scope), scopes, self._config, revision)
+            rows.append(_carried_out(edit, pools[edit.scope]))
+        for pool in pools.values():
+            rows += [(pool.scope, "", "removed", why, (entry,)) for entry, why in pool.prune()]
+        rulings = tuple(Ruling(f"{revision:08d}/{n:06d}", revision, *row) for n, row in enumerate(rows))
+        return Decision(
+            entries=tuple(entry for pool in pools.values() for entry in pool.entries()),
+            utility={entry: score for pool in pools.values() for entry, score in pool.scores().items()},
+            operations=rulings,
+            metrics=metrics(rulings, pools.values()),
+        )
+
+
+def metrics(rulings: Sequence[Ruling], pools: Iterable[Pool]) -> dict[str, float]:
+    """How many operations there were of each outcome, how many of each kind were applied, and the largest pool."""
+    outcomes = Counter(ruling.outcome for ruling in rulings)
+    kinds = Counter(ruling.line.partition("(")[0].strip() for ruling in rulings if ruling.outcome == "applied")
+    counts = {outcome: outcomes[outcome] for outcome in ("applied", "rejected", "removed")}
+    counts |= {"proposed": outcomes["applied"] + outcomes["rejected"]}
+    counts |= {kind.lower(): kinds[kind] for kind in KINDS}
+    counts |= {"largest_pool": max((len(pool.rules) for pool in pools), default=0)}
+    return {f"edits/{name}": float(count) for name, count in counts.items()}
+
+
+def _rules(library: Library, scope: str) -> list[Rule]:
+    rows = [row for row in library.rows(scope).tolist() if library.entries[row].scope == scope]
+    return [Rule(library.entries[row], float(library.utility[row])) for row in rows]
+
+
+def _carried_out(edit: Edit, pool: Pool) -> Row:
+    line = audited(edit.line)
+    try:
+        return edit.scope, line, "applied", "", pool.apply(parse(edit.line), edit.sources)
+    except RefusedError as error:
+        return edit.scope, line, "rejected", str(error), ()
+
+
+def audited(line: str) -> str:
+    """A line as it is kept: its beginning, with what is not printable escaped."""
+    start = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line[:SHOWN])
+    return start if len(start) <= SHOWN and len(line) <= SHOWN else f"{start[: SHOWN - 3]}..."
+
+
+def admission(config: EditsAdmissionConfig) -> EditsAdmission:
+    """Edits with the settings of a configuration."""
+    return EditsAdmission(config)

@@ -1,0 +1,127 @@
+"""The fixed syntax of edit operations (JERP section IV-D): one a line, its arguments as JSON.
+
+ADD("lotus mug in safe")
+EDIT("3f2a9c01b7de", "lotus mug in drawer")
+UPVOTE("3f2a9c01b7de")
+DOWNVOTE("3f2a9c01b7de")
+MERGE(["3f2a9c01b7de", "81c0ffee01b2"], "lotus mug in drawer")
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, cast, get_args
+
+from memory.text import LONGEST, content_words
+from records.inert import flaw
+
+Kind = Literal["ADD", "EDIT", "UPVOTE", "DOWNVOTE", "MERGE"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+LONGEST_LINE = 4096
+"""Most characters of a line that is read at all; the longest text takes less, however it is escaped."""
+
+_LINE = re.compile(rf"\s*({'|'.join(KINDS)})\s*\((.*)\)\s*")
+
+
+class RefusedError(ValueError):
+    """An operation that is not carried out; the message says why, on one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One operation.
+
+    Attributes:
+        kind: what is done.
+        targets: ids of the entries that it is done to, each once; none for ADD.
+        text: new wording; empty for votes.
+    """
+
+    kind: Kind
+    targets: tuple[str, ...] = ()
+    text: str = ""
+
+    def line(self) -> str:
+        """How it is written; reading that gives the same operation again."""
+        target: list[Any] = [list(self.targets)] if self.kind == "MERGE" else list(self.targets)
+        arguments = [*target, self.text] if self.text else target
+        return f"{self.kind}({', '.join(json.dumps(argument, ensure_ascii=False) for argument in arguments)})"
+
+
+def parse(line: str) -> Operation:
+    """Read one line.
+
+    Raises:
+        RefusedError: it is no operation, or its text could not stand in a bank whatever is in the pool.
+    """
+    if len(line) > LONGEST_LINE:
+        raise RefusedError(f"is longer than {LONGEST_LINE} characters")
+    found = _LINE.fullmatch(line)
+    if found is None:
+        raise RefusedError(f"is no operation: there are {', '.join(KINDS)}, each with its arguments in parentheses")
+    return _FORMS[cast(Kind, found[1])](_arguments(found[2]))
+
+
+def _arguments(text: str) -> list[Any]:
+    try:
+        return cast(list[Any], json.loads(f"[{text}]"))
+    except (ValueError, RecursionError):
+        raise RefusedError("has arguments that are not JSON: ids and text stand in double quotes") from None
+
+
+def _add(arguments: list[Any]) -> Operation:
+    match arguments:
+        case [str(text)]:
+            return Operation("ADD", (), _wording(text))
+    raise RefusedError("does not fit ADD(text)")
+
+
+def _edit(arguments: list[Any]) -> Operation:
+    match arguments:
+        case [str(target), str(text)]:
+            return Operation("EDIT", (target,), _wording(text))
+    raise RefusedError("does not fit EDIT(id, text)")
+
+
+def _vote(kind: Kind) -> Callable[[list[Any]], Operation]:
+    def read(arguments: list[Any]) -> Operation:
+        match arguments:
+            case [str(target)]:
+                return Operation(kind, (target,))
+        raise RefusedError(f"does not fit {kind}(id)")
+
+    return read
+
+
+def _merge(arguments: list[Any]) -> Operation:
+    match arguments:
+        case [list(targets), str(text)] if all(isinstance(target, str) for target in targets):
+            different = tuple(dict.fromkeys(targets))
+            if len(different) < 2:
+                raise RefusedError(f"merges {len(different)}: two or more different entries can be merged")
+            return Operation("MERGE", different, _wording(text))
+    raise RefusedError("does not fit MERGE([id, id, ...], text)")
+
+
+_FORMS: Mapping[Kind, Callable[[list[Any]], Operation]] = {
+    "ADD": _add,
+    "EDIT": _edit,
+    "UPVOTE": _vote("UPVOTE"),
+    "DOWNVOTE": _vote("DOWNVOTE"),
+    "MERGE": _merge,
+}
+
+
+def _wording(text: str) -> str:
+    """The text with single blanks; refused where an entry could not say it."""
+    problem = flaw(text)
+    if problem is not None:
+        raise RefusedError(f"has a text that {problem}")
+    line = " ".join(text.split())
+    if len(line) > LONGEST:
+        raise RefusedError(f"has a text of {len(line)} characters: {LONGEST} are the most")
+    if not content_words(line):
+        raise RefusedError("has a text that says nothing")
+    return line

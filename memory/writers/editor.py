@@ -1,0 +1,106 @@
+"""The built-in editor: operations on pools of entries by rule, without a model (ReflectAndEdit of JERP Eq. 26)."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from configs.writer import EditorWriterConfig
+from memory.edits.syntax import Operation
+from memory.exhibits import exhibits
+from memory.library import Library
+from memory.testimony import Testimony, duplicates
+from memory.writers.base import Edit, Evidence, Proposal
+from records.entry import Entry
+from records.episode import Episode
+from records.task import Key
+
+Said = tuple[Operation, Iterable[Episode]]
+"""An operation and the episodes that it was drawn from."""
+
+
+class Editor:
+    """Holds the episodes of each pool against its entries and against earlier successes.
+
+    It reads nothing but the text of episodes and the key of their tasks. What it adds or puts right are quotes of
+    feedback.
+    """
+
+    def __init__(self, config: EditorWriterConfig, key: Key) -> None:
+        self._config = config
+        self._key = key
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """At most ``config.operations`` operations for each pool that has an episode, in the order of the episodes."""
+        pools: dict[str, list[Episode]] = {}
+        for episode in evidence.episodes:
+            pools.setdefault(self._key(episode.task), []).append(episode)
+        edits = [
+            Edit(scope, operation.line(), tuple(dict.fromkeys(episode.id for episode in episodes)))
+            for scope, played in pools.items()
+            for operation, episodes in self._operations(scope, played, evidence)
+        ]
+        return Proposal(edits=tuple(edits), counts={"pools": float(len(pools)), "operations": float(len(edits))})
+
+    def _operations(self, scope: str, played: Sequence[Episode], evidence: Evidence) -> list[Said]:
+        held = [entry for entry in evidence.library.entries if entry.scope == scope]
+        earlier = evidence.references.of(scope).successes
+        testimony = Testimony(played, earlier)
+        corrected = dict(_corrections(held, testimony))
+        said = [
+            *corrected.values(),
+            *_votes([entry for entry in held if entry.id not in corrected], testimony),
+            *_mergers([entry for entry in held if entry.id not in corrected], evidence.library),
+            *_additions(held, [said[0].text for said in corrected.values()], _contrasted(played, earlier, evidence)),
+        ]
+        return said[: self._config.operations]
+
+
+def _corrections(held: Sequence[Entry], testimony: Testimony) -> Iterator[tuple[str, Said]]:
+    """By id, entries that say another thing than successes found; each wording is given to one entry only."""
+    taken = {entry.strategy for entry in held}
+    for entry in held:
+        for text, episodes in testimony.corrections(entry):
+            if text not in taken:
+                taken.add(text)
+                yield entry.id, (Operation("EDIT", (entry.id,), text), episodes)
+                break
+
+
+def _votes(held: Iterable[Entry], testimony: Testimony) -> Iterator[Said]:
+    """One vote an entry at most: for what helped, against what misled or is contradicted and was not put right."""
+    for entry in held:
+        against = [*testimony.misled(entry), *(e for _, found in testimony.corrections(entry) for e in found)]
+        if helped := testimony.helped(entry):
+            yield Operation("UPVOTE", (entry.id,)), helped
+        elif against:
+            yield Operation("DOWNVOTE", (entry.id,)), against
+
+
+def _mergers(held: Iterable[Entry], library: Library) -> Iterator[Said]:
+    """Entries that say the same become one, in the words of the one of most utility, the older of equals."""
+    for group in duplicates(held):
+        ranked = sorted(group, key=lambda entry: (-library.utility[library.row_of[entry.id]], entry.created, entry.id))
+        yield Operation("MERGE", tuple(entry.id for entry in ranked), ranked[0].strategy), ()
+
+
+def _contrasted(played: Sequence[Episode], earlier: Iterable[Episode], evidence: Evidence) -> Iterator[Said]:
+    """Lessons of the episodes, held against earlier successes at the same task where there are any."""
+    tasks = {episode.task.id for episode in played}
+    known = [episode for episode in earlier if episode.task.id in tasks]
+    by_id = {episode.id: episode for episode in (*known, *played)}
+    for exhibit in exhibits([*known, *played], evidence.revision):
+        for lesson in exhibit.lessons:
+            yield Operation("ADD", (), lesson.strategy), [by_id[source] for source in lesson.sources]
+
+
+def _additions(held: Iterable[Entry], corrections: Iterable[str], found: Iterable[Said]) -> Iterator[Said]:
+    """What the pool will not hold otherwise, each once, with all episodes that taught it."""
+    taught: dict[str, tuple[Operation, list[Episode]]] = {}
+    for operation, episodes in found:
+        taught.setdefault(operation.text, (operation, []))[1].extend(episodes)
+    for text in {*corrections, *(entry.strategy for entry in held)}:
+        taught.pop(text, None)
+    yield from taught.values()
+
+
+def writer(config: EditorWriterConfig, key: Key) -> Editor:
+    """The editor with the settings of a configuration."""
+    return Editor(config, key)

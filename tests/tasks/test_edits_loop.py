@@ -1,0 +1,129 @@
+"""JERP in the loop: two firings of its recipe on real stores, with an untrained policy, without servers or updates."""
+
+from contextlib import contextmanager
+
+import pytest
+from attempts import SAFE, attempt
+from support.player import player
+
+from configs.load import load_recipe
+from lineage.lineage import Lineage
+from lineage.workspace import Workspace
+from memory.admission.base import admission_of
+from memory.provenance import why
+from memory.store import Bank
+from memory.writers.base import Edit, Proposal, writer_of
+from records.task import key_by
+from tasks.admit import admit
+from tasks.commit import commit
+from tasks.credit import credit
+from tasks.gate import episode_limits, gate_candidates, gate_episodes
+from tasks.gates.gate import GateError
+from tasks.judge import judge
+from tasks.open import position
+from tasks.report import Silent
+from tasks.rollout import rollout
+from tasks.sample import sample
+from tasks.session import Parts, Session, Stores
+from tasks.shape import shape
+from tasks.write import write
+
+SMALL = [
+    "warmstart=null", "update=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=2", "rollout.max_turns=2",
+    "evaluation.tasks=4",
+]  # fmt: skip
+
+KEY = "lotus/k"
+"""Pool of the hand-written attempts."""
+
+
+@contextmanager
+def opened(root):
+    """A session at the last revision; revision 0 is made where there is none."""
+    config, place, played = load_recipe("homerules-jerp", SMALL), Workspace(root), player()
+    paths = place.existing("run") if (root / "runs").exists() else place.create("run", config)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        bank = Bank(paths.bank)
+        lineage.recover(bank)
+        paths.clear_staging()
+        limits = episode_limits(config, played.env, 512)
+        writer, admission = writer_of(config.bank.writer, key_by(config.bank.key)), admission_of(config.bank.admission)
+        parts = Parts(played.env, played, None, writer, admission, limits)
+        session = Session(config, parts, Stores(paths, bank, lineage, None, Silent()))
+        if lineage.head() is None:
+            (paths.staging / "policy").mkdir(parents=True)
+            (paths.staging / "policy" / "weights").write_text("none")
+            commit(session)
+        else:
+            position(session, lineage.head(), paths.staging / "policy")
+        yield session
+
+
+def iterate(session, found=()):
+    """One iteration; ``found`` is played besides. Metrics of the draft."""
+    episodes = rollout(session, sample(session))
+    gate_episodes(session, episodes)
+    shape(session, episodes)
+    session.remember(found)
+    credit(session, episodes)
+    fire(session, write(session))
+    session.iteration += 1
+    metrics = dict(session.draft.metrics)
+    commit(session)
+    return metrics
+
+
+def fire(session, proposal):
+    gate_candidates(session, proposal)
+    admit(session, proposal, judge(session, proposal))
+
+
+def success(name, retrieved=(), revision=1):
+    turns = [(*turn, tuple(retrieved)) for turn in SAFE]
+    played = attempt(name, turns, success=True)
+    return type(played)(**{n: getattr(played, n) for n in played.__slots__} | {"id": f"{revision}/rollout-0/t/{name}"})
+
+
+def test_two_iterations_add_vote_and_keep_everything_with_the_revision(tmp_path):
+    with opened(tmp_path) as session:
+        first = iterate(session, [success("0")])
+        assert (first["edits/add"], first["edits/upvote"], first["bank/admitted"]) == (2.0, 0.0, 2.0)
+        assert (first["edits/proposed"], first["writer/operations"]) == (2.0, 2.0)
+        ids = {entry.strategy: entry.id for entry in session.entries}
+    # A new process: pools, scores and references are those of the revision.
+    with opened(tmp_path) as session:
+        assert [e.id for e in session.references.of(KEY).successes] == ["1/rollout-0/t/0"]
+        hits = session.index().search("house lotus . task clean plate to desk", KEY)
+        assert {(hit.entry.id, hit.score) for hit in hits} == {(name, 1.0) for name in ids.values()}
+        second = iterate(session, [success("1", [ids["lotus mug in safe"]], revision=2)])
+        assert (second["edits/add"], second["edits/upvote"], second["bank/size"]) == (0.0, 1.0, 2.0)
+        best = session.index().search("anything", KEY)[0]
+        assert (best.entry.strategy, best.score) == ("lotus mug in safe", 2.0)
+        bank = session.stores.bank
+        assert [ruling.line[:6] for ruling in bank.operations()] == ['ADD("l', 'ADD("l', "UPVOTE"]
+        assert [ruling.revision for ruling in why(bank, best.entry.id).operations] == [1, 2]
+
+
+def test_a_rollback_takes_scores_and_operations_back(tmp_path):
+    with opened(tmp_path) as session:
+        iterate(session, [success("0")])
+        before = session.stores.bank.hashes()
+        lowest = min(session.entries, key=lambda entry: entry.strategy)
+        fire(session, Proposal(edits=(Edit(KEY, f'DOWNVOTE("{lowest.id}")', ("2/rollout-1/t/0",)),)))
+        assert session.draft.metrics["edits/removed"] == 1.0
+        assert lowest.id not in {entry.id for entry in session.entries}
+        session.iteration += 1
+        commit(session)
+        assert session.stores.bank.hashes().items() - before.items()
+    with opened(tmp_path) as session:
+        session.stores.lineage.rollback(1, session.stores.bank)
+        assert session.stores.bank.hashes() == before
+        assert lowest.id in {entry.id for entry in session.stores.bank.active()}
+
+
+def test_nothing_that_an_evaluation_taught_is_carried_out(tmp_path):
+    with opened(tmp_path) as session:
+        edit = Edit(KEY, 'ADD("lotus mug in safe")', ("1/evaluate-seen-houses/t/0",))
+        with pytest.raises(GateError, match="gate edits"):
+            fire(session, Proposal(edits=(edit,)))
+        assert session.entries == []
