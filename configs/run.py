@@ -27,6 +27,8 @@ class EvaluationConfig(Config):
     """Panels played besides in the first and the last one."""
     tasks: int = Field(default=192, ge=1)
     """Tasks of a panel."""
+    discovery: int = Field(default=0, ge=0)
+    """Attempts at each task of a panel (k of Discovery@k), lessons of the failed ones being told; 0 leaves it out."""
 
 
 class LineageConfig(Config):
@@ -108,6 +110,40 @@ class RunConfig(Config):
             raise ValueError(
                 "the update samples from the full distribution: set rollout.sampling.top_p=1.0 and top_k=0, "
                 "or correct for it with update.loss.importance_cap=2.0"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _written(self) -> Self:
+        """Writers find what they write from."""
+        if self.bank is None:
+            return self
+        writer, key = self.bank.writer, self.bank.key
+        if writer.type == "reflection" and writer.induction == "pairwise" and self.bank.references == 0:
+            raise ValueError(
+                "bank.writer.induction=pairwise holds episodes against earlier ones, and bank.references=0 keeps none: "
+                "set bank.references=4, or induction=single"
+            )
+        if writer.type == "skills" and key != "kind":
+            raise ValueError(
+                f"bank.writer.type=skills writes for kinds of tasks, and bank.key={key}: set bank.key=kind"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _reflected(self) -> Self:
+        """Potentials come from somewhere, and attempts at discovery are counted."""
+        bank, reward = self.bank, self.update and self.update.reward
+        reflects = bank is not None and bank.writer.type == "reflection"
+        if reward and reward.type == "capability-evolution" and reward.potential == "reflection" and not reflects:
+            raise ValueError(
+                "update.reward.potential=reflection needs somebody who reflects: set bank.writer.type=reflection, "
+                "or potential=progress"
+            )
+        if self.evaluation.discovery > 1 and bank is not None and bank.admission.type == "replay":
+            raise ValueError(
+                f"evaluation.discovery={self.evaluation.discovery} counts attempts, and bank.admission.type=replay "
+                "would play more of them: set bank.admission.type=append, or discovery=0"
             )
         return self
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from configs.admission import ReplayAdmissionConfig
 from configs.run import RunConfig
 from envs.base import Environment
 from lineage.lineage import Lineage
@@ -177,9 +178,10 @@ class Session:
         return None if self._index is None else self._index.over([*self.entries, *extra], self.stats)
 
     def replays(self) -> int:
-        """Replays a task and side."""
+        """Replays a task and side; 0 where nothing is replayed."""
         assert self.config.bank is not None
-        return self.config.bank.admission.replays
+        admission = self.config.bank.admission
+        return admission.replays if isinstance(admission, ReplayAdmissionConfig) else 0
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
