@@ -31,7 +31,7 @@ def reflect(episode: Episode, reference: Episode | None, most: int) -> str:
 
 
 def reference_of(episode: Episode, pair: Pair) -> Episode | None:
-    """The kept episode with the other outcome that is nearest: of the task itself, else of its kind, else the latest."""
+    """The latest kept episode with the other outcome: of the task itself, else of its kind, else any."""
 
     def nearness(place: int) -> tuple[bool, bool, int]:
         task = others[place].task

@@ -9,7 +9,7 @@ from tasks.session import Session
 
 
 def reflected(session: Session, episodes: Sequence[Episode]) -> Sequence[Episode]:
-    """The episodes with the progress that the reward is to go by: the environment's, or that of a reflection on each."""
+    """The episodes with the progress that the reward goes by: the environment's, or that of a reflection on each."""
     update, writer = session.config.update, session.parts.writer
     reward = None if update is None else update.reward
     if reward is None or reward.type != "capability-evolution" or reward.potential != "reflection":

@@ -21,7 +21,7 @@ Held = dict[str, Entry]
 
 
 class AppendAdmission:
-    """Merges near-duplicates, keeps the last entries of a pool and the most useful of all, each where it is asked to."""
+    """Merges near-duplicates, keeps the last of each pool and the most useful of all, each where it is asked to."""
 
     def __init__(self, config: AppendAdmissionConfig) -> None:
         self._config = config

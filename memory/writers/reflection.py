@@ -92,7 +92,7 @@ def figures(told: Sequence[Reflected]) -> dict[str, float]:
 
 
 def _grounded(lesson: str, told: Reflected) -> tuple[str, tuple[str, ...]]:
-    """The action whose feedback a lesson quotes, empty where there is none, and the episodes that it was written from."""
+    """The action whose feedback a lesson quotes, empty where there is none, and the episodes that taught it."""
     episode, reference = told.episode, told.reference
     if action := _quoted(lesson, episode):
         return action, (episode.id,)
