@@ -1,6 +1,6 @@
 """Lessons from a reflection on every episode (RetroAgent section 3.1), for now the built-in reflector's."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from configs.writer import ReflectionWriterConfig
@@ -12,6 +12,10 @@ from memory.writers.base import Evidence, Proposal
 from records.entry import Entry, entry_id
 from records.episode import Episode
 from records.task import Key
+
+
+Reflect = Callable[[Episode, Episode | None, int], str]
+"""``reflect(episode, reference, most)``: a text in the form of ``memory.reflections`` with so many lessons at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +30,10 @@ class Reflected:
 class ReflectionWriter:
     """One reflection an episode; its lessons become entries that apply to tasks like the episode's."""
 
-    def __init__(self, config: ReflectionWriterConfig, key: Key) -> None:
+    def __init__(self, config: ReflectionWriterConfig, key: Key, reflect: Reflect = reflect) -> None:
         self._config = config
         self._key = key
+        self._reflect = reflect
 
     def reflect(self, episodes: Sequence[Episode], references: References) -> list[Reflected]:
         """A reflection on each episode, in order."""
@@ -53,7 +58,7 @@ class ReflectionWriter:
     def _reflected(self, episode: Episode, references: References) -> Reflected:
         pairwise = self._config.induction == "pairwise"
         reference = reference_of(episode, references.of(self._key(episode.task))) if pairwise else None
-        return Reflected(episode, reference, parse(reflect(episode, reference, self._config.lessons)))
+        return Reflected(episode, reference, parse(self._reflect(episode, reference, self._config.lessons)))
 
     def _entry(self, lesson: str, told: Reflected, revision: int) -> Entry:
         task, scope = told.episode.task, self._key(told.episode.task)
