@@ -11,7 +11,7 @@ from memory.admission.base import Decision, Replay
 from memory.library import Library
 from memory.likeness import Likeness
 from memory.writers.base import Proposal
-from records.entry import Entry
+from records.entry import Entry, also_from
 
 MOST_SOURCES = 16
 """Source episodes of an entry that others were merged into, the first ones."""
@@ -97,7 +97,7 @@ class _Twins:
 
 def _joined(older: Entry, entry: Entry, revision: int) -> Entry:
     """The older text with the sources of both."""
-    sources = tuple(dict.fromkeys([*older.sources, *entry.sources]))[: max(MOST_SOURCES, len(older.sources))]
+    sources = also_from(older, entry.sources).sources[: max(MOST_SOURCES, len(older.sources))]
     return older if sources == older.sources else replace(older, sources=sources, edited=revision)
 
 

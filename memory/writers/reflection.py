@@ -1,7 +1,7 @@
 """Lessons from a reflection on every episode (RetroAgent section 3.1), for now the built-in reflector's."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from configs.writer import ReflectionWriterConfig
 from memory.references import References
@@ -9,10 +9,9 @@ from memory.reflections import Reflection, parse
 from memory.reflector import reference_of, reflect
 from memory.text import clean, content_words, words
 from memory.writers.base import Evidence, Proposal
-from records.entry import Entry, entry_id
+from records.entry import Entry, also_from, entry_id
 from records.episode import Episode
 from records.task import Key
-
 
 Reflect = Callable[[Episode, Episode | None, int], str]
 """``reflect(episode, reference, most)``: a text in the form of ``memory.reflections`` with so many lessons at most."""
@@ -50,8 +49,7 @@ class ReflectionWriter:
         for each in told:
             for lesson in each.reflection.lessons:
                 entry = self._entry(lesson, each, evidence.revision)
-                held = drafts.setdefault(entry.id, entry)
-                drafts[entry.id] = replace(held, sources=tuple(dict.fromkeys([*held.sources, *entry.sources])))
+                drafts[entry.id] = also_from(drafts.get(entry.id, entry), entry.sources)
         fresh = [entry for entry in drafts.values() if entry.id not in evidence.library.row_of]
         return Proposal(tuple(fresh), counts=figures(told))
 

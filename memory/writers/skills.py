@@ -1,13 +1,12 @@
 """Skills from the failures of kinds of tasks that go badly, general ones and those of a kind (as SkillRL)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from configs.writer import SkillsWriterConfig
 from memory.lessons import lessons
 from memory.library import Library
 from memory.writers.base import Evidence, Proposal
-from records.entry import Entry, rescoped
+from records.entry import Entry, also_from, rescoped
 from records.episode import Episode
 from records.task import Key
 
@@ -30,10 +29,12 @@ class SkillsWriter:
         failing = self._failing(evidence.episodes)
         taught = {kind: self._taught(failures, evidence.revision) for kind, failures in failing.items()}
         chosen = [entry for kind in taught for entry in self._chosen(kind, taught, evidence.library)]
-        drafts = {entry.id: entry for entry in reversed(chosen)}
+        drafts: dict[str, Entry] = {}
+        for entry in chosen:
+            drafts[entry.id] = also_from(drafts.get(entry.id, entry), entry.sources)
         general = sum(not entry.scope for entry in drafts.values())
         counts = {"failing_kinds": float(len(failing)), "general_skills": float(general)}
-        return Proposal(tuple(reversed(drafts.values())), counts=counts)
+        return Proposal(tuple(drafts.values()), counts=counts)
 
     def _failing(self, episodes: Iterable[Episode]) -> dict[str, list[Episode]]:
         """Failures of the kinds whose success is below the bound, in order of first appearance."""
@@ -52,9 +53,8 @@ class SkillsWriter:
         found: dict[str, Entry] = {}
         for failure in failures:
             for lesson in (lesson.entry for lesson in lessons(failure, revision)):
-                skill = found.setdefault(lesson.strategy, rescoped(lesson, self._key(failure.task)))
-                sources = tuple(dict.fromkeys([*skill.sources, *lesson.sources]))
-                found[lesson.strategy] = replace(skill, sources=sources)
+                skill = rescoped(lesson, self._key(failure.task))
+                found[skill.strategy] = also_from(found.get(skill.strategy, skill), skill.sources)
         return dict(sorted(found.items(), key=lambda item: -len(item[1].sources)))
 
     def _chosen(self, kind: str, taught: Mapping[str, Skills], library: Library) -> list[Entry]:
