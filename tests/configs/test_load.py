@@ -134,9 +134,10 @@ def test_every_field_is_documented():
         rollout,
         run,
         update,
+        writer,
     )
 
-    modules = (admission, advantage, bank, context, env, loss, policy, reward, rollout, run, update, writers)
+    modules = (admission, advantage, bank, context, env, loss, policy, reward, rollout, run, update, writer)
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing

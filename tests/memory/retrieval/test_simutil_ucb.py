@@ -44,7 +44,7 @@ def test_every_visit_takes_some_of_the_bonus():
     """After two failed episodes with the first entry the second, as likely and never tried, is shown before it."""
     entries, _ = bank(2)
     library = Library(entries)
-    tried, other = library.entries
+    tried = library.entries[0]
     lost = attempt("u", [("o", "go a", "f", (tried.id,))], success=False)
     stats = {each.id: each for each in tally({}, [lost, lost], UtilityUpdateConfig(rate=0.05))}
     score = SimUtilUcb(Fixed([0.6, 0.6]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
