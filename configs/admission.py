@@ -46,4 +46,19 @@ class EditsAdmissionConfig(Config):
         return self
 
 
-AnyAdmissionConfig = Annotated[ReplayAdmissionConfig | EditsAdmissionConfig, Field(discriminator="type")]
+class AppendAdmissionConfig(Config):
+    """Every candidate that the bank does not hold enters (RetroAgent section 3.3)."""
+
+    type: Literal["append"]
+    """How candidates are judged."""
+    capacity: int | None = Field(default=None, ge=1)
+    """Most entries of the bank; beyond it those of least utility leave, the oldest of equals. Null for no bound."""
+    per_key: int | None = Field(default=None, ge=1)
+    """Entries of a pool that are kept, the last ones (Reflexion: 3); null keeps all."""
+    merge: float | None = Field(default=None, gt=0, le=1)
+    """Likeness to an entry of the pool from which on a candidate becomes one more source of it (MemRL: 0.85)."""
+
+
+AnyAdmissionConfig = Annotated[
+    ReplayAdmissionConfig | AppendAdmissionConfig | EditsAdmissionConfig, Field(discriminator="type")
+]

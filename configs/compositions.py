@@ -15,6 +15,9 @@ def flaws(config: "RunConfig") -> Iterator[str]:
     yield from _prompt(config)
     yield from _halves(config)
     yield from _precision(config)
+    yield from _evidence(config)
+    yield from _potential(config)
+    yield from _discovery(config)
 
 
 def _schedule(config: "RunConfig") -> Iterator[str]:
@@ -87,4 +90,37 @@ def _precision(config: "RunConfig") -> Iterator[str]:
         yield (
             f"policy.dtype={policy.dtype} cannot be updated, the trainer computes in float32: "
             "set policy.dtype=float32, policy.lora={} or update=null"
+        )
+
+
+def _evidence(config: "RunConfig") -> Iterator[str]:
+    """Writers find what they write from."""
+    if config.bank is None:
+        return
+    writer, key, references = config.bank.writer, config.bank.key, config.bank.references
+    if writer.type == "reflection" and writer.induction == "pairwise" and references == 0:
+        yield (
+            "bank.writer.induction=pairwise holds episodes against earlier ones, and bank.references=0 keeps none: "
+            "set bank.references=4, or induction=single"
+        )
+    if writer.type == "skills" and key != "kind":
+        yield f"bank.writer.type=skills writes for kinds of tasks, and bank.key={key}: set bank.key=kind"
+
+
+def _potential(config: "RunConfig") -> Iterator[str]:
+    reward = config.update and config.update.reward
+    reflects = config.bank is not None and config.bank.writer.type == "reflection"
+    if reward and reward.type == "capability-evolution" and reward.potential == "reflection" and not reflects:
+        yield (
+            "update.reward.potential=reflection needs somebody who reflects: set bank.writer.type=reflection, "
+            "or potential=progress"
+        )
+
+
+def _discovery(config: "RunConfig") -> Iterator[str]:
+    attempts, bank = config.evaluation.discovery, config.bank
+    if attempts > 1 and bank is not None and bank.admission.type == "replay":
+        yield (
+            f"evaluation.discovery={attempts} counts attempts, and bank.admission.type=replay would play more of them: "
+            "set bank.admission.type=append, or discovery=0"
         )

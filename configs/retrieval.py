@@ -59,6 +59,9 @@ class EmbeddingSimilarity(Config):
     """What embeds."""
 
 
+LIKE_TASKS = EmbeddingSimilarity(encoder=EncoderConfig(fields=("condition",)))
+"""Likeness of the task to those that an entry applies to (RetroAgent Eq. 7)."""
+
 SimilarityConfig = Annotated[TfidfSimilarity | EmbeddingSimilarity, Field(discriminator="type")]
 
 
@@ -165,7 +168,7 @@ class SimUtilUcbConfig(TopKConfig):
     """How entries are scored."""
     k: int = Field(default=3, ge=0)
     """Entries retrieved."""
-    similarity: SimilarityConfig = EmbeddingSimilarity()
+    similarity: SimilarityConfig = LIKE_TASKS
     """How relevance is measured."""
     threshold: float = Field(default=0.4, ge=-1, le=1)
     """Entries less similar than this are not returned."""
@@ -180,7 +183,7 @@ class TwoPhaseConfig(TopKConfig):
 
     type: Literal["two-phase"]
     """How entries are scored."""
-    similarity: SimilarityConfig = EmbeddingSimilarity()
+    similarity: SimilarityConfig = LIKE_TASKS
     """How candidates are found."""
     threshold: float = Field(default=0.4, ge=-1, le=1)
     """Only entries more similar than this are candidates."""

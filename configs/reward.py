@@ -40,6 +40,8 @@ class CapabilityEvolutionConfig(ShapingConfig):
     """How turns are rewarded."""
     gamma: float = Field(default=0.95, gt=0, le=1)
     """Discount of a turn; the rewards are spread over the turns evenly."""
+    potential: Literal["progress", "reflection"] = "progress"
+    """What says how much of the task was completed: the environment, or the writer's reflection on the episode."""
 
 
 class ProgressGuidedConfig(ShapingConfig):

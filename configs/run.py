@@ -29,6 +29,8 @@ class EvaluationConfig(Config):
     """Panels played besides in the first and the last one."""
     tasks: int = Field(default=192, ge=1)
     """Tasks of a panel."""
+    discovery: int = Field(default=0, ge=0)
+    """Attempts at each task of a panel (k of Discovery@k), lessons of the failed ones being told; 0 leaves it out."""
 
 
 class LineageConfig(Config):

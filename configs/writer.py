@@ -27,4 +27,30 @@ class EditorWriterConfig(Config):
     """Most operations on one pool and firing: corrections and votes first, new entries last."""
 
 
-AnyWriterConfig = Annotated[ContrastWriterConfig | EditorWriterConfig, Field(discriminator="type")]
+class ReflectionWriterConfig(Config):
+    """A reflection on every episode: potential, prediction of success, and lessons (RetroAgent section 3.1)."""
+
+    type: Literal["reflection"]
+    """Who writes candidate entries."""
+    induction: Literal["pairwise", "single"] = "pairwise"
+    """Whether an episode is held against an earlier one of its pool with the other outcome."""
+    outcomes: Literal["all", "failures"] = "all"
+    """Which episodes' lessons are written."""
+    lessons: int = Field(default=4, ge=1)
+    """Most lessons of one reflection, the first ones."""
+
+
+class SkillsWriterConfig(Config):
+    """Skills from the failures of kinds of tasks that go badly (as SkillRL); pools are kinds."""
+
+    type: Literal["skills"]
+    """Who writes candidate entries."""
+    below: float = Field(default=0.4, gt=0, le=1)
+    """Training success of a kind under which skills are written for it."""
+    skills: int = Field(default=3, ge=1)
+    """Most skills of a kind and firing."""
+
+
+AnyWriterConfig = Annotated[
+    ContrastWriterConfig | ReflectionWriterConfig | SkillsWriterConfig | EditorWriterConfig, Field(discriminator="type")
+]

@@ -70,6 +70,10 @@ class Clusters:
         if len(self._entries[cluster]) > before:
             self._changed.add(cluster)
 
+    def all(self) -> tuple[Cluster, ...]:
+        """Every cluster, in the order in which they were made."""
+        return tuple(Cluster(at, text, self.entries(at)) for at, text in enumerate(self._prototypes))
+
     def changed(self) -> tuple[Cluster, ...]:
         """Clusters made or linked since the last ``forget_changes``."""
         return tuple(Cluster(at, self._prototypes[at], self.entries(at)) for at in sorted(self._changed))

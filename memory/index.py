@@ -61,9 +61,18 @@ class Index:
         self.tally: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
 
-    def over(self, entries: Iterable[Entry], stats: Mapping[str, Stats] | None = None) -> "Index":
-        """The same search over another version of the bank, at a small part of the cost of the first."""
-        return Index(entries, self.config, stats, self._library.clusters, self._scorer, self.key)
+    def over(
+        self,
+        entries: Iterable[Entry],
+        stats: Mapping[str, Stats] | None = None,
+        clusters: Clusters | None = None,
+    ) -> "Index":
+        """The same search over another version of the bank, at a small part of the cost of the first.
+
+        Its clusters are those given, else the same.
+        """
+        clusters = self._library.clusters if clusters is None else clusters
+        return Index(entries, self.config, stats, clusters, self._scorer, self.key)
 
     def search(self, query: str, scope: str, draw: draws.Key | None = None) -> list[Hit]:
         """The best entries, best first; equal scores: later edit, then lower id.

@@ -1,6 +1,7 @@
 """Entries of the experience bank, and the verdicts that let them in."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 LONGEST = 2000
@@ -58,6 +59,11 @@ def entry_id(scope: str, strategy: str) -> str:
 def rescoped(entry: Entry, scope: str) -> Entry:
     """The same lesson in another pool."""
     return entry if scope == entry.scope else replace(entry, scope=scope, id=entry_id(scope, entry.strategy))
+
+
+def also_from(entry: Entry, sources: Iterable[str]) -> Entry:
+    """The same lesson with more source episodes."""
+    return replace(entry, sources=tuple(dict.fromkeys([*entry.sources, *sources])))
 
 
 @dataclass(frozen=True, slots=True)

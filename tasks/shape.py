@@ -7,6 +7,7 @@ from models.rewards import reward
 from models.rewards.rewards import Rewards
 from records.episode import Episode
 from tasks.baselines import write_baselines
+from tasks.reflect import reflected
 from tasks.session import Session
 from tasks.stage import stage
 
@@ -18,7 +19,7 @@ def shape(session: Session, episodes: Sequence[Episode]) -> tuple[list[Episode],
     A frozen policy is told nothing and needs no shaping.
     """
     update = session.config.update or UpdateConfig()
-    rewards = reward(episodes, update.invalid_penalty, update.reward, session.baselines)
+    rewards = reward(reflected(session, episodes), update.invalid_penalty, update.reward, session.baselines)
     if rewards.baselines:
         session.baselines = dict(rewards.baselines)
         write_baselines(session.baselines, session.stores.paths.staging)

@@ -48,6 +48,12 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("update.reward.gamma=0.9", "say which kind it is with update.reward.type"),
         ("rollout.sampling.top_k=5", "update.loss.importance_cap=2.0"),
         ("evaluation.panels=[]", "evaluation.panels = []: Tuple should have at least 1 item"),
+        ("bank.writer.type=reflection", "set bank.references=4, or induction=single"),
+        ("bank.writer.type=skills", "set bank.key=kind"),
+        ("bank.writer.type=none", "does not match any of the expected tags: 'contrast'"),
+        ("update.reward={type: capability-evolution, potential: reflection}", "set bank.writer.type=reflection"),
+        ("evaluation.discovery=3", "set bank.admission.type=append, or discovery=0"),
+        ("evaluation.discovery=-1", "greater than or equal to 0"),
         ("seed", "key=value"),
         ("seed=[1", "not readable as key=value"),
         ("update.optimizer.lr=.nan", "lr"),
@@ -127,6 +133,11 @@ def test_nothing_to_learn_is_refused():
         load_recipe(RECIPE, ["bank=null", "update=null"])
 
 
+def test_attempts_at_discovery_need_no_writer():
+    assert load_recipe("homerules-grpo", ["evaluation.discovery=3"]).evaluation.discovery == 3
+    assert load_recipe(RECIPE, ["evaluation.discovery=1"]).evaluation.discovery == 1
+
+
 @pytest.mark.parametrize("text", ["a: [1", "- 1\n- 2\n", "defaults: [methods/none]\n", "\x00"])
 def test_an_unreadable_recipe_file_is_one_line(tmp_path, text):
     path = tmp_path / "bad.yaml"
@@ -152,9 +163,24 @@ def test_every_field_is_documented():
         for name, field in model.model_fields.items():
             yield f"{model.__name__}.{name}", field
 
-    from configs import advantage, bank, base, context, env, loss, policy, reward, rollout, run, schedule, update
+    from configs import (
+        admission,
+        advantage,
+        bank,
+        base,
+        context,
+        env,
+        loss,
+        policy,
+        reward,
+        rollout,
+        run,
+        schedule,
+        update,
+        writer,
+    )
 
-    modules = (advantage, bank, context, env, loss, policy, reward, rollout, run, schedule, update)
+    modules = (admission, advantage, bank, context, env, loss, policy, reward, rollout, run, schedule, update, writer)
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing

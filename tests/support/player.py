@@ -1,4 +1,4 @@
-"""A real, untrained policy that plays the embedded environment."""
+"""Players of the embedded environment: a real, untrained policy, and its expert."""
 
 from functools import cache
 
@@ -6,8 +6,10 @@ from configs.load import load_recipe
 from envs.registry import make
 from models.context import CONTEXT_WORDS
 from models.policy import build
-from records.draws import key
+from records.draws import extend, key
+from records.episode import Completion
 from tasks.assemble import player_of
+from tasks.play import Player
 
 CONFIG = load_recipe("homerules-coevo-rl")
 
@@ -22,3 +24,17 @@ def player():
     """An untrained player: what it writes is noise, but always the same noise for the same key."""
     policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
     return player_of(CONFIG, environment(), policy)
+
+
+class ExpertPlayer(Player):
+    """Plays as the environment's expert does: it obeys lessons, and guesses where they are silent."""
+
+    def play_turn(self, running):
+        answers = [self.env.expert(live.moment(), extend(live.attempt.key, len(live.turns))) for live in running]
+        steps = self.env.step([live.state for live in running], [answer.action for answer in answers])
+        for live, answer, step in zip(running, answers, steps, strict=True):
+            live.advance((1,), Completion((2,), (-0.5,), f"act {answer.action}", True), answer, step)
+
+
+def expert_player():
+    return ExpertPlayer(environment(), player().context, player().engine, CONFIG.rollout.max_turns)

@@ -1,4 +1,4 @@
-"""Open sessions of a frozen, untrained policy on real stores, without servers."""
+"""Open sessions on real stores, bank, writer and admission: without servers, and with a policy that stays."""
 
 from contextlib import contextmanager
 
@@ -9,11 +9,21 @@ from lineage.workspace import Workspace
 from memory.admission.base import admission_of
 from memory.change import BankChange
 from memory.store import Bank
+from memory.writers.base import writer_of
+from records.task import key_by
+from tasks.admit import admit
 from tasks.commit import commit
-from tasks.gate import episode_limits
+from tasks.credit import credit
+from tasks.evaluate import evaluate
+from tasks.gate import episode_limits, gate_candidates, gate_episodes
+from tasks.judge import judge
 from tasks.open import position
 from tasks.report import Silent
+from tasks.rollout import rollout
+from tasks.sample import sample
 from tasks.session import Parts, Session, Stores
+from tasks.shape import shape
+from tasks.write import write
 
 
 @contextmanager
@@ -24,13 +34,12 @@ def opened(root, config, entries=(), writer=None, trainer=None, played=None):
     played = played or player()
     with Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
+        lineage.recover(bank)
         paths.clear_staging()
         head = lineage.head()
         if head is None:
             bank.merge(BankChange(entries=tuple(entries)))
-        admission = None if config.bank is None else admission_of(config.bank.admission)
-        parts = Parts(played.env, played, trainer, writer, admission, episode_limits(config, played.env, 512))
-        session = Session(config, parts, Stores(paths, bank, lineage, None, Silent()))
+        session = Session(config, parts(config, played, writer, trainer), Stores(paths, bank, lineage, None, Silent()))
         if head is None:
             (paths.staging / "policy").mkdir(parents=True)
             (paths.staging / "policy" / "weights").write_text("none")
@@ -38,3 +47,30 @@ def opened(root, config, entries=(), writer=None, trainer=None, played=None):
         else:
             position(session, head, paths.staging)
         yield session
+
+
+def parts(config, played, writer, trainer):
+    """The parts that a configuration names; those given stand in for its own."""
+    limits, bank = episode_limits(config, played.env, 512), config.bank
+    if bank is None:
+        return Parts(played.env, played, trainer, None, None, limits)
+    writer = writer or writer_of(bank.writer, key_by(bank.key))
+    return Parts(played.env, played, trainer, writer, admission_of(bank.admission), limits)
+
+
+def iterate(session):
+    """One iteration, all but the update; what it has measured."""
+    episodes = rollout(session, sample(session))
+    gate_episodes(session, episodes)
+    shape(session, episodes)
+    credit(session)
+    if session.writer_is_due():
+        proposal = write(session)
+        gate_candidates(session, proposal)
+        admit(session, proposal, judge(session, proposal))
+    if session.evaluation_is_due():
+        evaluate(session)
+    metrics = dict(session.draft.metrics)
+    session.iteration += 1
+    commit(session)
+    return metrics

@@ -1,30 +1,20 @@
 """JERP in the loop: two firings of its recipe on real stores, with an untrained policy, without servers or updates."""
 
-from contextlib import contextmanager
-
 import pytest
 from attempts import SAFE, attempt
-from support.player import player
+from support import sessions
 
 from configs.load import load_recipe
-from lineage.lineage import Lineage
-from lineage.workspace import Workspace
-from memory.admission.base import admission_of
 from memory.provenance import why
-from memory.store import Bank
-from memory.writers.base import Edit, Proposal, writer_of
-from records.task import key_by
+from memory.writers.base import Edit, Proposal
 from tasks.admit import admit
 from tasks.commit import commit
 from tasks.credit import credit
-from tasks.gate import episode_limits, gate_candidates, gate_episodes
+from tasks.gate import gate_candidates, gate_episodes
 from tasks.gates.gate import GateError
 from tasks.judge import judge
-from tasks.open import position
-from tasks.report import Silent
 from tasks.rollout import rollout
 from tasks.sample import sample
-from tasks.session import Parts, Session, Stores
 from tasks.shape import shape
 from tasks.write import write
 
@@ -37,26 +27,8 @@ KEY = "lotus/k"
 """Pool of the hand-written attempts."""
 
 
-@contextmanager
 def opened(root):
-    """A session at the last revision; revision 0 is made where there is none."""
-    config, place, played = load_recipe("homerules-jerp", SMALL), Workspace(root), player()
-    paths = place.existing("run") if (root / "runs").exists() else place.create("run", config)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
-        bank = Bank(paths.bank)
-        lineage.recover(bank)
-        paths.clear_staging()
-        limits = episode_limits(config, played.env, 512)
-        writer, admission = writer_of(config.bank.writer, key_by(config.bank.key)), admission_of(config.bank.admission)
-        parts = Parts(played.env, played, None, writer, admission, limits)
-        session = Session(config, parts, Stores(paths, bank, lineage, None, Silent()))
-        if lineage.head() is None:
-            (paths.staging / "policy").mkdir(parents=True)
-            (paths.staging / "policy" / "weights").write_text("none")
-            commit(session)
-        else:
-            position(session, lineage.head(), paths.staging / "policy")
-        yield session
+    return sessions.opened(root, load_recipe("homerules-jerp", SMALL))
 
 
 def iterate(session, found=()):
@@ -65,7 +37,7 @@ def iterate(session, found=()):
     gate_episodes(session, episodes)
     shape(session, episodes)
     session.remember(found)
-    credit(session, episodes)
+    credit(session)
     fire(session, write(session))
     session.iteration += 1
     metrics = dict(session.draft.metrics)

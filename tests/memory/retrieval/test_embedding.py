@@ -1,5 +1,7 @@
 """Sentence embeddings and the sums with lexical scores, with the real encoder."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.entries import bank, entry, questions, ranked
@@ -94,10 +96,11 @@ def test_hybrids_add_what_is_relative_to_the_best(lexical, hybrid):
         assert [hit.entry.id for hit in hits] == ranked(expected, 5)
 
 
-def test_simutil_ucb_takes_the_cosine_by_default():
-    index = Index([HEAT, SAFE], SimUtilUcbConfig(type="simutil-ucb"))
+def test_simutil_ucb_takes_the_cosine_of_what_entries_apply_to_by_default():
+    about = [replace(each, condition=each.strategy, strategy="unlike anything") for each in (HEAT, SAFE)]
+    index = Index(about, SimUtilUcbConfig(type="simutil-ucb"))
     (hit,) = index.search("heat the mug", "")
-    assert hit.entry == HEAT
+    assert hit.entry == about[0]
     assert hit.score == pytest.approx(0.7 * 0.789 + 0.3 * (0.5 + np.sqrt(np.log(2))), abs=0.005)
 
 

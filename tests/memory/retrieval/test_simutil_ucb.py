@@ -4,14 +4,16 @@ import math
 
 import numpy as np
 import pytest
+from attempts import attempt
 from support.entries import bank, questions, ranked
 
+from configs.bank import UtilityUpdateConfig
 from configs.retrieval import SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
 from memory.index import Index
 from memory.library import Library
 from memory.retrieval.base import NEVER
 from memory.retrieval.simutil_ucb import SimUtilUcb, upper_bounds
-from memory.stats import Stats
+from memory.stats import Stats, tally
 
 
 class Fixed:
@@ -25,7 +27,8 @@ class Fixed:
 
 
 class Asked:
-    rows = np.arange(3)
+    def __init__(self, rows):
+        self.rows = rows
 
 
 def test_worked_values():
@@ -34,13 +37,27 @@ def test_worked_values():
     counters = [(0.5, 6), (0.9, 3), (0.5, 1)]
     stats = {e.id: Stats(e.id, utility=u, visits=n) for e, (u, n) in zip(library.entries, counters, strict=True)}
     score = SimUtilUcb(Fixed([0.9, 0.6, 0.45]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
-    assert score(Asked()) == pytest.approx([0.965846, 0.952826, 0.920228], abs=1e-6)
+    assert score(Asked(np.arange(3))) == pytest.approx([0.965846, 0.952826, 0.920228], abs=1e-6)
+
+
+def test_every_visit_takes_some_of_the_bonus():
+    """After two failed episodes with the first entry the second, as likely and never tried, is shown before it."""
+    entries, _ = bank(2)
+    library = Library(entries)
+    tried = library.entries[0]
+    lost = attempt("u", [("o", "go a", "f", (tried.id,))], success=False)
+    stats = {each.id: each for each in tally({}, [lost, lost], UtilityUpdateConfig(rate=0.05))}
+    score = SimUtilUcb(Fixed([0.6, 0.6]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
+    # u = .5 * .95 * .95 = .45125, n = 3; u = .5, n = 1; N = 4, ln 4 = 1.386294.
+    # .42 + .3 (.45125 + sqrt(.462098)) and .42 + .3 (.5 + sqrt(1.386294)).
+    assert (stats[tried.id].visits, stats[tried.id].utility) == (3, pytest.approx(0.45125))
+    assert score(Asked(np.arange(2))) == pytest.approx([0.759309, 0.923223], abs=1e-6)
 
 
 def test_entries_below_the_threshold_are_dropped_and_those_at_it_kept():
     entries, stats = bank(3)
     score = SimUtilUcb(Fixed([0.4, 0.39, -1.0]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
-    assert (score(Asked()) == NEVER).tolist() == [False, True, True]
+    assert (score(Asked(np.arange(3))) == NEVER).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])

@@ -1,0 +1,115 @@
+"""Lessons from a reflection on every episode (RetroAgent section 3.1), for now the built-in reflector's."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from configs.writer import ReflectionWriterConfig
+from memory.references import References
+from memory.reflections import Reflection, parse
+from memory.reflector import reference_of, reflect
+from memory.text import clean, content_words, words
+from memory.writers.base import Evidence, Proposal
+from records.entry import Entry, also_from, entry_id
+from records.episode import Episode
+from records.task import Key
+
+Reflect = Callable[[Episode, Episode | None, int], str]
+"""``reflect(episode, reference, most)``: a text in the form of ``memory.reflections`` with so many lessons at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """A reflection, and what it was written from."""
+
+    episode: Episode
+    reference: Episode | None
+    reflection: Reflection
+
+
+class ReflectionWriter:
+    """One reflection an episode; its lessons become entries that apply to tasks like the episode's."""
+
+    def __init__(self, config: ReflectionWriterConfig, key: Key, reflect: Reflect = reflect) -> None:
+        self._config = config
+        self._key = key
+        self._reflect = reflect
+
+    def reflect(self, episodes: Sequence[Episode], references: References) -> list[Reflected]:
+        """A reflection on each episode, in order."""
+        return [self._reflected(episode, references) for episode in episodes]
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """All lessons that the library does not hold, in the order of the episodes.
+
+        A lesson of several episodes is one candidate with all of them as sources.
+        """
+        wanted = [episode for episode in evidence.episodes if self._config.outcomes == "all" or not episode.success]
+        told = self.reflect(wanted, evidence.references)
+        drafts: dict[str, Entry] = {}
+        for each in told:
+            for lesson in each.reflection.lessons:
+                entry = self._entry(lesson, each, evidence.revision)
+                drafts[entry.id] = also_from(drafts.get(entry.id, entry), entry.sources)
+        fresh = [entry for entry in drafts.values() if entry.id not in evidence.library.row_of]
+        return Proposal(tuple(fresh), counts=figures(told))
+
+    def _reflected(self, episode: Episode, references: References) -> Reflected:
+        pairwise = self._config.induction == "pairwise"
+        reference = reference_of(episode, references.of(self._key(episode.task))) if pairwise else None
+        return Reflected(episode, reference, parse(self._reflect(episode, reference, self._config.lessons)))
+
+    def _entry(self, lesson: str, told: Reflected, revision: int) -> Entry:
+        task, scope = told.episode.task, self._key(told.episode.task)
+        example, sources = _grounded(lesson, told)
+        named, said = words(task.scope), words(lesson)
+        concerns = [word for word in content_words(task.instruction) if word in said and word not in named]
+        return Entry(
+            id=entry_id(scope, lesson),
+            strategy=lesson,
+            condition=clean(task.instruction),
+            example=example,
+            keywords=clean(" ".join([*named, *concerns] or said)),
+            scope=scope,
+            split=task.split,
+            sources=sources,
+            created=revision,
+            edited=revision,
+        )
+
+
+def figures(told: Sequence[Reflected]) -> dict[str, float]:
+    """How well the reflections read: accuracy of their predictions, and their potentials beside the true progress."""
+    if not told:
+        return {"reflections": 0.0}
+    errors = [
+        abs(each.reflection.potential - each.episode.progress) for each in told if each.episode.progress is not None
+    ]
+    count = len(told)
+    return {
+        "reflections": float(count),
+        "malformed": float(sum(each.reflection.success is None for each in told)),
+        "accuracy": sum(each.reflection.success is each.episode.success for each in told) / count,
+        "potential": sum(each.reflection.potential for each in told) / count,
+        "pairwise": sum(each.reference is not None for each in told) / count,
+    } | ({"potential_error": sum(errors) / len(errors)} if errors else {})
+
+
+def _grounded(lesson: str, told: Reflected) -> tuple[str, tuple[str, ...]]:
+    """The action whose feedback a lesson quotes, empty where there is none, and the episodes that taught it."""
+    episode, reference = told.episode, told.reference
+    if action := _quoted(lesson, episode):
+        return action, (episode.id,)
+    if reference is not None and (action := _quoted(lesson, reference)):
+        return action, (episode.id, reference.id)
+    return "", (episode.id,)
+
+
+def _quoted(lesson: str, episode: Episode) -> str:
+    """The last action of an episode whose feedback stands in a lesson."""
+    said = ((clean(turn.action), clean(turn.feedback)) for turn in reversed(episode.turns))
+    return next((action for action, feedback in said if feedback and f" {feedback} " in f" {lesson} "), "")
+
+
+def writer(config: ReflectionWriterConfig, key: Key) -> ReflectionWriter:
+    """Reflections with the settings of a configuration."""
+    return ReflectionWriter(config, key)

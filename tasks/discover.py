@@ -1,0 +1,128 @@
+"""Discovery@k (RetroAgent section 4.3): is a task solved within k attempts, each told what the failed ones taught?
+
+Between attempts the run's own writer and admission change a copy of the bank that is the task's alone and lives in
+memory only: nothing of it reaches the run, and no task profits from another one of the panel.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NoReturn
+
+from configs.bank import BankConfig
+from configs.errors import CoevoError
+from memory.clusters import Clusters
+from memory.index import Index
+from memory.library import Library
+from memory.stats import Stats, born, tally
+from memory.writers.base import Evidence
+from records.draws import extend, key
+from records.entry import Entry
+from records.episode import Episode
+from records.task import Panel, key_by
+from tasks.play import Attempt
+from tasks.recognise import associate, recognise
+from tasks.retrieve import NOTHING, Experience, is_shown, recall
+from tasks.session import Session
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """A bank in memory: active entries, their counters, and the clusters that retrieval reads."""
+
+    entries: tuple[Entry, ...]
+    stats: Mapping[str, Stats]
+    clusters: Clusters | None
+
+
+def discover(session: Session, panel: Panel, seen: Experience, first: Sequence[Episode]) -> dict[str, float]:
+    """Share of a panel's tasks that are solved within 1 to k attempts; nothing where k is 0.
+
+    Args:
+        session: the run; it is left as it is.
+        panel: what is played.
+        seen: what the first attempts were told.
+        first: the first attempts, those of the ordinary evaluation.
+    """
+    failed, shares = [episode for episode in first if not episode.success], list[float]()
+    notes = Notes(session, panel, seen)
+    for number in range(1, session.config.evaluation.discovery + 1):
+        if number > 1:
+            failed = again(session, panel, notes, failed, number)
+        shares.append(1 - len(failed) / len(first))
+    return {f"discovery/{panel.name}/{number}": share for number, share in enumerate(shares, start=1)}
+
+
+class Notes:
+    """What the next attempt at each task is told.
+
+    A panel that brings its own entries, or none, asks what the policy does with those: its attempts see no others.
+    """
+
+    def __init__(self, session: Session, panel: Panel, seen: Experience) -> None:
+        self._session, self._seen = session, seen
+        bank = session.config.bank
+        self._bank = bank if session.parts.env.panel_bank(panel.name) is None else None
+        self._start = Notebook(tuple(session.entries), dict(session.stats), session.clusters)
+        self._books: dict[str, Notebook] = {}
+        self._index = None if self._bank is None else _index(self._bank, self._start)
+
+    def after(self, failed: Episode, number: int) -> Experience:
+        """What an attempt is told after another one has failed; ``number`` is the new one's."""
+        bank, name = self._bank, failed.task.id
+        if bank is None or self._index is None:
+            return self._seen
+        book = self._books[name] = learn(self._session, bank, self._books.get(name, self._start), failed)
+        if not is_shown(bank.retrieval, self._session.updates(), len(book.entries)):
+            return NOTHING
+        index = self._index.over(book.entries, book.stats, book.clusters)
+        return recall(index, key(self._session.config.seed, "evaluate", "attempt", number))
+
+
+def again(session: Session, panel: Panel, notes: Notes, failed: Sequence[Episode], number: int) -> list[Episode]:
+    """One attempt more at tasks whose last attempt failed; those that fail again."""
+    base = key(session.config.seed, "evaluate")
+    attempts = []
+    for task, told in [(episode.task, notes.after(episode, number)) for episode in failed]:
+        draws = extend(base, task.id, "attempt", number)
+        step = partial(told.of_step, task)
+        stage, revision = f"evaluate-{panel.name}", session.draft.revision
+        attempts.append(Attempt(task, number - 1, told.of_task(task), stage, revision, draws, step))
+    return [episode for episode in session.parts.player.play(attempts) if not episode.success]
+
+
+def learn(session: Session, bank: BankConfig, book: Notebook, failed: Episode) -> Notebook:
+    """The bank of a task after an attempt that failed; the one before is left as it is."""
+    writer, admission, revision = session.parts.writer, session.parts.admission, session.draft.revision
+    assert writer is not None
+    assert admission is not None
+    clusters = _copy(session, book.clusters, bank)
+    (failed,) = [failed] if clusters is None else recognise(clusters, [failed])
+    stats = dict(book.stats) | {each.id: each for each in tally(book.stats, [failed], bank.utility)}
+    library = Library(book.entries, stats, clusters)
+    proposal = writer.write(Evidence([failed], library, session.references, revision))
+    decision = admission.decide(proposal, library, _no_replay, revision)
+    if clusters is not None:
+        associate(clusters, decision.entries, [failed])
+    changed = [entry.id for entry in decision.entries]
+    stats |= {each.id: each for each in born(changed, decision.utility, stats, bank.utility)}
+    held = {entry.id: entry for entry in (*book.entries, *decision.entries)}
+    return Notebook(tuple(entry for entry in held.values() if entry.active), stats, clusters)
+
+
+def _index(bank: BankConfig, book: Notebook) -> Index:
+    """An index of its own: the run's must not come to know texts of a panel."""
+    return Index(book.entries, bank.retrieval, book.stats, book.clusters, key=key_by(bank.key))
+
+
+def _copy(session: Session, clusters: Clusters | None, bank: BankConfig) -> Clusters | None:
+    settings = session.config.clusters
+    if clusters is None or settings is None or bank.retrieval.type != "cluster":
+        return None
+    return Clusters(settings, clusters.all())
+
+
+def _no_replay(added: Sequence[Entry], taught: Sequence[Entry]) -> NoReturn:
+    raise CoevoError(
+        "evaluation.discovery counts attempts, and a replay would be one more: set bank.admission.type=append"
+    )
