@@ -14,6 +14,7 @@ from configs.policy import PolicyConfig, WarmStartConfig
 from configs.retrieval import ClustersConfig
 from configs.rollout import RolloutConfig
 from configs.update import UpdateConfig
+from configs.writer import SCORING_WRITERS
 
 
 class EvaluationConfig(Config):
@@ -82,6 +83,26 @@ class RunConfig(Config):
         return self
 
     @model_validator(mode="after")
+    def _scored(self) -> Self:
+        """Admission by score finds what it ranks by, and leaves room for a bank that may be shown."""
+        if self.bank is None or self.bank.admission.type != "score":
+            return self
+        writer, capacity, least = self.bank.writer.type, self.bank.admission.capacity, self.bank.retrieval.min_entries
+        if writer not in SCORING_WRITERS:
+            raise ValueError(
+                f"bank.writer.type={writer} does not say what an entry is worth, which bank.admission.type=score ranks "
+                f"by: set writer.type to one of {', '.join(SCORING_WRITERS)}, or another admission.type"
+            )
+        # Three levels of either zone, or strategies without a level.
+        most = 3 * (capacity.strategy + capacity.warning) if writer == "extremes" else capacity.strategy
+        if most <= least:
+            raise ValueError(
+                f"bank.admission.capacity has room for {most} entries, and bank.retrieval.min_entries={least} shows "
+                "the bank only while it holds more: set a larger capacity or fewer min_entries"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _comparable(self) -> Self:
         """The estimator finds what it compares with."""
         if self.update is None:
@@ -93,9 +114,9 @@ class RunConfig(Config):
             )
         if advantage.type == "reinforce" and advantage.baseline == "batch" and rollout.tasks * rollout.group_size < 2:
             raise ValueError("update.advantage.baseline=batch needs two episodes: set rollout.tasks=2 or more")
-        if advantage.type == "gigpo" and advantage.anchor == "cluster" and not self._clusters():
+        if advantage.type == "gigpo" and advantage.anchor == "cluster" and self.clusters is None:
             raise ValueError(
-                "update.advantage.anchor=cluster needs observation clusters: set bank.retrieval.type=cluster, "
+                "update.advantage.anchor=cluster needs observation clusters: set clusters.delta=0.85, "
                 "or anchor=observation"
             )
         return self
@@ -110,10 +131,6 @@ class RunConfig(Config):
                 "or correct for it with update.loss.importance_cap=2.0"
             )
         return self
-
-    def _clusters(self) -> bool:
-        kind: str = "" if self.bank is None else self.bank.retrieval.type
-        return kind == "cluster"
 
     def digest(self) -> str:
         """SHA-256 (hex) of the canonical JSON of what decides the results: all but ``iterations``."""

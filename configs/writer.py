@@ -1,6 +1,6 @@
 """Who writes candidate entries. The ``type`` names the module of ``memory.writers``."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -18,4 +18,20 @@ class ContrastWriterConfig(Config):
     """Most candidates of one firing."""
 
 
-WriterConfig = ContrastWriterConfig
+class ExtremesWriterConfig(Config):
+    """Strategies from the episodes that earned most, warnings from those that earned least (SLEA-RL section 3.4)."""
+
+    type: Literal["extremes"]
+    """Who writes candidate entries."""
+    trajectories: int = Field(default=5, ge=1)
+    """Most episodes looked at on either side of the median reward (K_traj)."""
+    strategies: int = Field(default=10, ge=0)
+    """Most strategies of one firing (K_strat)."""
+    warnings: int = Field(default=5, ge=0)
+    """Most warnings of one firing (K_warn)."""
+
+
+SCORING_WRITERS = ("contrast", "extremes")
+"""Writers that say what a candidate is worth."""
+
+WriterConfig = Annotated[ContrastWriterConfig | ExtremesWriterConfig, Field(discriminator="type")]

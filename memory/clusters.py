@@ -70,8 +70,16 @@ class Clusters:
         if len(self._entries[cluster]) > before:
             self._changed.add(cluster)
 
+    def unlink(self, entries: Iterable[str]) -> None:
+        """Make entries belong to no cluster any more."""
+        gone = set(entries)
+        for cluster, linked in enumerate(self._entries if gone else ()):
+            for entry in gone & linked.keys():
+                del linked[entry]
+                self._changed.add(cluster)
+
     def changed(self) -> tuple[Cluster, ...]:
-        """Clusters made or linked since the last ``forget_changes``."""
+        """Clusters made, linked or unlinked since the last ``forget_changes``."""
         return tuple(Cluster(at, self._prototypes[at], self.entries(at)) for at in sorted(self._changed))
 
     def forget_changes(self) -> None:

@@ -177,9 +177,10 @@ class Session:
         return None if self._index is None else self._index.over([*self.entries, *extra], self.stats)
 
     def replays(self) -> int:
-        """Replays a task and side."""
-        assert self.config.bank is not None
-        return self.config.bank.admission.replays
+        """Replays a task and side, of an admission that replays."""
+        bank = self.config.bank
+        assert bank is not None and bank.admission.type == "replay"
+        return bank.admission.replays
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""

@@ -42,7 +42,7 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("update.advantage.gamma=0.9", "no such key"),
         ("update.critic={}", "of no use to advantage.type=grpo"),
         ("update={advantage: {type: gae}, critic: {}, reward: {type: discounted}}", "discounts by itself"),
-        ("update.advantage={type: gigpo, anchor: cluster}", "set bank.retrieval.type=cluster"),
+        ("update.advantage={type: gigpo, anchor: cluster}", "set clusters.delta=0.85"),
         ("update.loss={kl_in: reward, kl_coefficient: 0.0}", "adds nothing"),
         ("update.loss.dual_clip=1.0", "greater than 1"),
         ("update.reward.gamma=0.9", "say which kind it is with update.reward.type"),
