@@ -59,6 +59,29 @@ class AppendAdmissionConfig(Config):
     """Likeness to an entry of the pool from which on a candidate becomes one more source of it (MemRL: 0.85)."""
 
 
+class CapacityConfig(Config):
+    """Most active entries of one zone and level."""
+
+    strategy: int = Field(default=100, ge=1)
+    """Of the strategy zone."""
+    warning: int = Field(default=50, ge=1)
+    """Of the warning zone."""
+
+
+class ScoreAdmissionConfig(Config):
+    """What is new enters while there is room, then only by what it is worth (SLEA-RL section 3.4)."""
+
+    type: Literal["score"]
+    """How candidates are judged."""
+    capacity: CapacityConfig = CapacityConfig()
+    """Entries that a zone holds of each level (C)."""
+    novelty: float = Field(default=0.85, gt=0, le=1)
+    """A candidate at least so similar to an entry of its zone and pool is a duplicate; 1 refuses equal texts only."""
+    ties: Literal["replace", "refuse"] = "replace"
+    """A candidate worth as much as the lowest entry of a full zone replaces the least useful such, or not (paper)."""
+
+
 AnyAdmissionConfig = Annotated[
-    ReplayAdmissionConfig | AppendAdmissionConfig | EditsAdmissionConfig, Field(discriminator="type")
+    ReplayAdmissionConfig | ScoreAdmissionConfig | AppendAdmissionConfig | EditsAdmissionConfig,
+    Field(discriminator="type"),
 ]

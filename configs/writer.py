@@ -51,6 +51,23 @@ class SkillsWriterConfig(Config):
     """Most skills of a kind and firing."""
 
 
+class ExtremesWriterConfig(Config):
+    """Strategies from the episodes that earned most, warnings from those that earned least (SLEA-RL section 3.4)."""
+
+    type: Literal["extremes"]
+    """Who writes candidate entries."""
+    trajectories: int = Field(default=5, ge=1)
+    """Most episodes looked at on either side of the median reward (K_traj)."""
+    strategies: int = Field(default=10, ge=0)
+    """Most strategies of one firing (K_strat)."""
+    warnings: int = Field(default=5, ge=0)
+    """Most warnings of one firing (K_warn)."""
+
+
+SCORING_WRITERS = ("contrast", "extremes")
+"""Writers that say what a candidate is worth."""
+
 AnyWriterConfig = Annotated[
-    ContrastWriterConfig | ReflectionWriterConfig | SkillsWriterConfig | EditorWriterConfig, Field(discriminator="type")
+    ContrastWriterConfig | ExtremesWriterConfig | ReflectionWriterConfig | SkillsWriterConfig | EditorWriterConfig,
+    Field(discriminator="type"),
 ]

@@ -6,10 +6,12 @@ prompt shows does not depend on who else was playing, and an evaluation changes 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 
 from configs.retrieval import ClustersConfig
 from memory.likeness import Likeness
+
+REMEMBERED = 16384
+"""Most observations whose nearest cluster is remembered."""
 
 NONE = -1
 """The cluster of an observation that belongs to none."""
@@ -39,7 +41,7 @@ class Clusters:
         self._prototypes: list[str] = []
         self._entries: list[dict[str, None]] = []
         self._changed: set[int] = set()
-        self._find = lru_cache(maxsize=16384)(lambda observation: self._likeness.nearest(observation, self._delta))
+        self._found: dict[str, tuple[int, float, int]] = {}
         for cluster in clusters:
             self._append(cluster.prototype, cluster.entries)
 
@@ -48,14 +50,23 @@ class Clusters:
 
     def nearest(self, observation: str) -> int:
         """The cluster whose prototype is most like the observation, the older of equals; ``NONE`` below delta."""
-        return self._find(observation)
+        found, likeness, asked = self._found.get(observation, (NONE, 0.0, 0))
+        if asked == len(self):
+            return found
+        # Only clusters made since the last question can be nearer, and the older of equals stays.
+        newer, better = self._likeness.nearest(observation, self._delta, since=asked)
+        if better > likeness:
+            found, likeness = newer, better
+        if len(self._found) >= REMEMBERED:
+            self._found.clear()
+        self._found[observation] = found, likeness, len(self)
+        return found
 
     def assign(self, observation: str) -> int:
         """The nearest cluster, made of the observation where there is none."""
         found = self.nearest(observation)
         if found != NONE:
             return found
-        self._find.cache_clear()
         self._changed.add(len(self))
         return self._append(observation, ())
 
@@ -74,8 +85,16 @@ class Clusters:
         """Every cluster, in the order in which they were made."""
         return tuple(Cluster(at, text, self.entries(at)) for at, text in enumerate(self._prototypes))
 
+    def unlink(self, entries: Iterable[str]) -> None:
+        """Make entries belong to no cluster any more."""
+        gone = set(entries)
+        for cluster, linked in enumerate(self._entries if gone else ()):
+            for entry in gone & linked.keys():
+                del linked[entry]
+                self._changed.add(cluster)
+
     def changed(self) -> tuple[Cluster, ...]:
-        """Clusters made or linked since the last ``forget_changes``."""
+        """Clusters made, linked or unlinked since the last ``forget_changes``."""
         return tuple(Cluster(at, self._prototypes[at], self.entries(at)) for at in sorted(self._changed))
 
     def forget_changes(self) -> None:

@@ -89,6 +89,8 @@ class Index:
         question = Question(query, pool.rows, without, draw or draws.key("search"), self.tally, self.seconds)
         # Rounded, so that entries with the same words tie whatever the order of summation.
         scores = self._score(question).round(12)
+        if scores.max(initial=NEVER) == NEVER:
+            return []
         best = [place for places, k in pool.shelves for place in places[top(scores[places], k)].tolist()]
         return [Hit(self._library.entries[pool.rows[place]], float(scores[place])) for place in best]
 

@@ -61,6 +61,11 @@ class Library:
         return np.array([stats.visits for stats in self._counters], float)
 
     @cached_property
+    def usefulness(self) -> Floats:
+        """(n,) share of successes expected of episodes that see an entry (rule of succession): 1/2 before any has."""
+        return np.array([(stats.successes + 1) / (stats.retrievals + 2) for stats in self._counters], float)
+
+    @cached_property
     def _counters(self) -> list[Stats]:
         return [self._stats.get(entry.id, NEW) for entry in self.entries]
 

@@ -14,6 +14,8 @@ from rapidfuzz.process import cdist
 TOKEN = re.compile(r"\w+|\S")
 BUCKETS = 256
 """Tokens are counted by their number modulo this; two in one bucket loosen the bound and never break it."""
+ROUNDING = 1e-9
+"""How far a bound may fall short by rounding."""
 UNKNOWN = "\0"
 _SURROGATES = range(0xD800, 0xE000)
 
@@ -45,10 +47,10 @@ class Likeness:
         np.add.at(self._counts[:, number], _buckets(coded), 1)
         return number
 
-    def above(self, text: str, least: float) -> tuple[Numbers, Scores]:
-        """Numbers, ascending, and similarities of the texts that are at least so similar."""
+    def above(self, text: str, least: float, since: int = 0) -> tuple[Numbers, Scores]:
+        """Numbers from ``since`` on, ascending, and similarities of the texts that are at least so similar."""
         asked = "".join(self._letters.get(token, UNKNOWN) for token in _tokens(text))
-        numbers = np.flatnonzero(self._bound(asked) >= least)
+        numbers = self._able(asked, least, since)
         if not len(numbers):
             return numbers, np.zeros(0)
         texts = [self._texts[number] for number in numbers.tolist()]
@@ -56,18 +58,28 @@ class Likeness:
         kept = scores >= least
         return numbers[kept], scores[kept]
 
-    def nearest(self, text: str, least: float) -> int:
-        """The most similar text, the earlier of equals; -1 where none is at least so similar."""
-        numbers, scores = self.above(text, least)
-        return int(numbers[scores.argmax()]) if len(numbers) else -1
+    def nearest(self, text: str, least: float, since: int = 0) -> tuple[int, float]:
+        """The most similar text, the earlier of equals, and its similarity; -1 and 0 where none is so similar."""
+        numbers, scores = self.above(text, least, since)
+        if not len(numbers):
+            return -1, 0.0
+        best = int(scores.argmax())
+        return int(numbers[best]), float(scores[best])
 
-    def _bound(self, asked: str) -> Scores:
-        """(texts,) the similarity if all that two texts have in common came in the same order."""
-        count = len(self._texts)
-        buckets, times = np.unique(_buckets(asked.replace(UNKNOWN, "")), return_counts=True)
-        shared = np.minimum(self._counts[buckets, :count], times[:, None]).sum(axis=0)
-        total = self._lengths[:count] + len(asked)
-        return np.where(total > 0, 2 * shared / np.maximum(total, 1), 1.0)
+    def _able(self, asked: str, least: float, since: int) -> Numbers:
+        """Texts that are at least so similar if all that two texts have in common came in the same order.
+
+        First the lengths are asked alone: a lesson of a few words is never like an observation of many.
+        """
+        lengths = self._lengths[since : len(self)]
+        needed = (least - ROUNDING) * (lengths + len(asked))
+        fitting = 2 * np.minimum(lengths, len(asked)) >= needed
+        if not fitting.any():
+            return np.zeros(0, np.intp)
+        times = np.bincount(_buckets(asked.replace(UNKNOWN, "")), minlength=BUCKETS)
+        used = np.flatnonzero(times)
+        shared = np.minimum(self._counts[used, since : len(self)], times[used, None]).sum(axis=0)
+        return since + np.flatnonzero(fitting & (2 * shared >= needed))
 
 
 def _tokens(text: str) -> list[str]:
@@ -81,5 +93,5 @@ def _letter(number: int) -> str:
     return chr(code if code < _SURROGATES.start else code + len(_SURROGATES))
 
 
-def _buckets(coded: str) -> Numbers:
-    return np.fromiter((ord(letter) % BUCKETS for letter in coded), np.intp, len(coded))
+def _buckets(coded: str) -> npt.NDArray[np.uint32]:
+    return np.frombuffer(coded.encode("utf-32-le"), np.uint32) % BUCKETS

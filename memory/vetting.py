@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 from configs.errors import CoevoError
 from records.arrow import ENTRIES
-from records.entry import LONGEST, TEXTS, Entry, entry_id
+from records.entry import LEVELS, LONGEST, TEXTS, ZONES, Entry, entry_id
 from records.inert import flaw
 
 MOST_SOURCES = 1000
@@ -93,6 +93,9 @@ def _vet_meaning(entry: Entry, where: str) -> None:
     for name in ("strategy", "keywords"):
         if not getattr(entry, name).strip():
             refuse(where, name, getattr(entry, name), "is empty: an entry needs it to be found and read")
+    for name, known in (("zone", ZONES), ("level", ("", *LEVELS))):
+        if getattr(entry, name) not in known:
+            refuse(where, name, getattr(entry, name), f"is unknown: write one of {', '.join(map(repr, known))}")
     if entry.split != "train":
         refuse(where, "split", entry.split, "is no training split: leave out what stems from an evaluation")
     expected = entry_id(entry.scope, entry.strategy)

@@ -7,6 +7,12 @@ from dataclasses import dataclass, replace
 LONGEST = 2000
 """Most characters of a text field of an entry."""
 
+ZONES = ("strategy", "warning")
+"""What an entry is for: to be followed, or to be avoided (E+ and E- of SLEA-RL)."""
+
+LEVELS = ("principle", "pattern", "example")
+"""How general an entry is, from the most general on (SLEA-RL section 3.1)."""
+
 TEXTS = ("strategy", "condition", "example", "keywords", "scope")
 """The fields that hold text of the world."""
 
@@ -27,8 +33,8 @@ class Entry:
         created: revision in which it entered.
         edited: revision of its last change.
         retired: revision in which it left, -1 while it is active.
-        zone: ``strategy``, or ``warning`` for what is to be avoided (E+ and E- of SLEA-RL).
-        level: ``principle``, ``pattern`` or ``example`` where the writer tells them apart (SLEA-RL section 3.1).
+        zone: one of ``ZONES``.
+        level: one of ``LEVELS``, or empty where its writer does not tell them apart.
     """
 
     id: str

@@ -33,11 +33,14 @@ def link_answers(clusters: Clusters, episodes: Iterable[Episode], seen: Experien
 def associate(clusters: Clusters, entries: Iterable[Entry], episodes: Sequence[Episode]) -> None:
     """Link entries to the clusters of the steps that they were written from (SLEA-RL section 3.4).
 
-    Those are the turns of their source episodes that took the example action; all turns where none did.
+    Those are the turns of their source episodes that took the example action; all turns where none did. Entries that
+    are retired belong to no cluster any more.
     """
     by_id = {episode.id: episode for episode in episodes}
-    for entry in entries:
-        for source in entry.sources:
+    changed = list(entries)
+    clusters.unlink(entry.id for entry in changed if not entry.active)
+    for entry in changed:
+        for source in entry.sources if entry.active else ():
             turns = by_id[source].turns if source in by_id else ()
             for turn in _steps(entry, turns):
                 if turn.cluster_id != NONE:

@@ -84,7 +84,7 @@ class _Twins:
         if self._least is None:
             return None
         likeness, names = self._pools.setdefault(entry.scope, (Likeness(), []))
-        found = likeness.nearest(entry.strategy, self._least)
+        found, _ = likeness.nearest(entry.strategy, self._least)
         if found < 0:
             self._keep(entry)
         return names[found] if found >= 0 else None

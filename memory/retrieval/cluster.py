@@ -22,19 +22,24 @@ class ClusterIndexed:
 
         def score(question: Question) -> Floats:
             pool = self._pool(library, question)
-            falls_back = not np.isfinite(pool).any()
-            question.tally["fallbacks"] += falls_back
-            return self._like(question.text)[numbers[question.rows]] if falls_back else pool
+            if pool is not None:
+                return pool
+            question.tally["fallbacks"] += 1
+            return self._like(question.text)[numbers[question.rows]]
 
         return score
 
-    def _pool(self, library: Library, question: Question) -> Floats:
-        scores = np.full(len(library), NEVER)
+    def _pool(self, library: Library, question: Question) -> Floats | None:
+        """Utilities where the cluster has entries that may be returned; None where it has none."""
         clusters = library.clusters
         linked = () if clusters is None else clusters.entries(clusters.nearest(question.text))
         rows = [library.row_of[entry] for entry in linked if entry in library.row_of]
+        if not rows:
+            return None
+        scores = np.full(len(library), NEVER)
         scores[rows] = library.utility[rows]
-        return scores[question.rows]
+        pool = scores[question.rows]
+        return pool if np.isfinite(pool).any() else None
 
     def _like(self, text: str) -> Floats:
         """By number of a text, its likeness where that is above the threshold."""

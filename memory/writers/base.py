@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from statistics import fmean
 from typing import Protocol, cast
 
 from configs.writer import AnyWriterConfig
@@ -68,6 +69,12 @@ class Writer(Protocol):
     def write(self, evidence: Evidence) -> Proposal:
         """What should become of the bank."""
         ...
+
+
+def worth(entries: Sequence[Entry], episodes: Sequence[Episode]) -> dict[str, float]:
+    """By id, what the episodes that entries were written from have earned, in the mean (z of SLEA-RL section 3.1)."""
+    rewards = {episode.id: episode.reward for episode in episodes}
+    return {entry.id: fmean(rewards[source] for source in entry.sources) for entry in entries}
 
 
 def writer_of(config: AnyWriterConfig, key: Key) -> Writer:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from configs.writer import ContrastWriterConfig
 from memory.exhibits import Exhibit, exhibits
-from memory.writers.base import Evidence, Proposal
+from memory.writers.base import Evidence, Proposal, worth
 from records.entry import Entry, rescoped
 from records.task import Key
 
@@ -29,7 +29,8 @@ class ContrastWriter:
                 entry = rescoped(lesson, self._key(exhibit.episodes[0].task))
                 drafts[entry.id] = _join(drafts.get(entry.id, entry), entry)
         fresh = [entry for entry in drafts.values() if entry.id not in evidence.library.row_of]
-        return Proposal(tuple(fresh[: self._config.candidates]))
+        candidates = tuple(fresh[: self._config.candidates])
+        return Proposal(candidates, worth(candidates, evidence.episodes))
 
     def _buffered(self, ranked: Iterable[Exhibit]) -> Iterator[Exhibit]:
         seen: set[str] = set()

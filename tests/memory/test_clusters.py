@@ -1,5 +1,10 @@
 """Clusters: the nearest, not the first; and nothing but assignment makes one."""
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import memory.clusters
 from configs.retrieval import ClustersConfig
 from memory.change import BankChange
 from memory.clusters import NONE, Cluster, Clusters
@@ -26,6 +31,20 @@ def test_looking_makes_no_cluster_and_assignment_does():
     assert clusters.changed() == (Cluster(0, BASE), Cluster(1, "x y z"))
 
 
+@pytest.mark.parametrize("most", [2, 16384])
+@given(st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(" ".join), max_size=12))
+def test_what_is_remembered_of_an_observation_keeps_up_with_new_clusters(most, observations):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory.clusters, "REMEMBERED", most)
+        clusters = Clusters(ClustersConfig(delta=0.6))
+        for n, text in enumerate(observations):
+            clusters.assign(text)
+            fresh = Clusters(ClustersConfig(delta=0.6), clusters.changed())
+            assert [clusters.nearest(each) for each in observations[: n + 2]] == [
+                fresh.nearest(each) for each in observations[: n + 2]
+            ]
+
+
 def test_delta_one_matches_equal_tokens_only():
     clusters = Clusters(ClustersConfig(delta=1.0))
     assert [clusters.assign(text) for text in (BASE, BETWEEN, BASE + "  ")] == [0, 1, 0]
@@ -40,6 +59,18 @@ def test_links_are_kept_once_in_order_and_told_once():
     clusters.forget_changes()
     assert clusters.changed() == ()
     assert (clusters.entries(0), clusters.entries(NONE)) == (("a", "c", "b"), ())
+
+
+def test_what_is_unlinked_belongs_nowhere_and_only_its_clusters_change():
+    made = [Cluster(0, BASE, ("a", "b")), Cluster(1, "x y z", ("b", "c")), Cluster(2, "u v w", ("c",))]
+    clusters = Clusters(CONFIG, made)
+    clusters.unlink([])
+    clusters.unlink(["none"])
+    assert clusters.changed() == ()
+    clusters.unlink(["b"])
+    assert clusters.changed() == (Cluster(0, BASE, ("a",)), Cluster(1, "x y z", ("c",)))
+    clusters.link(1, ["b"])
+    assert clusters.entries(1) == ("c", "b")
 
 
 def test_a_bank_keeps_them_and_its_hash_knows(tmp_path):

@@ -33,15 +33,22 @@ def similarity(a, b):
     return value
 
 
-@given(TEXTS, st.lists(st.sampled_from(["go", "see", "mug", "new"]), max_size=12).map(" ".join), st.floats(0, 1))
-def test_the_bound_hides_nothing_from_an_exact_scan(texts, asked, least):
+@given(
+    TEXTS,
+    st.lists(st.sampled_from(["go", "see", "mug", "new"]), max_size=12).map(" ".join),
+    st.floats(0, 1),
+    st.integers(0, 8),
+)
+def test_the_bound_hides_nothing_from_an_exact_scan(texts, asked, least, since):
     scores = [reference(text, asked) for text in texts]
     numbers, found = likeness(texts).above(asked, least)
     assert numbers.tolist() == [n for n, score in enumerate(scores) if score >= least]
     assert all(abs(scores[n] - score) < 1e-12 for n, score in zip(numbers, found, strict=True))
     able = [n for n, score in enumerate(scores) if score >= least]
     expected = max(able, key=lambda n: (scores[n], -n)) if able else -1
-    assert likeness(texts).nearest(asked, least) == expected
+    assert likeness(texts).nearest(asked, least)[0] == expected
+    late = [n for n in able if n >= since]
+    assert likeness(texts).above(asked, least, since)[0].tolist() == late
 
 
 @given(TEXTS.filter(lambda texts: len(texts) > 1))
@@ -64,10 +71,10 @@ def test_many_texts_and_more_words_than_buckets():
     texts = [" ".join(f"w{n}x{i}" for i in range(9)) + " end" for n in range(300)]
     made = likeness(texts)
     assert len(made) == 300
-    assert all(made.nearest(text, 0.85) == n for n, text in enumerate(texts))
-    assert made.nearest("w1x1 w2x2", 0.85) == -1
+    assert all(made.nearest(text, 0.85) == (n, 1.0) for n, text in enumerate(texts))
+    assert made.nearest("w1x1 w2x2", 0.85) == (-1, 0.0)
 
 
 def test_nothing_is_like_nothing_alone():
-    assert likeness(["", "mug"]).nearest("", 0.5) == 0
-    assert likeness([]).nearest("", 0.5) == -1
+    assert likeness(["", "mug"]).nearest("", 0.5) == (0, 1.0)
+    assert likeness([]).nearest("", 0.5) == (-1, 0.0)

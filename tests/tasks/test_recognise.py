@@ -51,3 +51,13 @@ def test_entries_belong_to_the_steps_that_took_their_example():
         associate(clusters, [replace(each, sources=sources)], [known])
     assert clusters.entries(0) == (general.id,)
     assert clusters.entries(1) == (taught.id, general.id)
+
+
+def test_retired_entries_leave_their_clusters_and_come_to_none():
+    clusters = Clusters(ClustersConfig())
+    (known,) = recognise(clusters, [episode(0, 0, (turn(observation=HALL, action="go safe"),))])
+    taught = replace(entry("mug in safe", example="go safe"), sources=(known.id,))
+    associate(clusters, [taught], [known])
+    assert clusters.entries(0) == (taught.id,)
+    associate(clusters, [replace(taught, retired=3)], [known])
+    assert clusters.entries(0) == ()

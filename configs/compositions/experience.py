@@ -1,0 +1,78 @@
+"""Retrieval, writer and admission of a bank."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from configs.writer import SCORING_WRITERS
+
+if TYPE_CHECKING:
+    from configs.run import RunConfig
+
+
+def flaws(config: "RunConfig") -> Iterator[str]:
+    """What keeps the bank from working."""
+    yield from _clusters(config)
+    yield from _halves(config)
+    yield from _evidence(config)
+    yield from _scored(config)
+    yield from _discovery(config)
+
+
+def _clusters(config: "RunConfig") -> Iterator[str]:
+    if config.bank is not None and config.bank.retrieval.type == "cluster" and config.clusters is None:
+        yield "bank.retrieval.type=cluster needs observation clusters: set clusters.delta=0.85"
+
+
+def _halves(config: "RunConfig") -> Iterator[str]:
+    if config.bank is None:
+        return
+    share, group = config.bank.retrieval.share, config.rollout.group_size
+    for count, reached, whole in ((0, "none", 0.0), (group, "all", 1.0)):
+        if 0 < share < 1 and round(share * group) == count:
+            yield (
+                f"bank.retrieval.share={share} of rollout.group_size={group} is {reached} of them: "
+                f"set bank.retrieval.share={whole}, or a larger rollout.group_size"
+            )
+
+
+def _evidence(config: "RunConfig") -> Iterator[str]:
+    """Writers find what they write from."""
+    if config.bank is None:
+        return
+    writer, key, references = config.bank.writer, config.bank.key, config.bank.references
+    if writer.type == "reflection" and writer.induction == "pairwise" and references == 0:
+        yield (
+            "bank.writer.induction=pairwise holds episodes against earlier ones, and bank.references=0 keeps none: "
+            "set bank.references=4, or induction=single"
+        )
+    if writer.type == "skills" and key != "kind":
+        yield f"bank.writer.type=skills writes for kinds of tasks, and bank.key={key}: set bank.key=kind"
+
+
+def _scored(config: "RunConfig") -> Iterator[str]:
+    """Admission by score finds what it ranks by, and leaves room for a bank that may be shown."""
+    bank = config.bank
+    if bank is None or bank.admission.type != "score":
+        return
+    writer, capacity, least = bank.writer.type, bank.admission.capacity, bank.retrieval.min_entries
+    if writer not in SCORING_WRITERS:
+        yield (
+            f"bank.writer.type={writer} does not say what an entry is worth, which bank.admission.type=score ranks "
+            f"by: set writer.type to one of {', '.join(SCORING_WRITERS)}, or another admission.type"
+        )
+    # Three levels of either zone, or strategies without a level.
+    most = 3 * (capacity.strategy + capacity.warning) if writer == "extremes" else capacity.strategy
+    if most <= least:
+        yield (
+            f"bank.admission.capacity has room for {most} entries, and bank.retrieval.min_entries={least} shows "
+            "the bank only while it holds more: set a larger capacity or fewer min_entries"
+        )
+
+
+def _discovery(config: "RunConfig") -> Iterator[str]:
+    attempts, bank = config.evaluation.discovery, config.bank
+    if attempts > 1 and bank is not None and bank.admission.type == "replay":
+        yield (
+            f"evaluation.discovery={attempts} counts attempts, and bank.admission.type=replay would play more of them: "
+            "set bank.admission.type=append, or discovery=0"
+        )

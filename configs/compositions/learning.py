@@ -1,0 +1,85 @@
+"""Rewards, advantages and loss, and the rollouts that they are computed from."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from configs.run import RunConfig
+
+
+def flaws(config: "RunConfig") -> Iterator[str]:
+    """What keeps the update from working."""
+    yield from _comparable(config)
+    yield from _cut(config)
+    yield from _distribution(config)
+    yield from _potential(config)
+    yield from _precision(config)
+
+
+def _comparable(config: "RunConfig") -> Iterator[str]:
+    """The estimator finds what it compares with."""
+    if config.update is None:
+        return
+    advantage, rollout = config.update.advantage, config.rollout
+    if advantage.grouped and rollout.group_size < 2:
+        yield f"rollout.group_size=1 gives {advantage.type} no group to compare with: set it to 2 or more"
+    if advantage.type == "reinforce" and advantage.baseline == "batch" and rollout.tasks * rollout.group_size < 2:
+        yield "update.advantage.baseline=batch needs two episodes: set rollout.tasks=2 or more"
+    if advantage.type == "gigpo" and advantage.anchor == "cluster" and config.clusters is None:
+        yield (
+            "update.advantage.anchor=cluster needs observation clusters: set clusters.delta=0.85, "
+            "or update.advantage.anchor=observation"
+        )
+
+
+def _cut(config: "RunConfig") -> Iterator[str]:
+    """Episodes that an update sees in parts are valued by a critic and compared with nothing."""
+    update = config.update
+    if config.rollout.turns is None:
+        return
+    if update is None or not update.advantage.needs_critic:
+        kind = "update=null" if update is None else f"update.advantage.type={update.advantage.type}"
+        yield (
+            f"rollout.turns cuts episodes, and {kind} has no value for what is cut off: "
+            "set update.advantage.type=gae and update.critic={}, or rollout.turns=null"
+        )
+    elif update.reward.whole:
+        yield (
+            f"rollout.turns cuts episodes, and update.reward.type={update.reward.type} needs whole ones: "
+            "set update.reward.type=extrinsic, or rollout.turns=null"
+        )
+    if config.rollout.group_size > 1:
+        yield "rollout.turns plays tasks one by one: set rollout.group_size=1 and more rollout.tasks"
+    if config.bank is not None and config.bank.retrieval.share < 1:
+        yield "rollout.turns has no groups to share out: set bank.retrieval.share=1.0"
+
+
+def _distribution(config: "RunConfig") -> Iterator[str]:
+    sampling = config.rollout.sampling
+    cut = sampling.top_p < 1 or sampling.top_k > 0
+    if cut and config.update is not None and config.update.loss.importance_cap is None:
+        yield (
+            "the update samples from the full distribution: set rollout.sampling.top_p=1.0 and top_k=0, "
+            "or correct for it with update.loss.importance_cap=2.0"
+        )
+
+
+def _potential(config: "RunConfig") -> Iterator[str]:
+    reward = config.update and config.update.reward
+    reflects = config.bank is not None and config.bank.writer.type == "reflection"
+    if reward and reward.type == "capability-evolution" and reward.potential == "reflection" and not reflects:
+        yield (
+            "update.reward.potential=reflection needs somebody who reflects: set bank.writer.type=reflection, "
+            "or potential=progress"
+        )
+
+
+def _precision(config: "RunConfig") -> Iterator[str]:
+    policy = config.policy
+    if config.update is None or policy.type != "pretrained" or policy.lora is not None:
+        return
+    if policy.dtype != "float32":
+        yield (
+            f"policy.dtype={policy.dtype} cannot be updated, the trainer computes in float32: "
+            "set policy.dtype=float32, policy.lora={} or update=null"
+        )

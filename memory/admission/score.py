@@ -1,0 +1,121 @@
+"""Score-based admission (SLEA-RL section 3.4): what is new enters while there is room, then only by its worth (z_e).
+
+Every zone and level of the library is a shelf that holds so many entries. The decision is about a set of candidates:
+the order in which they are proposed changes nothing.
+"""
+
+from bisect import insort
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+
+from configs.admission import CapacityConfig, ScoreAdmissionConfig
+from memory.admission.base import Decision, Replay
+from memory.admission.novelty import Known
+from memory.library import Library
+from memory.writers.base import Proposal
+from records.entry import Entry
+
+OUTCOMES = ("duplicates", "refused", "replaced", "tied", "pruned")
+"""What is counted: candidates that are not new, those without room, entries replaced for less worth or in a tie, and
+entries that were too many before anything entered."""
+
+
+class ScoreAdmission:
+    """Candidates worth most are looked at first; of those worth the same, the lower id."""
+
+    def __init__(self, config: ScoreAdmissionConfig) -> None:
+        self._config = config
+
+    def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
+        """What enters, and what is retired for it; nothing is replayed."""
+        shelves = _Shelves(self._config, library)
+        candidates = [
+            _Held(proposal.worth[entry.id], True, 0.5, revision, entry.id, entry) for entry in proposal.entries
+        ]
+        for candidate in sorted(candidates, key=lambda each: (-each.worth, each.id)):
+            shelves.offer(candidate)
+        entered = shelves.entered()
+        retired = [replace(entry, retired=revision) for entry in shelves.retired]
+        return Decision(
+            entries=(*(held.entry for held in entered), *retired),
+            utility={held.id: held.worth for held in entered},
+            metrics={f"admission/{name}": float(count) for name, count in shelves.counts().items()},
+        )
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Held:
+    """An entry and its claim to its place: the lowest goes first, and none that came in this firing goes in a tie."""
+
+    worth: float
+    fresh: bool
+    usefulness: float
+    created: int
+    id: str
+    entry: Entry = field(compare=False)
+
+
+class _Shelves:
+    """The entries of every zone and level, those first that go first."""
+
+    def __init__(self, config: ScoreAdmissionConfig, library: Library) -> None:
+        self.retired: list[Entry] = []
+        self._config = config
+        self._known = Known(library, config.novelty)
+        self._outcomes = Counter(dict.fromkeys(OUTCOMES, 0))
+        self._shelves: defaultdict[tuple[str, str], list[_Held]] = defaultdict(list)
+        for entry, worth, useful in zip(library.entries, library.utility, library.usefulness, strict=True):
+            held = _Held(float(worth), False, float(useful), entry.created, entry.id, entry)
+            insort(self._shelves[entry.zone, entry.level], held)
+        for (zone, _), shelf in self._shelves.items():
+            while len(shelf) > capacity(config.capacity, zone):
+                self._retire(shelf, "pruned")
+
+    def offer(self, candidate: _Held) -> None:
+        """Give a candidate a place, if it is new and there is one for it."""
+        entry = candidate.entry
+        shelf = self._shelves[entry.zone, entry.level]
+        if self._known.has_like(entry):
+            self._outcomes["duplicates"] += 1
+        elif len(shelf) < capacity(self._config.capacity, entry.zone) or self._makes_room(shelf, candidate):
+            insort(shelf, candidate)
+            self._known.add(entry)
+        else:
+            self._outcomes["refused"] += 1
+
+    def entered(self) -> list[_Held]:
+        """The candidates that have a place, by zone and level."""
+        return [held for _, shelf in sorted(self._shelves.items()) for held in shelf if held.fresh]
+
+    def counts(self) -> dict[str, int]:
+        """What happened, and how many entries of either zone there are now."""
+        zones = Counter({"strategies": 0, "warnings": 0})
+        for (zone, _), shelf in self._shelves.items():
+            zones["warnings" if zone == "warning" else "strategies"] += len(shelf)
+        return {**self._outcomes, **zones}
+
+    def _makes_room(self, shelf: list[_Held], candidate: _Held) -> bool:
+        lowest = shelf[0]
+        if candidate.worth > lowest.worth:
+            self._retire(shelf, "replaced")
+        elif candidate.worth == lowest.worth and not lowest.fresh and self._config.ties == "replace":
+            self._retire(shelf, "tied")
+        else:
+            return False
+        return True
+
+    def _retire(self, shelf: list[_Held], outcome: str) -> None:
+        entry = shelf.pop(0).entry
+        self._known.forget(entry)
+        self.retired.append(entry)
+        self._outcomes[outcome] += 1
+
+
+def capacity(config: CapacityConfig, zone: str) -> int:
+    """Most active entries of each level of a zone."""
+    return config.warning if zone == "warning" else config.strategy
+
+
+def admission(config: ScoreAdmissionConfig) -> ScoreAdmission:
+    """Admission by score with the settings of a configuration."""
+    return ScoreAdmission(config)
