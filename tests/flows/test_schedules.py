@@ -6,7 +6,6 @@ import pytest
 from support.runs import SMALL, coevo, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
-QUICK = (*SMALL, "warmstart.steps=50", "warmstart.probe_every=50")
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +16,7 @@ def workspace(tmp_path_factory):
 
 
 def test_the_policy_first_and_then_the_bank(workspace):
-    settings = ("iterations=4", "schedule.switch_at=2", "lineage.every=2", "bank.every=2", *QUICK)
+    settings = ("iterations=4", "schedule.switch_at=2", "lineage.every=2", "bank.every=2", *SMALL)
     done = coevo(
         "run", "homerules-coevo-rl-policy-first", "--name", "staged", *settings, workspace=workspace, timeout=550
     )
@@ -32,7 +31,7 @@ def test_the_policy_first_and_then_the_bank(workspace):
 
 
 def test_react_is_evaluated_and_has_nothing_to_learn(workspace):
-    settings = [setting for setting in QUICK if not setting.startswith("bank")]
+    settings = [setting for setting in SMALL if not setting.startswith("bank")]
     done = coevo("run", "homerules-react", "--name", "react", *settings, workspace=workspace)
     assert done.returncode == 0, done.stderr
     (only,) = states(workspace, "react")
