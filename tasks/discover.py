@@ -6,7 +6,7 @@ memory only: nothing of it reaches the run, and no task profits from another one
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NoReturn
 
 from configs.bank import BankConfig
@@ -65,18 +65,24 @@ class Notes:
         self._bank = bank if session.parts.env.panel_bank(panel.name) is None else None
         self._start = Notebook(tuple(session.entries), dict(session.stats), session.clusters)
         self._books: dict[str, Notebook] = {}
-        self._index = None if self._bank is None else _index(self._bank, self._start)
 
     def after(self, failed: Episode, number: int) -> Experience:
         """What an attempt is told after another one has failed; ``number`` is the new one's."""
         bank, name = self._bank, failed.task.id
-        if bank is None or self._index is None:
+        if bank is None:
             return self._seen
         book = self._books[name] = learn(self._session, bank, self._books.get(name, self._start), failed)
         if not is_shown(bank.retrieval, self._session.updates(), len(book.entries)):
             return NOTHING
         index = self._index.over(book.entries, book.stats, book.clusters)
         return recall(index, key(self._session.config.seed, "evaluate", "attempt", number))
+
+    @cached_property
+    def _index(self) -> Index:
+        """One of its own, made when it is needed: the run's must not come to know texts of a panel."""
+        book, bank = self._start, self._bank
+        assert bank is not None
+        return Index(book.entries, bank.retrieval, book.stats, book.clusters, key=key_by(bank.key))
 
 
 def again(session: Session, panel: Panel, notes: Notes, failed: Sequence[Episode], number: int) -> list[Episode]:
@@ -108,11 +114,6 @@ def learn(session: Session, bank: BankConfig, book: Notebook, failed: Episode) -
     stats |= {each.id: each for each in born(changed, decision.utility, stats, bank.utility)}
     held = {entry.id: entry for entry in (*book.entries, *decision.entries)}
     return Notebook(tuple(entry for entry in held.values() if entry.active), stats, clusters)
-
-
-def _index(bank: BankConfig, book: Notebook) -> Index:
-    """An index of its own: the run's must not come to know texts of a panel."""
-    return Index(book.entries, bank.retrieval, book.stats, book.clusters, key=key_by(bank.key))
 
 
 def _copy(session: Session, clusters: Clusters | None, bank: BankConfig) -> Clusters | None:

@@ -1,4 +1,4 @@
-"""The presets with appended lessons as whole runs, small ones."""
+"""The presets with appended lessons as whole runs, small ones; they share servers and warm start with other tests."""
 
 import pytest
 from support.runs import SMALL, coevo, states
@@ -9,13 +9,14 @@ UPDATES = {"retroagent": True, "reflexion-style": False, "memrl-style": False, "
 
 
 @pytest.mark.parametrize("method", UPDATES)
-def test_two_iterations(method, tmp_path):
-    done = coevo("run", f"homerules-{method}", "iterations=2", *SETTINGS, "--name", "it", workspace=tmp_path)
+def test_two_iterations(method, workspace):
+    done = coevo(
+        "run", f"homerules-{method}", "iterations=2", "seed=5", *SETTINGS, "--name", method, workspace=workspace
+    )
     assert done.returncode == 0, done.stderr
-    start, *_, end = states(tmp_path, "it")
+    start, *_, end = states(workspace, method)
     assert end["iteration"] == 2
     assert ("update/groups" in end["metrics"]) == UPDATES[method]
     assert "append/added" in end["metrics"]
     assert start["tables"]["entries"] != end["tables"]["entries"]
     assert ("discovery/seen-houses/3" in end["metrics"]) == (method == "reflexion-style")
-    coevo("down", workspace=tmp_path)
