@@ -14,7 +14,7 @@ from models.rewards.rewards import Rewards
 from records.episode import Episode, Turn
 from tasks.score import EpisodeScores, score
 from tasks.session import Session
-from tasks.stage import stage
+from tasks.stage import part_name, stage
 
 HISTOGRAM = np.linspace(-3.0, 3.0, 13)
 """Edges of the advantage histogram; values beyond them count in the outer bins."""
@@ -38,6 +38,7 @@ def advantage(session: Session, episodes: Sequence[Episode], rewards: Rewards) -
     advantages = estimate(trajectories, update.advantage)
     flat = zero_variance(totals(trajectories), [each.group for each in trajectories])
     session.draft.metrics |= advantage_metrics(advantages.episodes, flat) | dict(advantages.metrics)
+    session.draft.metrics[f"advantage/{part_name(update.advantage.type)}_spread"] = float(advantages.episodes.std())
     beyond = [scored.bootstrap for episode, scored in zip(episodes, scores, strict=True) if episode.following]
     if beyond:
         session.draft.metrics["critic/bootstrap"] = float(np.mean(beyond))

@@ -7,6 +7,7 @@ from memory.index import Hit
 from records.entry import Entry
 from records.episode import Episode
 from tasks.retrieve import Experience, Retrieved, sees
+from tasks.stage import part_name
 
 Size = Callable[[Sequence[str]], int]
 """Tokens of the experience block that some lessons make."""
@@ -21,8 +22,7 @@ def retrieval_metrics(
     """
     answers = seen.answers if isinstance(seen, Retrieved) else {"task": {}, "step": {}}
     hits = [*answers["task"].values(), *answers["step"].values()]
-    name = config.type.replace("+", "_").replace("-", "_")
-    figures = {f"retrieval/{name}_score": _mean([found[0].score for found in hits if found])}
+    figures = {f"retrieval/{part_name(config.type)}_score": _mean([found[0].score for found in hits if found])}
     if config.per != "step":
         figures["retrieval/task_hits"] = _hits(answers["task"].values())
     if config.per != "task":

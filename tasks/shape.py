@@ -9,7 +9,7 @@ from records.episode import Episode
 from tasks.baselines import write_baselines
 from tasks.reflect import reflected
 from tasks.session import Session
-from tasks.stage import stage
+from tasks.stage import part_name, stage
 
 
 @stage("shape")
@@ -25,5 +25,7 @@ def shape(session: Session, episodes: Sequence[Episode]) -> tuple[list[Episode],
         write_baselines(session.baselines, session.stores.paths.staging)
     shaped = [episode.with_shaping(extra) for episode, extra in zip(episodes, rewards.shaping.tolist(), strict=True)]
     session.remember(shaped)
-    session.draft.metrics |= rewards.metrics
+    if session.learns():
+        worth = sum(episode.shaped for episode in shaped) / len(shaped)
+        session.draft.metrics |= {f"reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
     return shaped, rewards

@@ -69,6 +69,11 @@ def stage(name: str, retries: int = 0) -> Callable[[Callable[P, R]], Callable[P,
     return decorate
 
 
+def part_name(kind: str) -> str:
+    """The ``type`` of a part as metrics spell it: what only this part leaves is told under its name."""
+    return kind.replace("+", "_").replace("-", "_")
+
+
 @contextmanager
 def recording(seconds: MutableMapping[str, float]) -> Iterator[None]:
     """Add the seconds of every stage called within to ``seconds``, by stage name."""

@@ -6,14 +6,15 @@ from models.samples import write_samples
 from records.episode import Episode
 from tasks.advantage import Targets
 from tasks.session import Session
-from tasks.stage import stage
+from tasks.stage import part_name, stage
 
 
 @stage("update")
 def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> None:
     """One update of policy and critic, or of the critic alone; afterwards the engine plays with the new weights."""
-    trainer = session.parts.trainer
+    trainer, config = session.parts.trainer, session.config.update
     assert trainer is not None
+    assert config is not None
     staging = session.stores.paths.staging
     batch = staging / "batch.parquet"
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
@@ -22,6 +23,8 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> N
     trainer.save(staging / "policy", staging / "optimizer")
     session.parts.player.engine.load(staging / "policy")
     session.draft.metrics |= {"update/groups": float(counts.groups), "update/skipped_groups": float(counts.skipped)}
+    if "loss" in report.metrics:
+        session.draft.metrics[f"loss/{part_name(config.loss.aggregation)}"] = report.metrics["loss"]
     for name, value in report.metrics.items():
         target = session.draft.rates if "second" in name else session.draft.metrics
         target[f"update/{name}"] = value

@@ -52,9 +52,10 @@ def judge(candidates: Sequence[Entry], replay: Replay, delta: float, revision: i
 
 
 def metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Means over the verdicts of a firing, pairs added up; nothing where there was no replay."""
+    """Means over the verdicts of a firing, pairs added up; only their number where there was no replay."""
+    pairs = {"replay/pairs": float(sum(verdict.pairs for verdict in verdicts))}
     if not verdicts:
-        return {}
+        return pairs
     figures = [
         {
             "difference": verdict.difference,
@@ -67,7 +68,7 @@ def metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
         for verdict in verdicts
     ]
     means = {f"replay/{name}": sum(each[name] for each in figures) / len(figures) for name in figures[0]}
-    return means | {"replay/pairs": float(sum(verdict.pairs for verdict in verdicts))}
+    return means | pairs
 
 
 def admission(config: ReplayAdmissionConfig) -> ReplayAdmission:

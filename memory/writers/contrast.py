@@ -30,7 +30,8 @@ class ContrastWriter:
                 drafts[entry.id] = _join(drafts.get(entry.id, entry), entry)
         fresh = [entry for entry in drafts.values() if entry.id not in evidence.library.row_of]
         candidates = tuple(fresh[: self._config.candidates])
-        return Proposal(candidates, worth(candidates, evidence.episodes))
+        counts = {"contrast_lessons": float(len(drafts)), "contrast_known": float(len(drafts) - len(fresh))}
+        return Proposal(candidates, worth(candidates, evidence.episodes), counts=counts)
 
     def _buffered(self, ranked: Iterable[Exhibit]) -> Iterator[Exhibit]:
         seen: set[str] = set()

@@ -65,7 +65,7 @@ def test_a_single_pair_has_no_error_and_equal_gains_have_none():
 
 def test_without_candidates_nothing_is_replayed():
     decision, _ = decide({}, [], replay=None)
-    assert decision == Decision()
+    assert decision == Decision(metrics={"replay/pairs": 0.0})
 
 
 def gains(added, taught):

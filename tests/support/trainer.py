@@ -1,0 +1,47 @@
+"""The trainer without its process: the same policy, DeepSpeed engine and requests, in a small part of the time."""
+
+from pathlib import Path
+
+from models.samples import read_scores
+from models.trainer import engine
+from models.trainer.client import UpdateReport
+from models.trainer.session import Session
+
+
+class LocalTrainer:
+    """Answers what ``models.trainer.client.Trainer`` answers."""
+
+    def __init__(self, config, policy: Path, monkeypatch) -> None:
+        monkeypatch.setattr(engine, "join", join)
+        self._session = Session(
+            config=config.update.model_dump_json(),
+            temperature=config.rollout.sampling.temperature,
+            threads=1,
+            policy=str(policy),
+            reference=str(policy),
+            optimizer="",
+        )
+
+    def update(self, batch, key):
+        return UpdateReport(self._session.update(str(batch), list(key)))
+
+    def update_critic(self, batch, key):
+        return UpdateReport(self._session.update_critic(str(batch), list(key)))
+
+    def score(self, batch, into):
+        self._session.score(str(batch), str(into))
+        return read_scores(into)
+
+    def save(self, policy, optimizer):
+        self._session.save(str(policy), str(optimizer))
+
+
+_join = engine.join
+
+
+def join():
+    """A process forms its group once in its life."""
+    import torch
+
+    if not torch.distributed.is_initialized():
+        _join()
