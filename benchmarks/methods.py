@@ -33,6 +33,8 @@ METHODS = (
     "reflexion-style",
 )
 SEEDS = range(1, 4)
+ATTEMPTS = {"reflexion-style": 3}
+"""Methods that are judged by Discovery@k, and k."""
 PANEL = "seen-houses"
 SETTINGS = ("evaluation.every=1000", f"evaluation.panels=[{PANEL}]", "evaluation.final_panels=[]")
 
@@ -70,10 +72,18 @@ def _outcome(bench: Bench, method: str, seed: int) -> Result:
     recipe = f"homerules-{method}"
     iterations = load_recipe(recipe).iterations
     history = reach(bench.workspace, f"{method}-{seed}", recipe, iterations, (f"seed={seed}", *SETTINGS))
-    start, end = _ends(history)
+    start, end = ends(method, history)
     return {"start": start, "end": end, "iterations": history[-1].iteration, "loop_seconds": loop(history)}
 
 
-def _ends(history: Sequence[Manifest]) -> tuple[str, str]:
-    """``1`` or ``0`` for each task, before and after."""
-    return history[0].state["outcomes"][PANEL], history[-1].state["outcomes"][PANEL]
+def ends(method: str, history: Sequence[Manifest]) -> tuple[str, str]:
+    """``1`` or ``0`` for each task of the panel, before and after.
+
+    Of a method that is judged by attempts, the first attempt and all of them; whoever is solved stays so.
+    """
+    last = history[-1].state
+    if method not in ATTEMPTS:
+        return history[0].state["outcomes"][PANEL], last["outcomes"][PANEL]
+    first: str = last["outcomes"][PANEL]
+    solved = round(last["metrics"][f"discovery/{PANEL}/{ATTEMPTS[method]}"] * len(first))
+    return first, first.replace("0", "1", solved - first.count("1"))
