@@ -53,6 +53,10 @@ class TransformersEngine:
     def load(self, policy: Path) -> None:
         """Generate with the weights in this directory from now on."""
         load_weights(self._policy, policy)
+        self.forget()
+
+    def forget(self) -> None:
+        """Compute every head anew from now on: in other batches it may differ in its last bits."""
         self._prefixes.clear()
 
     @torch.inference_mode()

@@ -23,6 +23,7 @@ def commit(session: Session) -> Manifest:
     stores.bank.merge(bank_change(session))
     manifest = stores.lineage.commit(artifacts(staging), state(session), observed(session))
     session.next_revision(manifest.revision)
+    session.parts.player.engine.forget()
     return manifest
 
 

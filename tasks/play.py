@@ -34,6 +34,10 @@ class Engine(Protocol):
         """Generate with the weights of this policy from now on."""
         ...
 
+    def forget(self) -> None:
+        """Keep nothing of what was generated before: a resumed run has nothing of it either."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:

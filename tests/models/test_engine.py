@@ -146,6 +146,16 @@ def test_new_weights_are_used_and_old_heads_forgotten(tmp_path):
     assert after != before
 
 
+def test_what_is_forgotten_leaves_no_trace(policy):
+    asked = requests()
+    later = [request for request in asked if request.group == asked[0].group]
+    player = engine(policy)
+    player.generate(asked)
+    player.forget()
+    # Bit for bit: the head was computed beside others before, and is computed alone now.
+    assert player.generate(later) == engine(policy).generate(later)
+
+
 def test_prompts_of_one_token_and_no_request(policy):
     request = Request((7,), key("short"), "g")
     assert engine(policy).generate([request])[0].token_ids == reference(policy, request)[0]

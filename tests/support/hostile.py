@@ -40,6 +40,9 @@ class Scripted:
     def __init__(self, text="Thought: so\nAction: go safe"):
         self.text = text
 
+    def forget(self):
+        pass
+
     def load(self, policy):
         pass
 
