@@ -1,7 +1,7 @@
 """Clusters: the nearest, not the first; and nothing but assignment makes one."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import memory.clusters
@@ -32,6 +32,7 @@ def test_looking_makes_no_cluster_and_assignment_does():
 
 
 @pytest.mark.parametrize("most", [2, 16384])
+@settings(deadline=None)
 @given(st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=6).map(" ".join), max_size=12))
 def test_what_is_remembered_of_an_observation_keeps_up_with_new_clusters(most, observations):
     with pytest.MonkeyPatch.context() as patch:

@@ -1,6 +1,6 @@
 """Likeness of token sequences: the exact scan written out, and the traps that characters set."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.likeness import TOKEN, Likeness
@@ -33,6 +33,7 @@ def similarity(a, b):
     return value
 
 
+@settings(deadline=None)
 @given(
     TEXTS,
     st.lists(st.sampled_from(["go", "see", "mug", "new"]), max_size=12).map(" ".join),
@@ -51,6 +52,7 @@ def test_the_bound_hides_nothing_from_an_exact_scan(texts, asked, least, since):
     assert likeness(texts).above(asked, least, since)[0].tolist() == late
 
 
+@settings(deadline=None)
 @given(TEXTS.filter(lambda texts: len(texts) > 1))
 def test_symmetric_and_one_for_equals(texts):
     a, b = texts[:2]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.entries import entry
 
@@ -35,6 +35,7 @@ def scan(entries, candidate):
     )  # fmt: skip
 
 
+@settings(deadline=None)
 @given(st.lists(ENTRIES, max_size=8, unique_by=lambda each: each.id), st.lists(ENTRIES, min_size=1, max_size=4))
 def test_the_same_as_an_exact_scan_while_entries_come_and_go(held, candidates):
     known = Known(Library(held), LEAST)

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.entries import entry
 
@@ -145,6 +145,7 @@ def after(held, decision):
     return [each for each in rows.values() if each.active]
 
 
+@settings(deadline=None)
 @given(LIBRARIES, CANDIDATES, ROOM, TIES)
 def test_capacity_holds_and_every_candidate_and_entry_is_accounted_for(library, candidates, room, ties):
     held, stats, proposed = drawn(library, candidates)
@@ -161,6 +162,7 @@ def test_capacity_holds_and_every_candidate_and_entry_is_accounted_for(library, 
     assert decision.utility == {each.id: proposed[each] for each in new}
 
 
+@settings(deadline=None)
 @given(LIBRARIES, CANDIDATES, ROOM, TIES, st.randoms())
 def test_the_order_of_candidates_and_entries_changes_nothing(library, candidates, room, ties, random):
     held, stats, proposed = drawn(library, candidates)
@@ -171,6 +173,7 @@ def test_the_order_of_candidates_and_entries_changes_nothing(library, candidates
     assert decide(dict(shuffled), dict(rows), stats, capacity=room, ties=ties) == decision
 
 
+@settings(deadline=None)
 @given(LIBRARIES, CANDIDATES, ROOM)
 def test_nothing_leaves_for_what_is_worth_less(library, candidates, room):
     held, stats, proposed = drawn(library, candidates)
