@@ -61,7 +61,7 @@ def parquet_rows(path: Path) -> Iterator[Row]:
             for row in _plain(batch, number, path):
                 number += 1
                 yield f"{path} row {number}", row
-    except (pa.ArrowException, ValueError, OSError) as error:
+    except (pa.ArrowException, KeyError, ValueError, OSError) as error:  # KeyError: a column with another path
         raise CoevoError(f"{path}: not readable as Parquet: {shortened(str(error))}: export it again") from None
 
 

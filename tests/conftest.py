@@ -3,11 +3,14 @@
 import os
 import tempfile
 
+import hypothesis
 import pytest
 
 from flows.daemon import down
 from flows.servers import ensure_prefect
 
+hypothesis.settings.register_profile("coevo", deadline=None)  # a loaded machine is no counterexample
+hypothesis.settings.load_profile("coevo")
 HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
 os.environ["PREFECT_HOME"] = HOME.name  # before Prefect is imported, which would make ~/.prefect
 

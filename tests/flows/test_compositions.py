@@ -4,25 +4,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from support.player import environment
-from support.sessions import parts
-from support.trainer import LocalTrainer
+from support.loop import novice, played
 
 from configs.errors import ConfigError
 from configs.load import load_recipe
-from flows import coevolve
-from lineage.lineage import Lineage
-from lineage.workspace import Workspace
 from memory.change import SCHEMAS
-from memory.store import Bank
-from models.policy import load, save
 from records.draws import generator, key
-from tasks.assemble import player_of
-from tasks.commit import commit
-from tasks.evaluate import evaluate
-from tasks.report import Silent
-from tasks.session import Session, Stores
-from tasks.warmstart import warm_start
 
 pytestmark = pytest.mark.full
 COUNT = 30
@@ -124,16 +111,12 @@ def test_every_choice_is_drawn():
 
 @pytest.fixture(scope="module")
 def policy(tmp_path_factory):
-    """A policy that has been shown how to act, but not for long."""
-    steps = ("warmstart.steps=120", "warmstart.probe_every=120", "warmstart.probe_tasks=16")
-    config = load_recipe("homerules-coevo-rl", steps)
-    return warm_start(config, environment(), tmp_path_factory.mktemp("policy"), Silent())
+    return novice(load_recipe("homerules-coevo-rl"), tmp_path_factory.mktemp("policy"))
 
 
 @pytest.mark.parametrize("number", COMPOSITIONS)
 def test_a_composition_runs_and_does_what_it_says(number, policy, tmp_path, monkeypatch):
     chosen, config = COMPOSITIONS[number]
-    monkeypatch.setattr(coevolve, "publish", lambda session, manifest: None)
     history = played(tmp_path, config, policy, monkeypatch)
     told = {name for manifest in history for name in manifest.state["metrics"]}
     for part, choices in PARTS.items():
@@ -161,20 +144,3 @@ def changes(chosen, iteration):
     evolves = "policy-then-bank" not in chosen["schedule"] or iteration >= 1
     evolves &= "bank-then-policy" not in chosen["schedule"] or iteration < 1
     return learns and chosen["frozen"] != "update", evolves and chosen["frozen"] != "bank"
-
-
-def played(root, config, policy, monkeypatch):
-    """The revisions of a run of the real loop; only Prefect, MLflow and the trainer's process are spared."""
-    place = Workspace(root)
-    paths = place.create("run", config)
-    player = player_of(config, environment(), load(policy))
-    trainer = LocalTrainer(config, policy, monkeypatch) if config.update else None
-    with Lineage.open(paths.lineage, place.cache) as lineage:
-        stores = Stores(paths, Bank(paths.bank), lineage, None, Silent())
-        session = Session(config, parts(config, player, None, trainer), stores)
-        save(load(policy), paths.staging / "policy")
-        evaluate(session)
-        commit(session)
-        while session.iteration < config.iterations:
-            coevolve.iterate(session)
-        return lineage.log()

@@ -13,13 +13,10 @@ ONLY_THEIRS = {
 }  # fmt: skip
 
 
-def test_two_iterations_of_the_preset(tmp_path):
-    try:
-        done = coevo(*RUN, "--name", "one", workspace=tmp_path)
-        assert done.returncode == 0, done.stderr
-    finally:
-        coevo("down", workspace=tmp_path)
-    before, _, after = states(tmp_path, "one")
+def test_two_iterations_of_the_preset(workspace):
+    done = coevo(*RUN, "--name", "slea-rl", workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    before, _, after = states(workspace, "slea-rl")
     assert after["metrics"].keys() >= ONLY_THEIRS
     for table in ("entries", "stats", "clusters"):
         assert before["tables"][table] != after["tables"][table]

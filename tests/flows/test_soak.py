@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from time import perf_counter
 
 import pytest
 from support.kill_at import now
@@ -47,6 +48,8 @@ STAGES = (
     "commit",
     "publish",
 )
+LENGTH = "seconds"
+"""File with how long the undisturbed run took, start and end included."""
 PLACE = ROOT / "workspace" / "soak" / code_revision()[:12]
 
 
@@ -61,9 +64,11 @@ def workspace():
 @pytest.fixture(scope="module")
 def untouched(workspace):
     """States and seconds of a run that nothing disturbed."""
-    if not (workspace / "runs" / "untouched").exists():
+    if not (workspace / LENGTH).exists():
+        since = perf_counter()
         done = coevo(*RUN, "--name", "untouched", workspace=workspace)
         assert done.returncode == 0, done.stderr
+        (workspace / LENGTH).write_text(f"{perf_counter() - since:.1f}")
     return states(workspace, "untouched")
 
 
@@ -80,11 +85,11 @@ def seconds_of(workspace):
     return found
 
 
-def moment(number, seconds):
+def moment(number, seconds, length):
     """Where the kill with this number falls: in a stage, as ``kill_at`` writes it, or at some second of the process."""
     draw = generator(key("soak", number))
     if number % 2:
-        return None, draw.uniform(0, 12)
+        return None, draw.uniform(0, length)
     stage = STAGES[number // 2 % len(STAGES)]
     visit = 1 if stage in ("gate panels", "evaluate") else int(draw.integers(1, 3))
     delay = draw.uniform(0, seconds.get(stage, 0.0))
@@ -93,7 +98,8 @@ def moment(number, seconds):
 
 def killed(number, seconds, *arguments, workspace):
     """Run a command that is to be killed; what it was doing then, None if it had ended before."""
-    place, after = moment(number, seconds)
+    length = float((workspace / LENGTH).read_text())
+    place, after = moment(number, seconds, length)
     trace = workspace / f"trace-{number}"
     trace.unlink(missing_ok=True)
     line = command(*arguments, workspace=workspace, kill=place, trace=trace)

@@ -130,10 +130,10 @@ def main():
     def change():
         for target in arguments.without:
             take_out(target)
-        if arguments.trace:
-            trace_to(arguments.trace)
         if arguments.kill:
             kill_in(arguments.kill)
+        if arguments.trace:  # around the kill, so that a stage is named before it dies at its very beginning
+            trace_to(arguments.trace)
 
     if command[0] in ("run", "resume"):
         # Stages import Prefect, which would start a server of its own if it were imported before it is told of one.

@@ -1,0 +1,48 @@
+"""Whole runs of the real loop in this process: only Prefect, MLflow and the trainer's process are spared."""
+
+from support.sessions import parts
+from support.trainer import LocalTrainer
+
+from configs.load import validate
+from envs.registry import make
+from flows import coevolve
+from lineage.lineage import Lineage
+from lineage.workspace import Workspace
+from memory.store import Bank
+from models.policy import load, save
+from tasks.assemble import player_of
+from tasks.commit import commit
+from tasks.evaluate import evaluate
+from tasks.report import Silent
+from tasks.session import Session, Stores
+from tasks.warmstart import warm_start
+
+STEPS = {
+    "homerules": {"steps": 120, "probe_every": 120, "probe_tasks": 16},
+    "babyai": {"steps": 20, "probe_every": 20, "probe_tasks": 8, "episodes": 8, "read": 0.0},
+}
+
+
+def novice(config, place):
+    """A policy for a configuration that has been shown how to act, but not for long."""
+    settings = config.model_dump(mode="json")
+    brief = validate(settings | {"warmstart": (settings["warmstart"] or {}) | STEPS[config.env.type]}, "novice")
+    return warm_start(brief, make(config.env), place, Silent())
+
+
+def played(root, config, policy, monkeypatch):
+    """The revisions of a run that starts from a policy."""
+    monkeypatch.setattr(coevolve, "publish", lambda session, manifest: None)
+    place = Workspace(root)
+    paths = place.create("run", config)
+    player = player_of(config, make(config.env), load(policy))
+    trainer = LocalTrainer(config, policy, monkeypatch) if config.update else None
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        stores = Stores(paths, Bank(paths.bank), lineage, None, Silent())
+        session = Session(config, parts(config, player, None, trainer), stores)
+        save(load(policy), paths.staging / "policy")
+        evaluate(session)
+        commit(session)
+        while session.iteration < config.iterations:
+            coevolve.iterate(session)
+        return lineage.log()
