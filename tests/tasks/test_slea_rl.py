@@ -1,28 +1,20 @@
 """SLEA-RL's bank in the loop: real stores, without servers, and with the expert in place of a policy."""
 
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
-from support.expert_player import ExpertPlayer
+from support import sessions
+from support.player import expert_player
 
 from configs.load import load_recipe
-from lineage.lineage import Lineage
-from lineage.workspace import Workspace
-from memory.admission.base import admission_of
-from memory.store import Bank
-from memory.writers.base import writer_of
-from records.task import BY_SCOPE
 from tasks.admit import admit
 from tasks.commit import commit
 from tasks.credit import credit
 from tasks.evaluate import evaluate
-from tasks.gate import episode_limits, gate_candidates
+from tasks.gate import gate_candidates
 from tasks.judge import judge
-from tasks.report import Silent
 from tasks.rollout import rollout
 from tasks.sample import sample
-from tasks.session import Parts, Session, Stores
 from tasks.shape import shape
 from tasks.write import write
 
@@ -30,29 +22,14 @@ SMALL = ("warmstart=null", "update=null", "iterations=2", "rollout.tasks=8", "ro
          "evaluation.tasks=8", "bank.retrieval.warmup=1", "bank.retrieval.min_entries=0")  # fmt: skip
 
 
-@contextmanager
 def opened(root, *settings):
-    config = load_recipe("homerules-slea-rl", [*SMALL, *settings])
-    place = Workspace(root)
-    paths, played = place.create("run", config), ExpertPlayer()
-    with Lineage.open(paths.lineage, place.cache) as lineage:
-        bank = config.bank
-        parts = Parts(
-            played.env, played, None, writer_of(bank.writer, BY_SCOPE), admission_of(bank.admission),
-            episode_limits(config, played.env, 512),
-        )  # fmt: skip
-        paths.clear_staging()
-        (paths.staging / "policy").mkdir(parents=True)
-        (paths.staging / "policy" / "weights").write_text("none")
-        session = Session(config, parts, Stores(paths, Bank(paths.bank), lineage, None, Silent()))
-        commit(session)
-        yield session
+    return sessions.opened(root, load_recipe("homerules-slea-rl", [*SMALL, *settings]), played=expert_player())
 
 
 def iterate(session):
     """One iteration with all that concerns the bank; its episodes, metrics and decision."""
     episodes, _ = shape(session, rollout(session, sample(session)))
-    credit(session, episodes)
+    credit(session)
     proposal = write(session)
     gate_candidates(session, proposal)
     decision = judge(session, proposal)
