@@ -25,7 +25,7 @@ def shape(session: Session, episodes: Sequence[Episode]) -> tuple[list[Episode],
         write_baselines(session.baselines, session.stores.paths.staging)
     shaped = [episode.with_shaping(extra) for episode, extra in zip(episodes, rewards.shaping.tolist(), strict=True)]
     session.remember(shaped)
-    if session.learns():
+    if session.config.update is not None:
         worth = sum(episode.shaped for episode in shaped) / len(shaped)
         session.draft.metrics |= {f"reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
     return shaped, rewards
