@@ -74,7 +74,7 @@ def test_shaped_episodes_are_those_that_are_kept(session):
     shaped, rewards = shape(session, [episode(replica=1)])
     assert session.recent == shaped
     assert shaped[0].shaping == rewards.shaping[0]
-    assert session.draft.metrics == rewards.metrics
+    assert session.draft.metrics == {"reward/progress_guided": shaped[0].shaped, **rewards.metrics}
 
 
 def test_a_frozen_policy_is_not_penalised(session):
