@@ -123,7 +123,7 @@ def _copy(session: Session, clusters: Clusters | None, bank: BankConfig) -> Clus
     return Clusters(settings, clusters.all())
 
 
-def _no_replay(added: Sequence[Entry], taught: Sequence[Entry]) -> NoReturn:
+def _no_replay(added: Sequence[Entry], taught: Sequence[Entry], replicas: int) -> NoReturn:
     raise CoevoError(
         "evaluation.discovery counts attempts, and a replay would be one more: set bank.admission.type=append"
     )

@@ -21,7 +21,7 @@ def judge(session: Session, proposal: Proposal) -> Decision:
     return session.parts.admission.decide(proposal, session.library(), partial(replay, session), session.draft.revision)
 
 
-def replay(session: Session, added: Sequence[Entry], taught: Sequence[Entry]) -> list[float]:
+def replay(session: Session, added: Sequence[Entry], taught: Sequence[Entry], replicas: int) -> list[float]:
     """Rewards of fresh rollouts on the tasks that ``taught`` were written from, with ``added`` in the bank.
 
     Draws depend on task and replica alone: two calls about the same entries are paired.
@@ -31,7 +31,7 @@ def replay(session: Session, added: Sequence[Entry], taught: Sequence[Entry]) ->
     attempts = [
         Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))
         for task in source_tasks(session, taught)
-        for n in range(session.replays())
+        for n in range(replicas)
     ]
     return [episode.reward for episode in session.parts.player.play(attempts)]
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from configs.admission import ReplayAdmissionConfig
 from configs.run import RunConfig
 from envs.base import Environment
 from lineage.lineage import Lineage
@@ -200,12 +199,6 @@ class Session:
     def index_with(self, extra: Sequence[Entry]) -> Index | None:
         """An index over the bank and some entries more."""
         return None if self._index is None else self._index.over([*self.entries, *extra], self.stats)
-
-    def replays(self) -> int:
-        """Replays a task and side, where the admission asks for any."""
-        assert self.config.bank is not None
-        admission = self.config.bank.admission
-        return admission.replays if isinstance(admission, ReplayAdmissionConfig) else 0
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""

@@ -11,11 +11,11 @@ from memory.library import Library
 from memory.writers.base import Proposal
 from records.entry import Entry
 
-Replay = Callable[[Sequence[Entry], Sequence[Entry]], Sequence[float]]
-"""``replay(added, taught)``: rewards of fresh rollouts with the entries ``added`` to the bank.
+Replay = Callable[[Sequence[Entry], Sequence[Entry], int], Sequence[float]]
+"""``replay(added, taught, replicas)``: rewards of fresh rollouts with the entries ``added`` to the bank.
 
-The rollouts are on the tasks that the entries ``taught`` were written from. Calls with the same ``taught`` play the
-same tasks and replicas with the same draws in the same order, so their rewards pair by position.
+The rollouts are so many replicas of the tasks that the entries ``taught`` were written from. Calls with the same
+``taught`` play the same tasks with the same draws in the same order, so their rewards pair by position.
 """
 
 

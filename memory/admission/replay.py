@@ -21,18 +21,18 @@ class ReplayAdmission:
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """The entries whose verdict lets them in; no replay without candidates."""
         batches = [proposal.entries] if self._config.per == "batch" else [(entry,) for entry in proposal.entries]
-        judged = tuple(Judged(judge(batch, replay, self._config.delta, revision), batch) for batch in batches if batch)
+        judged = tuple(Judged(judge(batch, replay, self._config, revision), batch) for batch in batches if batch)
         admitted = tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates)
         return Decision(admitted, judged=judged, metrics=metrics([each.verdict for each in judged]))
 
 
-def judge(candidates: Sequence[Entry], replay: Replay, delta: float, revision: int) -> Verdict:
+def judge(candidates: Sequence[Entry], replay: Replay, config: ReplayAdmissionConfig, revision: int) -> Verdict:
     """All of the candidates or none: admitted iff R(E + V) > R(E) + delta.
 
     The difference is the mean over pairs, its standard error sd / sqrt(n) with sd of n - 1 degrees of freedom.
     Raises ``ValueError`` if the two sides do not pair.
     """
-    with_them, without = (np.asarray(replay(added, candidates), float) for added in (candidates, ()))
+    with_them, without = (np.asarray(replay(added, candidates, config.replays), float) for added in (candidates, ()))
     if with_them.shape != without.shape or not with_them.size:
         raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
     gains = with_them - without
@@ -41,13 +41,13 @@ def judge(candidates: Sequence[Entry], replay: Replay, delta: float, revision: i
         revision=revision,
         candidates=tuple(entry.id for entry in candidates),
         # Rounded, so that a gain of exactly delta is a tie, and ties are rejected.
-        admitted=round(difference - delta, 12) > 0,
+        admitted=round(difference - config.delta, 12) > 0,
         reward_with=float(with_them.mean()),
         reward_without=float(without.mean()),
         difference=difference,
         stderr=float(gains.std(ddof=1) / gains.size**0.5) if gains.size > 1 else 0.0,
         pairs=gains.size,
-        delta=delta,
+        delta=config.delta,
     )
 
 

@@ -15,12 +15,12 @@ CANDIDATES = [Entry(entry_id("", text), text, "", "", text, "", "train", ("1/r/t
 def verdict(rewards_with, rewards_without, delta=0.0, candidates=CANDIDATES):
     calls = []
 
-    def replay(added, taught):
-        assert taught is candidates
+    def replay(added, taught, replicas):
+        assert (taught, replicas) == (candidates, 5)
         calls.append(list(added))
         return rewards_with if added else rewards_without
 
-    return judge(candidates, replay, delta, 3), calls
+    return judge(candidates, replay, ReplayAdmissionConfig(delta=delta, replays=5), 3), calls
 
 
 def decide(config, candidates, replay):
@@ -68,10 +68,10 @@ def test_without_candidates_nothing_is_replayed():
     assert decision == Decision(metrics={"replay/pairs": 0.0})
 
 
-def gains(added, taught):
+def gains(added, taught, replicas):
     """The first candidate earns 1, the second loses 1/2; alone or together."""
     worth = {CANDIDATES[0].id: 1.0, CANDIDATES[1].id: -0.5}
-    return [sum(worth[entry.id] for entry in added)] * 4 * len(taught)
+    return [sum(worth[entry.id] for entry in added)] * replicas * len(taught)
 
 
 def test_a_batch_enters_whole_or_not_at_all():
@@ -82,7 +82,7 @@ def test_a_batch_enters_whole_or_not_at_all():
 
 
 def test_each_entry_enters_on_its_own_gain():
-    decision, admitted = decide({"per": "entry"}, CANDIDATES, gains)
+    decision, admitted = decide({"per": "entry", "replays": 4}, CANDIDATES, gains)
     assert (decision.entries, admitted) == ((CANDIDATES[0],), [True, False])
     assert [judged.candidates for judged in decision.judged] == [(entry,) for entry in CANDIDATES]
     # Means over two verdicts, pairs added up: (1 - 1/2) / 2 and 4 + 4.
