@@ -40,20 +40,23 @@ def coevolve(run: str, workspace: str, reporter: Reporter, accept_change: bool =
 
 
 def iterate(session: Session) -> None:
-    """One policy update, and whatever is due with it."""
+    """One policy update, and whatever is due with it.
+
+    A gate is checked beside what goes on with its batch, and waited for before any of that lasts.
+    """
     tasks = sample(session)
     episodes = rollout(session, tasks)
-    gate_episodes(session, episodes)
-    shaped, rewards = shape(session, episodes)
-    if session.learns():
-        targets = advantage(session, shaped, rewards)
-        gate_advantages(session, shaped, targets.advantages)
-        update(session, shaped, targets)
+    with gate_episodes.beside(session, episodes):
+        shaped, rewards = shape(session, episodes)
+        if session.learns():
+            targets = advantage(session, shaped, rewards)
+            with gate_advantages.beside(session, shaped, targets.advantages):
+                update(session, shaped, targets)
     credit(session)
     if session.writer_is_due():
         proposal = write(session)
-        gate_candidates(session, proposal)
-        decision = judge(session, proposal)
+        with gate_candidates.beside(session, proposal):
+            decision = judge(session, proposal)
         admit(session, proposal, decision)
     if session.evaluation_is_due():
         gate_panels(session)

@@ -8,7 +8,7 @@ cached or persisted: what lasts is committed by the lineage, never by the orches
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
+from functools import partial, update_wrapper
 from time import perf_counter
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -42,31 +42,59 @@ class _Call(Generic[R]):
                 record[self.name] = record.get(self.name, 0.0) + perf_counter() - start
 
 
-def stage(name: str, retries: int = 0) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function a stage: a Prefect task within a flow, the plain function outside of one.
+class Stage(Generic[P, R]):
+    """A function that is a Prefect task within a flow, and the plain function outside of one."""
+
+    __name__: str
+
+    def __init__(self, name: str, function: Callable[P, R], retries: int) -> None:
+        @task(name=name, retries=retries, cache_policy=NO_CACHE, persist_result=False, log_prints=False)
+        def run(call: _Call[Any]) -> None:
+            call.run()
+
+        self._name = name
+        self._function = function
+        self._task = run
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run the stage."""
+        call = self._called(*args, **kwargs)
+        if FlowRunContext.get() is None:
+            call.run()
+        else:
+            self._task(call)
+        return call.result
+
+    @contextmanager
+    def beside(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[None]:
+        """Run the stage in a thread beside the block, and wait for it at the block's end.
+
+        What the stage raises comes before what the block raises. Outside of a flow the stage ends before the block.
+        """
+        call = self._called(*args, **kwargs)
+        if FlowRunContext.get() is None:
+            call.run()
+            yield
+            return
+        running = self._task.submit(call)
+        try:
+            yield
+        finally:
+            running.result()
+
+    def _called(self, *args: P.args, **kwargs: P.kwargs) -> _Call[R]:
+        return _Call(self._name, partial(self._function, *args, **kwargs))
+
+
+def stage(name: str, retries: int = 0) -> Callable[[Callable[P, R]], Stage[P, R]]:
+    """Make a function a stage.
 
     Args:
         name: of the task and of its seconds.
         retries: how often Prefect calls it again after an exception; only for functions that may safely be repeated.
     """
-
-    @task(name=name, retries=retries, cache_policy=NO_CACHE, persist_result=False, log_prints=False)
-    def run(call: _Call[Any]) -> None:
-        call.run()
-
-    def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        @wraps(function)
-        def staged(*args: P.args, **kwargs: P.kwargs) -> R:
-            call = _Call(name, lambda: function(*args, **kwargs))
-            if FlowRunContext.get() is None:
-                call.run()
-            else:
-                run(call)
-            return call.result
-
-        return staged
-
-    return decorate
+    return lambda function: Stage(name, function, retries)
 
 
 def part_name(kind: str) -> str:

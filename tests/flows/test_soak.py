@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from time import perf_counter
 
 import pytest
-from support.kill_at import now
+from support.kill_at import AND, now
 from support.runs import ROOT, SMALL, coevo, command, published, revisions, states
 
 from lineage.code import code_revision
@@ -160,7 +160,7 @@ def test_random_kills_change_nothing(untouched, workspace):
     for number, cell in judged_runs(untouched, workspace):
         for hit in cell["hits"]:
             kills += 1
-            stages.update(hit["stage"].split(" + "))
+            stages.update(hit["stage"].split(AND))
             print(f"{kills:4}  run {number:3}  revision {hit['revisions'] - 1:2}  {hit['stage']:30}  {cell['verdict']}")
         sys.stdout.flush()
         failed += [number] * (cell["verdict"] != "equal")

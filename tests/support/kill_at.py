@@ -30,7 +30,8 @@ PARTS = {
 }
 """What a trace names besides the stages, and what it says afterwards."""
 PUBLISHING = "tasks.tracking:Tracker.publish"
-WIDTH = 40
+WIDTH = 80
+AND = " + "
 
 
 def locate(target):
@@ -81,15 +82,28 @@ def kill_in(target):
 
 
 def trace_to(path):
-    """Keep in a file what the main thread is doing, and whether a revision is being published meanwhile."""
+    """Keep in a file what is being done: stages side by side, or else what was done last, and whether a revision is
+    being published meanwhile."""
     file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+    doing, lock = [], threading.Lock()
 
     def write(slot, text):
         os.pwrite(file, text.ljust(WIDTH)[:WIDTH].encode(), slot * WIDTH)
 
-    def within(slot, name_of, afterwards):
-        def around(call, *args):
-            write(slot, name_of(*args))
+    def stage_within(call, *args):
+        with lock:
+            doing.append(args[0].name)
+            write(0, AND.join(doing))
+        try:
+            return call()
+        finally:
+            with lock:
+                doing.remove(args[0].name)
+                write(0, AND.join(doing) or "between stages")
+
+    def within(slot, name, afterwards):
+        def around(call, *_):
+            write(slot, name)
             try:
                 return call()
             finally:
@@ -99,16 +113,16 @@ def trace_to(path):
 
     write(0, "starting")
     write(1, "")
-    wrap(STAGES, within(0, lambda call: call.name, "between stages"))
+    wrap(STAGES, stage_within)
     for name, (target, afterwards) in PARTS.items():
-        wrap(target, within(0, lambda *_, name=name: name, afterwards))
-    wrap(PUBLISHING, within(1, lambda *_: "publishing", ""))
+        wrap(target, within(0, name, afterwards))
+    wrap(PUBLISHING, within(1, "publishing", ""))
 
 
 def now(path):
     """What a traced process was doing when it ended."""
     text = Path(path).read_text() if Path(path).exists() else ""
-    return " + ".join(part for part in (text[:WIDTH].strip(), text[WIDTH:].strip()) if part) or "starting"
+    return AND.join(part for part in (text[:WIDTH].strip(), text[WIDTH:].strip()) if part) or "starting"
 
 
 def take_out(target):

@@ -1,5 +1,6 @@
 """Stages within a flow and outside of one."""
 
+import threading
 import time
 from contextlib import contextmanager
 
@@ -58,6 +59,47 @@ def test_seconds_of_a_stage_that_fails_are_recorded():
     with recording(seconds), pytest.raises(KeyError):
         fail()
     assert set(seconds) == {"fail"}
+
+
+def test_outside_a_flow_what_runs_beside_a_block_ends_before_it():
+    order = []
+
+    @stage("note")
+    def note(text):
+        order.append(text)
+
+    with note.beside("gate"):
+        order.append("block")
+    assert order == ["gate", "block"]
+
+
+@pytest.mark.full
+def test_within_a_flow_it_runs_beside_the_block_and_its_error_comes_first(prefect_url):
+    begun, goes_on = threading.Event(), threading.Event()
+
+    @stage("gate")
+    def gate(complaint):
+        begun.set()
+        assert goes_on.wait(30)
+        if complaint:
+            raise ValueError(complaint)
+
+    @flow(name="beside")
+    def run(complaint, failure):
+        begun.clear(), goes_on.clear()
+        with gate.beside(complaint):
+            assert begun.wait(30)
+            goes_on.set()
+            if failure:
+                raise KeyError(failure)
+
+    with client_of(prefect_url):
+        run("", "")
+        for failure in ("", "the block fails as well"):
+            with pytest.raises(ValueError, match="not finite"):
+                run("not finite", failure)
+        with pytest.raises(KeyError, match="the block"):
+            run("", "the block fails alone")
 
 
 @pytest.mark.full
