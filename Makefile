@@ -7,6 +7,7 @@ TORCH_INDEX ?=
 RECIPE ?= homerules-coevo-rl
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
+PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 .PHONY: run test test-full lint bench soak clean
 .DELETE_ON_ERROR:
@@ -15,10 +16,10 @@ run: .venv/installed
 	@$(BIN)/coevo run $(RECIPE)
 
 test: lint
-	$(BIN)/python -m pytest -m "not full and not soak"
+	$(PYTEST) -m "not full and not soak"
 
 test-full: .venv/installed-dev
-	$(BIN)/python -m pytest -m full
+	$(PYTEST) -m full
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
