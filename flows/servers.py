@@ -18,12 +18,12 @@ from tasks import telemetry
 from tasks.tracking import tracking_store
 
 CLIENT = {
-    "PREFECT_CLIENT_MAX_RETRIES": "2",
+    "PREFECT_CLIENT_MAX_RETRIES": "4",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
 }
-"""Settings of Prefect's client: quiet, and seconds rather than minutes until it gives up a server that has gone."""
+"""Settings of Prefect's client: quiet, and half a minute rather than many until it gives up a server that has gone."""
 
 
 def ensure_prefect(workspace: Path) -> str:
