@@ -113,9 +113,15 @@ def killed(number, seconds, *arguments, workspace):
     return now(trace) if process.returncode else None
 
 
+def unused(name, workspace):
+    """A run's name; a run of which a stopped session left half is begun again under another one."""
+    names = (name + "-again" * attempt for attempt in itertools.count())
+    return next(name for name in names if not (workspace / "runs" / name).exists())
+
+
 def one_run(number, wanted, seconds, workspace):
     """A run that is killed again and again, then finished and judged."""
-    name, hits = f"killed-{number}", []
+    name, hits = unused(f"killed-{number}", workspace), []
     arguments = (*RUN, "--name", name)
     for kill in range(number * PER_RUN, (number + 1) * PER_RUN):
         stage = killed(kill, seconds, *arguments, workspace=workspace)
