@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import pandas as pd
@@ -18,6 +19,9 @@ import pyarrow.parquet as pq
 
 from configs.errors import CoevoError
 from tasks import telemetry
+
+_ALONE = RLock()
+"""Great Expectations keeps the batch under validation in its context: gates that run side by side take turns."""
 
 
 class GateError(CoevoError):
@@ -62,7 +66,8 @@ def hold(gate: str, checks: Sequence[Check], batch: Callable[[], pa.Table], quar
 
 def expect() -> Any:
     """The module of expectations; importing it takes seconds, so it waits for the first gate."""
-    _batches()
+    with _ALONE:
+        _batches()
     from great_expectations import expectations
 
     return expectations
@@ -83,11 +88,12 @@ def _batches() -> Any:
 
 
 def _validate(check: Check, result_format: str) -> Any:
-    batch = _batches().get_batch({"dataframe": check.frame})
-    from great_expectations import ExpectationSuite
+    with _ALONE:
+        batch = _batches().get_batch({"dataframe": check.frame})
+        from great_expectations import ExpectationSuite
 
-    suite = ExpectationSuite(name=check.rows, expectations=list(check.expectations))
-    return batch.validate(suite, result_format=result_format)
+        suite = ExpectationSuite(name=check.rows, expectations=list(check.expectations))
+        return batch.validate(suite, result_format=result_format)
 
 
 def _next_folder(quarantine: Path, gate: str) -> Path:
