@@ -124,7 +124,8 @@ def killed(number, seconds, *arguments, workspace):
     line = command(*arguments, workspace=workspace, kill=place, trace=trace)
     process = psutil.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     ended_after(process, math.inf if after is None else after)
-    process.kill()
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
     _, errors = process.communicate()
     assert process.returncode in (0, -9), errors
     return now(trace) if process.returncode else None
