@@ -1,6 +1,5 @@
 """How a server of our own is started: its command line and its environment."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +18,8 @@ QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1",
 OPEN = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 """Opens the endpoints that reload weights, adapters and the prefix cache."""
 EAGER = ["--enforce-eager", "--distributed-executor-backend", "uni"]
+BATCH = 8192
+"""Tokens that a server on a CPU computes at once, at least."""
 EMBEDDED = {
     "TORCH_COMPILE_DISABLE": "1",
     "TORCHDYNAMO_DISABLE": "1",
@@ -84,6 +85,11 @@ def settings(config: VllmEngineConfig, replica: int) -> dict[str, str]:
     return common | EMBEDDED | {"VLLM_CPU_KVCACHE_SPACE": str(config.cpu_memory)}
 
 
+def _on_a_cpu(serving: Serving) -> list[str]:
+    """A prompt is computed in one piece: vLLM's engine dies on a piece of one that has a seed."""
+    return [*EAGER, "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(max(BATCH, serving.length))]
+
+
 def _on_gpus(config: VllmEngineConfig) -> list[str]:
     parallel = len(config.devices[0].split(",")) if config.devices else 1
     return [
@@ -92,5 +98,5 @@ def _on_gpus(config: VllmEngineConfig) -> list[str]:
     ]
 
 
-def _devices(config: VllmEngineConfig, replica: int) -> Mapping[str, str]:
+def _devices(config: VllmEngineConfig, replica: int) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": config.devices[replica]} if config.devices else {}

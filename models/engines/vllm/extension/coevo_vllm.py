@@ -45,19 +45,17 @@ async def _complete(state: Any, asked: dict[str, Any]) -> dict[str, Any]:
     adapters = state.openai_serving_models.lora_requests
     adapter = adapters[asked["model"]] if "model" in asked else None
     settings = {field: asked[field] for field in SAMPLING}
-    batch = uuid4().hex
+    batch, engine = uuid4().hex, state.engine_client
 
     async def one(row: int, prompt: list[int], seed: int) -> dict[str, Any]:
         params = SamplingParams(
             **settings, seed=seed, detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True
         )
-        final = None
-        async for output in state.engine_client.generate(
-            {"prompt_token_ids": prompt}, params, f"{batch}-{row}", lora_request=adapter
-        ):
-            final = output.outputs[0]
-        drawn = list(final.token_ids)
-        logprobs = [at[token].logprob for at, token in zip(final.logprobs, drawn, strict=True)]
+        prompt_ids = {"prompt_token_ids": prompt}
+        # One output a prompt: it comes when the last token is drawn.
+        (output,) = [each async for each in engine.generate(prompt_ids, params, f"{batch}-{row}", lora_request=adapter)]
+        drawn = list(output.outputs[0].token_ids)
+        logprobs = [at[token].logprob for at, token in zip(output.outputs[0].logprobs, drawn, strict=True)]
         return {"index": row, "token_ids": drawn, "logprobs": {"token_logprobs": logprobs}}
 
     rows = zip(asked["prompt"], asked["seeds"], strict=True)
