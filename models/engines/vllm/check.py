@@ -1,6 +1,8 @@
-"""Whether a server has the weights that it should: log-probs of a fixed prompt, its and ours."""
+"""Whether a server has the weights that it should: log-probs of a fixed prompt and after it, its and ours."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -17,33 +19,56 @@ class WeightsError(CoevoError):
     """A server's log-probs are not those of the policy that it was given."""
 
 
-def prompt_of(policy: Policy) -> list[int]:
-    """Token ids to compare on: nothing that means anything, and the same at each load."""
-    size = len(policy.tokenizer)
-    length = min(LENGTH, policy.model.config.max_position_embeddings - 1)
-    return [(3 + 7919 * place) % size for place in range(length)]
+@dataclass(frozen=True)
+class Probe:
+    """What a server with the right weights answers.
+
+    Attributes:
+        prompt: token ids.
+        logprobs: of the prompt's tokens but the first, at temperature 1.
+        temperature: of the rollouts.
+        following: log-prob of each token of the vocabulary after the prompt, at that temperature.
+    """
+
+    prompt: Sequence[int]
+    logprobs: Sequence[float]
+    temperature: float
+    following: Sequence[float]
+
+    def body(self) -> dict[str, Any]:
+        """The request."""
+        asked = {"prompt": [list(self.prompt)], "max_tokens": 1, "temperature": self.temperature}
+        return asked | {
+            "logprobs": 0,
+            "prompt_logprobs": 0,
+            "return_token_ids": True,
+            "return_tokens_as_token_ids": True,
+        }
+
+    def check(self, choice: Mapping[str, Any], config: VllmEngineConfig, url: str) -> None:
+        """Compare an answer; relative where a log-prob is beyond -1, since rounding grows with the logits.
+
+        Raises:
+            WeightsError: it is further off than the configuration tolerates.
+        """
+        tolerance = TOLERANCES[config.dtype] if config.tolerance is None else config.tolerance
+        before = zip(choice["prompt_logprobs"][1:], self.prompt[1:], strict=True)
+        theirs = [float(at[str(token)]["logprob"]) for at, token in before] + choice["logprobs"]["token_logprobs"]
+        ours = [*self.logprobs, self.following[choice["token_ids"][0]]]
+        gap = max(abs(their - our) / max(1.0, abs(our)) for their, our in zip(theirs, ours, strict=True))
+        if not gap <= tolerance:
+            raise WeightsError(
+                f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by {gap:.1e}, "
+                f"more than {tolerance:g}; see its log, or raise rollout.engine.tolerance if {config.dtype} explains it"
+            )
 
 
 @torch.inference_mode()
-def logprobs_of(policy: Policy, prompt: Sequence[int]) -> list[float]:
-    """Log-probs of a prompt's tokens but the first, each given those before it, at temperature 1."""
+def probe_of(policy: Policy, temperature: float) -> Probe:
+    """A prompt that means nothing, the same at each load, and what the policy says of it in a forward of our own."""
+    size, longest = len(policy.tokenizer), policy.model.config.max_position_embeddings - 1
+    prompt = [(3 + 7919 * place) % size for place in range(min(LENGTH, longest))]
     ids = torch.tensor([prompt])
-    logits = policy.model(input_ids=ids).logits[0, :-1].double()
-    found: list[float] = logits.log_softmax(-1).gather(-1, ids[0, 1:, None]).squeeze(-1).tolist()
-    return found
-
-
-def compare(theirs: Sequence[float], ours: Sequence[float], config: VllmEngineConfig, url: str) -> float:
-    """Largest distance between both, relative where a log-prob is beyond -1: rounding grows with the logits.
-
-    Raises:
-        WeightsError: it is more than the configuration tolerates.
-    """
-    tolerance = TOLERANCES[config.dtype] if config.tolerance is None else config.tolerance
-    gap = max(abs(their - our) / max(1.0, abs(our)) for their, our in zip(theirs, ours, strict=True))
-    if not gap <= tolerance:
-        raise WeightsError(
-            f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by {gap:.1e}, more "
-            f"than {tolerance:g}; see its log, or raise rollout.engine.tolerance if {config.dtype} explains it"
-        )
-    return gap
+    logits = policy.model(input_ids=ids).logits[0].double()
+    said = logits[:-1].log_softmax(-1).gather(-1, ids[0, 1:, None]).squeeze(-1)
+    return Probe(prompt, said.tolist(), temperature, (logits[-1] / temperature).log_softmax(-1).tolist())

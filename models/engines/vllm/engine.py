@@ -16,12 +16,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import torch
 from peft import PeftModel
 
 from configs.engine import VllmEngineConfig
 from configs.rollout import SamplingConfig
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from models.engines.vllm.check import logprobs_of, prompt_of
+from models.engines.vllm.check import probe_of
 from models.engines.vllm.command import Serving, command, settings
 from models.engines.vllm.replica import Replica, Start, Weights
 from models.engines.vllm.routing import Routing
@@ -45,6 +46,7 @@ class VllmEngine:
     """
 
     def __init__(self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path) -> None:
+        torch.set_num_threads(config.threads)
         self.policy = load(policy)
         self._config = config
         self._sampling = sampling
@@ -124,9 +126,8 @@ class VllmEngine:
         number = next(self._numbers)
         into = self._place / f"weights-{number}"
         directory = serve_adapters(policy, into) if self._adapted else serve_model(policy, into)
-        prompt = prompt_of(self.policy)
         adapter = f"adapter-{number}" if self._adapted else ""
-        return Weights(directory, adapter, prompt, logprobs_of(self.policy, prompt))
+        return Weights(directory, adapter, probe_of(self.policy, self._sampling.temperature))
 
     def _begin(self) -> list[Replica]:
         config = self._config

@@ -18,6 +18,7 @@ def main() -> None:
     """Run the command; exits as it does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which may want to finish what it does
     child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True)
+    signal.signal(signal.SIGTERM, lambda *_: _signal(child, signal.SIGKILL))
     threading.Thread(target=_listen, args=(child,), daemon=True).start()
     status = child.wait()
     _signal(child, signal.SIGKILL)

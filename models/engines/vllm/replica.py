@@ -1,13 +1,13 @@
 """One replica: a vLLM server with the weights it should have. A dead or hung one of our own is started anew."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 from configs.engine import VllmEngineConfig
 from configs.errors import CoevoError
-from models.engines.vllm.check import compare
+from models.engines.vllm.check import Probe
 from models.engines.vllm.client import Client, MissingError, UnreachableError
 from models.engines.vllm.server import Server
 
@@ -22,14 +22,12 @@ class Weights:
     Attributes:
         directory: as ``models.engines.vllm.weights`` laid it out.
         adapter: name of the adapters in it; empty for full weights.
-        prompt: token ids that the check is made on.
-        logprobs: of the prompt's tokens but the first, under these weights.
+        probe: what it then answers.
     """
 
     directory: Path
     adapter: str
-    prompt: Sequence[int]
-    logprobs: Sequence[float]
+    probe: Probe
 
 
 class Replica:
@@ -49,6 +47,7 @@ class Replica:
         self._server = start(weights) if start else None
         self._client = Client(self._server.url if self._server else url, config.timeout)
         self._is_new = True
+        self._held = ""
 
     def load(self, weights: Weights) -> None:
         """Have other weights from now on, checked.
@@ -57,8 +56,8 @@ class Replica:
             CoevoError: they are not those that the server then answers with, or it cannot be had.
         """
         self._settle()
-        former, self._weights = self._weights, weights
-        self._insist(lambda: self._take(former.adapter))
+        self._weights = weights
+        self._insist(self._take)
 
     def forget(self) -> None:
         """Have nothing in the prefix cache."""
@@ -115,7 +114,7 @@ class Replica:
             return
         self._await()
         if self._server is None:
-            self._insist(lambda: self._take(""))
+            self._insist(self._take)
         else:
             self._insist(self._verify)
         self._is_new = False
@@ -124,6 +123,7 @@ class Replica:
         assert self._start
         assert self._server
         self._server.stop()
+        self._held = ""
         self._server = self._start(self._weights)
         self._client = Client(self._server.url, self._config.timeout)
         self._await()
@@ -137,12 +137,10 @@ class Replica:
         elif not self._client.is_ready():
             raise CoevoError(f"the vLLM server at {self.url} does not answer: start it, then `coevo resume`")
 
-    def _take(self, former: str) -> None:
+    def _take(self) -> None:
         """Bring the weights to the server."""
         if self._weights.adapter:
             self._add_adapter()
-            if former:
-                self._client.post("/v1/unload_lora_adapter", {"lora_name": former})
         else:
             where = {"weights_path": str(self._weights.directory)}
             self._client.post("/collective_rpc", {"method": "reload_weights", "kwargs": where})
@@ -150,25 +148,27 @@ class Replica:
         self._verify()
 
     def _add_adapter(self) -> None:
-        adapter = {"lora_name": self._weights.adapter, "lora_path": str(self._weights.directory), "load_inplace": True}
+        former, self._held = self._held, self._weights.adapter
+        adapter = {"lora_name": self._held, "lora_path": str(self._weights.directory), "load_inplace": True}
         self._client.post("/v1/load_lora_adapter", adapter)
+        if former and former != self._held:
+            self._client.post("/v1/unload_lora_adapter", {"lora_name": former})
 
     def _reset(self) -> None:
         if not self._client.post("/reset_prefix_cache", {})["success"]:
             raise UnreachableError(f"the vLLM server at {self.url} still computes something, and keeps its cache")
 
     def _verify(self) -> None:
-        asked = {"prompt": [list(self._weights.prompt)], "max_tokens": 1, "temperature": 1.0, "prompt_logprobs": 0}
-        answer = self._client.post("/v1/completions", asked | self._named())
-        found = answer["choices"][0]["prompt_logprobs"][1:]
-        theirs = [float(at[str(token)]["logprob"]) for at, token in zip(found, self._weights.prompt[1:], strict=True)]
-        compare(theirs, self._weights.logprobs, self._config, self.url)
+        answer = self._client.post("/v1/completions", self._weights.probe.body() | self._named())
+        self._weights.probe.check(answer["choices"][0], self._config, self.url)
 
     def _complete(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         path = "/coevo/completions" if "seeds" in body else "/v1/completions"
         try:
             choices: list[dict[str, Any]] = self._client.post(path, {**body, **self._named()})["choices"]
         except MissingError as error:
+            if "seeds" not in body:
+                raise
             raise CoevoError(
                 f"{error}: start it with our extension, as docs/engines.md says, or set rollout.engine.draws=free"
             ) from None

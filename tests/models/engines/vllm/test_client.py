@@ -1,6 +1,7 @@
 """Faults that a real vLLM server does not have on demand, from a tiny server on the loopback."""
 
 import http.server
+import json
 import socket
 import threading
 import time
@@ -10,6 +11,7 @@ import pytest
 
 from configs.engine import VllmEngineConfig
 from configs.errors import CoevoError
+from models.engines.vllm.check import Probe
 from models.engines.vllm.client import Client, MissingError, RefusedError, UnreachableError
 from models.engines.vllm.replica import Replica, Weights
 
@@ -83,8 +85,16 @@ def test_nobody_there_and_nobody_who_answers(monkeypatch):
         assert not client.is_ready()
 
 
+PROBE = Probe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
+OFF = {
+    "another prompt's": (-1.5, 1, -2.5),
+    "another temperature's": (-1.0, 1, -3.75),
+    "none at all": (-1.0, 0, float("nan")),
+}
+
+
 def replica(url, tmp_path):
-    weights = Weights(tmp_path, "", (3, 4), (-1.0,))
+    weights = Weights(tmp_path, "", PROBE)
     made = Replica(VllmEngineConfig(type="vllm", urls=(url,), restarts=0), weights, None, url)
     made._is_new = False  # what it has is not the question here
     return made
@@ -109,11 +119,13 @@ def test_a_cache_that_stays_is_an_error(tmp_path):
         replica(url, tmp_path).forget()
 
 
-def test_wrong_weights_are_never_used(tmp_path):
+@pytest.mark.parametrize(("before", "token", "after"), OFF.values(), ids=OFF)
+def test_wrong_weights_are_never_used(before, token, after, tmp_path):
+    said = {"prompt_logprobs": [None, {"4": {"logprob": before}}], "token_ids": [token], "index": 0}
+    logprobs = json.dumps({"choices": [said | {"logprobs": {"token_logprobs": [after]}}]})
     reload, reset = (200, '{"results": [null]}'), (200, '{"success": true}')
-    logprobs = (200, '{"choices": [{"prompt_logprobs": [null, {"4": {"logprob": -1.5}}]}]}')
-    with serving(reload, reset, logprobs) as (url, asked):
-        made = Replica(VllmEngineConfig(type="vllm"), Weights(tmp_path, "", (3, 4), (-1.0,)), None, url)
-        with pytest.raises(CoevoError, match=r"does not have the policy's weights: its log-probs are off by 5\.0e-01"):
+    with serving(reload, reset, (200, logprobs)) as (url, asked):
+        made = Replica(VllmEngineConfig(type="vllm"), Weights(tmp_path, "", PROBE), None, url)
+        with pytest.raises(CoevoError, match="does not have the policy's weights: its log-probs are off by"):
             made.complete({"prompt": [[3]], "seeds": [1]})
     assert asked == ["/collective_rpc", "/reset_prefix_cache", "/v1/completions"]

@@ -67,6 +67,15 @@ def test_one_that_will_not_end_is_ended(tmp_path):
     assert gone([child])
 
 
+def test_it_ends_with_its_guard(tmp_path):
+    server = served(SERVE, tmp_path)
+    ready(server)
+    family = psutil.Process(server.pid).children(recursive=True)
+    os.kill(server.pid, signal.SIGTERM)
+    assert gone(family)
+    server.stop()
+
+
 def test_it_ends_with_its_parent_even_by_kill_9(tmp_path):
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT, SERVE, str(tmp_path / "log")],
