@@ -22,7 +22,7 @@ run: .venv/installed
 test: lint
 	$(BIN)/python -m pytest -m "not full and not soak"
 
-test-full: .venv/installed-dev .venv-vllm/cpu
+test-full: .venv/installed-dev $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
 	$(BIN)/python -m pytest -m full
 
 lint: .venv/installed-dev

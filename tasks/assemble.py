@@ -11,7 +11,7 @@ from memory.writers.base import writer_of
 from models.context import Context
 from models.engines.base import Engine
 from models.engines.transformers import TransformersEngine
-from models.engines.vllm.engine import VllmEngine
+from models.engines.vllm.engine import VllmEngine, check_there
 from models.policy import Policy, load
 from models.trainer.client import Trainer
 from records.task import key_by
@@ -65,3 +65,13 @@ def check_panels(config: RunConfig, env: Environment[object]) -> None:
     for name in (*evaluation.panels, *evaluation.final_panels):
         if name not in env.panels:
             raise ConfigError(f"evaluation.panels: {name!r} is no panel of {env.name}; it has {', '.join(env.panels)}")
+
+
+def check_engine(config: RunConfig) -> None:
+    """Make sure, before anything is trained, that what will generate is there.
+
+    Raises:
+        CoevoError: it is not.
+    """
+    if isinstance(config.rollout.engine, VllmEngineConfig):
+        check_there(config.rollout.engine)

@@ -21,7 +21,7 @@ from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks import baselines, references, unfinished
-from tasks.assemble import assemble, check_panels, open_engine
+from tasks.assemble import assemble, check_engine, check_panels, open_engine
 from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
@@ -43,6 +43,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         config = paths.read_config()
         env = make(config.env)
         check_panels(config, env)
+        check_engine(config)
         lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
         bank = Bank(paths.bank)
         lineage.recover(bank)

@@ -20,10 +20,12 @@ import torch
 from peft import PeftModel
 
 from configs.engine import VllmEngineConfig
+from configs.errors import CoevoError
 from configs.rollout import SamplingConfig
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from models.engines.vllm.check import probe_of
-from models.engines.vllm.command import Serving, command, settings
+from models.engines.vllm.client import Client
+from models.engines.vllm.command import Serving, command, interpreter, settings
 from models.engines.vllm.replica import Replica, Start, Weights
 from models.engines.vllm.routing import Routing
 from models.engines.vllm.server import Server
@@ -148,6 +150,19 @@ class VllmEngine:
             return Serving(str(weights.directory), 0, self._limit)
         adapters = self.policy.model.peft_config["default"]
         return Serving(str(adapters.base_model_name_or_path), int(adapters.r), self._limit)
+
+
+def check_there(config: VllmEngineConfig) -> None:
+    """Make sure that servers can be had, without starting any.
+
+    Raises:
+        CoevoError: one that is given by URL does not answer, or there is no vLLM to start our own with.
+    """
+    for url in config.urls:
+        if not Client(url, config.timeout).is_ready():
+            raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct rollout.engine.urls")
+    if not config.urls:
+        interpreter(config)
 
 
 def _drawn(choice: dict[str, Any]) -> list[tuple[int, float]]:
