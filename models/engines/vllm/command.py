@@ -72,9 +72,7 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     if serving.rank:
         rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
         line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
-    return line + (
-        _on_gpus(config) if torch.cuda.is_available() else ["--enforce-eager", "--distributed-executor-backend", "uni"]
-    )
+    return line + (_on_gpus(config) if torch.cuda.is_available() else _on_a_cpu(serving))
 
 
 def settings(config: VllmEngineConfig, replica: int) -> dict[str, str]:
