@@ -55,10 +55,11 @@ class Probe:
         before = zip(choice["prompt_logprobs"][1:], self.prompt[1:], strict=True)
         theirs = [float(at[str(token)]["logprob"]) for at, token in before] + choice["logprobs"]["token_logprobs"]
         ours = [*self.logprobs, self.following[choice["token_ids"][0]]]
-        gap = max(abs(their - our) / max(1.0, abs(our)) for their, our in zip(theirs, ours, strict=True))
-        if not gap <= tolerance:
+        gaps = [abs(their - our) / max(1.0, abs(our)) for their, our in zip(theirs, ours, strict=True)]
+        off = [gap for gap in gaps if not gap <= tolerance]  # NaN is off, too
+        if off:
             raise WeightsError(
-                f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by {gap:.1e}, "
+                f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by {max(off):.1e}, "
                 f"more than {tolerance:g}; see its log, or raise rollout.engine.tolerance if {config.dtype} explains it"
             )
 
