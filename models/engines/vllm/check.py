@@ -59,8 +59,9 @@ class Probe:
         off = [gap for gap in gaps if not gap <= tolerance]  # NaN is off, too
         if off:
             raise WeightsError(
-                f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by {max(off):.1e}, "
-                f"more than {tolerance:g}; see its log, or raise rollout.engine.tolerance if {config.dtype} explains it"
+                f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by "
+                f"{max(off):.1e}, more than {tolerance:g}; see its log, or raise rollout.engine.tolerance if "
+                f"{config.dtype} explains it"
             )
 
 
