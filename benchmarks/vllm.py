@@ -108,21 +108,28 @@ def _rates(engine: VllmEngine) -> Result:
         tokens = ask(turn)
         return Turn(tokens, time.perf_counter() - since, _cpu_seconds(engine) - used)
 
-    orders = ((ours, alone), (alone, ours))
-    turns = [{ask: timed(ask, number) for ask in orders[number % 2]} for number in range(ROUNDS)]
-
-    def rate(ask: Callable[[Sequence[Request]], int], field: str) -> float:
-        return sum(each[ask].tokens for each in turns) / sum(getattr(each[ask], field) for each in turns)
-
+    mine: list[Turn] = []
+    theirs: list[Turn] = []
+    for number in range(ROUNDS):
+        order = [(mine, ours), (theirs, alone)]
+        for turns, ask in order[:: 1 if number % 2 else -1]:
+            turns.append(timed(ask, number))
+    clock, alone_clock = _rate(mine, lambda turn: turn.seconds), _rate(theirs, lambda turn: turn.seconds)
+    cpu, alone_cpu = _rate(mine, lambda turn: turn.cpu_seconds), _rate(theirs, lambda turn: turn.cpu_seconds)
     return {
-        "tokens_per_second": rate(ours, "seconds"),
-        "alone_tokens_per_second": rate(alone, "seconds"),
-        "share": rate(ours, "seconds") / rate(alone, "seconds"),
-        "tokens_per_cpu_second": rate(ours, "cpu_seconds"),
-        "alone_tokens_per_cpu_second": rate(alone, "cpu_seconds"),
-        "cpu_share": rate(ours, "cpu_seconds") / rate(alone, "cpu_seconds"),
+        "tokens_per_second": clock,
+        "alone_tokens_per_second": alone_clock,
+        "share": clock / alone_clock,
+        "tokens_per_cpu_second": cpu,
+        "alone_tokens_per_cpu_second": alone_cpu,
+        "cpu_share": cpu / alone_cpu,
         "rows": GROUPS * MEMBERS,
     }
+
+
+def _rate(turns: Sequence[Turn], spent: Callable[[Turn], float]) -> float:
+    """Tokens of all turns over what all of them took."""
+    return sum(turn.tokens for turn in turns) / sum(spent(turn) for turn in turns)
 
 
 def _cpu_seconds(engine: VllmEngine) -> float:
@@ -130,7 +137,7 @@ def _cpu_seconds(engine: VllmEngine) -> float:
     server = engine.replicas[0].server
     assert server is not None
     family = [psutil.Process(), *psutil.Process(server.pid).children(recursive=True)]
-    return sum(process.cpu_times().user + process.cpu_times().system for process in family)
+    return float(sum(process.cpu_times().user + process.cpu_times().system for process in family))
 
 
 def body(turn: Sequence[Request], ends: Sequence[int]) -> dict[str, object]:
