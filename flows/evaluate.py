@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,11 +13,10 @@ from envs.base import Environment
 from envs.registry import make
 from flows.reference import Reading, reading
 from lineage.workspace import Workspace
-from models.policy import load
 from records.draws import key
 from records.episode import Episode
 from records.task import Panel
-from tasks.assemble import player_of
+from tasks.assemble import open_engine, player_with
 from tasks.evaluate import panel_index, play_panel
 from tasks.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 
@@ -63,11 +63,12 @@ def evaluate_revision(reference: str, panel: str, tasks: int | None, bank: str, 
         if panel not in env.panels:
             raise CoevoError(f"{panel!r} is no panel of {env.name}: choose one of {', '.join(env.panels)}")
         revision = run.manifest.revision
-        policy = load(run.lineage.materialise(revision, "policy", Path(scratch) / "policy"))
+        policy = run.lineage.materialise(revision, "policy", Path(scratch) / "policy")
         played = env.panel(panel, tasks or run.config.evaluation.tasks)
         seen = experience_of(bank, run, env, played, place)
-        player = player_of(run.config, env, policy)
-        return Evaluation(played, play_panel(player, played, seen, run.config.seed, revision))
+        with closing(open_engine(run.config, policy, Path(scratch) / "engine")) as engine:
+            player = player_with(run.config, env, engine)
+            return Evaluation(played, play_panel(player, played, seen, run.config.seed, revision))
 
 
 def experience_of(bank: str, run: Reading, env: Environment[object], panel: Panel, place: Workspace) -> Experience:

@@ -83,6 +83,11 @@ class RunPaths:
         return self.root / "log"
 
     @property
+    def engine(self) -> Path:
+        """Weights and logs of the servers that generate."""
+        return self.root / "engine"
+
+    @property
     def created(self) -> Path:
         """The file that says when the run was created: file times do not survive a copy."""
         return self.root / "created"

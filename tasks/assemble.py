@@ -2,13 +2,16 @@
 
 from pathlib import Path
 
+from configs.engine import TransformersEngineConfig, VllmEngineConfig
 from configs.errors import ConfigError
 from configs.run import RunConfig
 from envs.base import Environment
 from memory.admission.base import admission_of
 from memory.writers.base import writer_of
 from models.context import Context
-from models.engine import TransformersEngine
+from models.engines.base import Engine
+from models.engines.transformers import TransformersEngine
+from models.engines.vllm.engine import VllmEngine, check_there
 from models.policy import Policy, load
 from models.trainer.client import Trainer
 from records.task import key_by
@@ -17,20 +20,39 @@ from tasks.play import Player
 from tasks.session import Parts
 
 
-def assemble(config: RunConfig, env: Environment[object], policy: Path, trainer: Trainer | None) -> Parts:
-    """The parts, with the policy in a directory."""
-    loaded = load(policy)
-    limits = episode_limits(config, env, loaded.model.config.max_position_embeddings)
+def assemble(config: RunConfig, env: Environment[object], engine: Engine, trainer: Trainer | None) -> Parts:
+    """The parts, with the policy that an engine generates with."""
+    limits = episode_limits(config, env, engine.policy.model.config.max_position_embeddings)
     bank = config.bank
     writer = None if bank is None else writer_of(bank.writer, key_by(bank.key))
     admission = None if bank is None else admission_of(bank.admission)
-    return Parts(env, player_of(config, env, loaded), trainer, writer, admission, limits)
+    return Parts(env, player_with(config, env, engine), trainer, writer, admission, limits)
+
+
+def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:
+    """The run's engine at the policy in a directory, to be closed; what it starts is kept in ``place``.
+
+    Raises:
+        CoevoError: the policy cannot be read, or the engine not be started.
+    """
+    engine = config.rollout.engine
+    if isinstance(engine, VllmEngineConfig):
+        return VllmEngine(policy, engine, config.rollout.sampling, place)
+    return TransformersEngine(load(policy), engine, config.rollout.sampling)
+
+
+def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> Player:
+    """A player under the run's prompt settings."""
+    return Player(env, Context(config.context, engine.policy.tokenizer), engine, config.rollout.max_turns)
 
 
 def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:
-    """A player of a policy under the run's prompt and sampling settings."""
-    engine = TransformersEngine(policy, config.rollout.engine, config.rollout.sampling)
-    return Player(env, Context(config.context, policy.tokenizer), engine, config.rollout.max_turns)
+    """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
+    engine = config.rollout.engine
+    embedded = (
+        engine if isinstance(engine, TransformersEngineConfig) else TransformersEngineConfig(threads=engine.threads)
+    )
+    return player_with(config, env, TransformersEngine(policy, embedded, config.rollout.sampling))
 
 
 def check_panels(config: RunConfig, env: Environment[object]) -> None:
@@ -43,3 +65,13 @@ def check_panels(config: RunConfig, env: Environment[object]) -> None:
     for name in (*evaluation.panels, *evaluation.final_panels):
         if name not in env.panels:
             raise ConfigError(f"evaluation.panels: {name!r} is no panel of {env.name}; it has {', '.join(env.panels)}")
+
+
+def check_engine(config: RunConfig) -> None:
+    """Make sure, before anything is trained, that what will generate is there.
+
+    Raises:
+        CoevoError: it is not.
+    """
+    if isinstance(config.rollout.engine, VllmEngineConfig):
+        check_there(config.rollout.engine)

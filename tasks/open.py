@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,7 +21,7 @@ from models.trainer.client import Trainer
 from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks import baselines, references, unfinished
-from tasks.assemble import assemble, check_panels
+from tasks.assemble import assemble, check_engine, check_panels, open_engine
 from tasks.catchup import open_publisher
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
@@ -43,6 +43,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         config = paths.read_config()
         env = make(config.env)
         check_panels(config, env)
+        check_engine(config)
         lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
         bank = Bank(paths.bank)
         lineage.recover(bank)
@@ -51,9 +52,10 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         accepted = check_unchanged(config, head, run, accept_change)
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
+        engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
         stores = Stores(paths, bank, lineage, publisher, reporter)
-        session = Session(config, assemble(config, env, start, trainer), stores)
+        session = Session(config, assemble(config, env, engine, trainer), stores)
         session.accepted = accepted
         position(session, head, start)
         yield session

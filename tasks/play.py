@@ -2,12 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Protocol
 
 from envs.base import Environment, Step
 from models.context import Context
-from models.engine import Request
+from models.engines.base import Engine, Request
 from records.demonstration import Answer, Moment
 from records.draws import Key, extend
 from records.entry import Entry
@@ -21,22 +19,6 @@ Recall = Callable[[str], tuple[Entry, ...]]
 def nothing(observation: str) -> tuple[Entry, ...]:
     """No experience for single turns."""
     return ()
-
-
-class Engine(Protocol):
-    """What generates: one completion a request, in order."""
-
-    def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Complete every prompt."""
-        ...
-
-    def load(self, policy: Path) -> None:
-        """Generate with the weights of this policy from now on."""
-        ...
-
-    def forget(self) -> None:
-        """Keep nothing of what was generated before: a resumed run has nothing of it either."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

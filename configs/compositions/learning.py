@@ -6,6 +6,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from configs.run import RunConfig
 
+LEAST_TEMPERATURE = 0.01
+"""What vLLM makes of any temperature below it."""
+HEAD_DIMS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256)
+"""Numbers per head that vLLM has kernels for."""
+
 
 def flaws(config: "RunConfig") -> Iterator[str]:
     """What keeps the update from working."""
@@ -14,6 +19,7 @@ def flaws(config: "RunConfig") -> Iterator[str]:
     yield from _distribution(config)
     yield from _potential(config)
     yield from _precision(config)
+    yield from _served(config)
 
 
 def _comparable(config: "RunConfig") -> Iterator[str]:
@@ -82,4 +88,21 @@ def _precision(config: "RunConfig") -> Iterator[str]:
         yield (
             f"policy.dtype={policy.dtype} cannot be updated, the trainer computes in float32: "
             "set policy.dtype=float32, policy.lora={} or update=null"
+        )
+
+
+def _served(config: "RunConfig") -> Iterator[str]:
+    """What vLLM computes is what it was asked for."""
+    if config.rollout.engine.type != "vllm":
+        return
+    policy, temperature = config.policy, config.rollout.sampling.temperature
+    if temperature < LEAST_TEMPERATURE:
+        yield (
+            f"rollout.sampling.temperature={temperature:g} is {LEAST_TEMPERATURE} in vLLM: set "
+            f"rollout.sampling.temperature={LEAST_TEMPERATURE}, or rollout.engine.type=transformers"
+        )
+    if policy.type == "scratch" and policy.head_dim not in HEAD_DIMS:
+        yield (
+            f"policy.head_dim={policy.head_dim} has no kernel in vLLM: set policy.head_dim=32, or "
+            "rollout.engine.type=transformers"
         )

@@ -4,7 +4,7 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from configs.policy import ScratchPolicyConfig
-from models.engine import Request
+from models.engines.base import Request
 from models.policy import Policy, build
 from models.tokenizer import word_tokenizer
 from records.draws import key

@@ -6,9 +6,11 @@ import torch
 from support.policies import llama, qwen, requests
 from transformers import MambaConfig, MambaForCausalLM
 
+from configs.engine import TransformersEngineConfig
 from configs.errors import CoevoError
-from configs.rollout import EngineConfig, SamplingConfig
-from models.engine import Request, TransformersEngine
+from configs.rollout import SamplingConfig
+from models.engines.base import Request
+from models.engines.transformers import TransformersEngine
 from models.policy import Policy, save
 from models.sampling import uniforms_of
 from records.draws import key
@@ -24,7 +26,7 @@ def policy(request):
 
 def engine(policy, rows=64, **sampling):
     return TransformersEngine(
-        policy, EngineConfig(rows=rows, threads=1), SamplingConfig(**{"max_new_tokens": LENGTH, **sampling})
+        policy, TransformersEngineConfig(rows=rows, threads=1), SamplingConfig(**{"max_new_tokens": LENGTH, **sampling})
     )
 
 

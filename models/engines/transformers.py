@@ -6,58 +6,44 @@ on from turn to turn for as long as their group is asked for.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from configs.errors import CoevoError
-from configs.rollout import EngineConfig, SamplingConfig
+from configs.engine import TransformersEngineConfig
+from configs.rollout import SamplingConfig
+from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from models.layout import lay_out
 from models.policy import Policy, load_weights
 from models.prefix import Prefix, SlotCache, heads
 from models.sampling import Sampler, uniforms_of
-from records.draws import Key
 from records.episode import Completion
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One completion to be generated.
-
-    Attributes:
-        prompt_ids: token ids of the prompt, at least one.
-        key: root of the row's draws.
-        group: requests of one group share the head of their prompts.
-    """
-
-    prompt_ids: tuple[int, ...]
-    key: Key
-    group: str
 
 
 class TransformersEngine:
     """Generates with a Hugging Face causal LM."""
 
-    def __init__(self, policy: Policy, config: EngineConfig, sampling: SamplingConfig) -> None:
+    def __init__(self, policy: Policy, config: TransformersEngineConfig, sampling: SamplingConfig) -> None:
         torch.set_num_threads(config.threads)
-        self._policy = policy
+        self.policy = policy
         self._rows = config.rows
         self._length = sampling.max_new_tokens
         self._sampler = Sampler(sampling)
         self._prefixes: dict[str, Prefix] = {}
-        self._limit = _limit(policy.model.config)
-        self._ends = torch.tensor(_ends(policy))
+        self._limit = limit_of(policy.model.config)
+        self._ends = torch.tensor(ends_of(policy))
 
     def load(self, policy: Path) -> None:
         """Generate with the weights in this directory from now on."""
-        load_weights(self._policy, policy)
+        load_weights(self.policy, policy)
         self.forget()
 
     def forget(self) -> None:
         """Compute every head anew from now on: in other batches it may differ in its last bits."""
         self._prefixes.clear()
+
+    def close(self) -> None:
+        """Nothing outlives the process."""
 
     @torch.inference_mode()
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -66,12 +52,7 @@ class TransformersEngine:
         Raises:
             CoevoError: a prompt and its answer would be longer than the policy can attend to.
         """
-        longest = max((len(request.prompt_ids) for request in requests), default=0) + self._length
-        if longest > self._limit:
-            raise CoevoError(
-                f"prompt and answer come to {longest} tokens, the policy attends to {self._limit}: "
-                "lower context.experience_tokens or context.memory_length, or choose a longer policy"
-            )
+        check_lengths(requests, self._length, self._limit)
         self._share(requests)
         batches = [requests[start : start + self._rows] for start in range(0, len(requests), self._rows)]
         return [completion for batch in batches for completion in self._batch(batch)]
@@ -114,21 +95,12 @@ class TransformersEngine:
                 cache.keep(left)
             positions, mask = layout.next(running, step)
             logits = self._forward(tokens.unsqueeze(-1), positions, mask, cache)
-        return self._completions(drawn)
-
-    def _completions(self, drawn: Sequence[Sequence[tuple[int, float]]]) -> list[Completion]:
-        tokens = [tuple(token for token, _ in row) for row in drawn]
-        texts = self._policy.tokenizer.batch_decode(tokens, skip_special_tokens=True)
-        ends = set(self._ends.tolist())
-        return [
-            Completion(ids, tuple(logprob for _, logprob in row), text, ids[-1] in ends)
-            for ids, row, text in zip(tokens, drawn, texts, strict=True)
-        ]
+        return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn)
 
     def _forward(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: SlotCache
     ) -> torch.Tensor:
-        output = self._policy.model(
+        output = self.policy.model(
             input_ids=tokens,
             position_ids=positions,
             attention_mask=mask,
@@ -138,18 +110,3 @@ class TransformersEngine:
         )
         logits: torch.Tensor = output.logits[:, -1]
         return logits
-
-
-def _ends(policy: Policy) -> list[int]:
-    """Token ids that end an answer: the tokenizer's and the model's own."""
-    own = policy.model.generation_config.eos_token_id
-    return sorted({policy.tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])} - {None})
-
-
-def _limit(config: Any) -> int:
-    """Longest sequence in tokens; a batch's mask spans all columns, so a sliding window must never close."""
-    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
-    if kinds:
-        raise CoevoError(f"the policy has {', '.join(sorted(kinds))} layers: choose one with attention in every layer")
-    positions = int(config.max_position_embeddings)
-    return min(positions, getattr(config, "sliding_window", None) or positions)

@@ -1,0 +1,1 @@
+"""The generating engines: transformers in this process, vLLM in servers beside it."""

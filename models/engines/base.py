@@ -1,0 +1,93 @@
+"""What every engine is asked for, and what it may be asked."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from configs.errors import CoevoError
+from models.policy import Policy
+from records.draws import Key
+from records.episode import Completion
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One completion to be generated.
+
+    Attributes:
+        prompt_ids: token ids of the prompt, at least one.
+        key: root of the row's draws.
+        group: requests of one group share the head of their prompts.
+    """
+
+    prompt_ids: tuple[int, ...]
+    key: Key
+    group: str
+
+
+class Engine(Protocol):
+    """What generates: one completion a request, in order.
+
+    Attributes:
+        policy: model and tokenizer of what it generates with.
+    """
+
+    policy: Policy
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete every prompt."""
+        ...
+
+    def load(self, policy: Path) -> None:
+        """Generate with the weights of this policy from now on."""
+        ...
+
+    def forget(self) -> None:
+        """Keep nothing of what was generated before: a resumed run has nothing of it either."""
+        ...
+
+    def close(self) -> None:
+        """End whatever the engine has started."""
+        ...
+
+
+def check_lengths(requests: Sequence[Request], answer: int, limit: int) -> None:
+    """Make sure that every prompt and an answer of so many tokens fit into the policy's limit.
+
+    Raises:
+        CoevoError: one does not.
+    """
+    longest = max((len(request.prompt_ids) for request in requests), default=0) + answer
+    if longest > limit:
+        raise CoevoError(
+            f"prompt and answer come to {longest} tokens, the policy attends to {limit}: "
+            "lower context.experience_tokens or context.memory_length, or choose a longer policy"
+        )
+
+
+def completions_of(
+    tokenizer: Any, ends: Iterable[int], drawn: Sequence[Sequence[tuple[int, float]]]
+) -> list[Completion]:
+    """Completions from what was drawn: token ids, each with its log-prob."""
+    tokens, last = [tuple(token for token, _ in row) for row in drawn], set(ends)
+    texts = tokenizer.batch_decode(tokens, skip_special_tokens=True)
+    return [
+        Completion(ids, tuple(logprob for _, logprob in row), text, ids[-1] in last)
+        for ids, row, text in zip(tokens, drawn, texts, strict=True)
+    ]
+
+
+def ends_of(policy: Policy) -> list[int]:
+    """Token ids that end an answer: the tokenizer's and the model's own."""
+    own = policy.model.generation_config.eos_token_id
+    return sorted({policy.tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])} - {None})
+
+
+def limit_of(config: Any) -> int:
+    """Longest sequence in tokens; a batch's mask spans all columns, so a sliding window must never close."""
+    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
+    if kinds:
+        raise CoevoError(f"the policy has {', '.join(sorted(kinds))} layers: choose one with attention in every layer")
+    positions = int(config.max_position_embeddings)
+    return min(positions, getattr(config, "sliding_window", None) or positions)

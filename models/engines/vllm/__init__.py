@@ -1,0 +1,1 @@
+"""vLLM: always servers in an environment of their own, never imported here."""

@@ -1,0 +1,80 @@
+"""Speaking to one vLLM server: JSON over HTTP, and two kinds of failure."""
+
+import json
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.error import HTTPError
+
+from configs.errors import CoevoError
+
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+"""Straight to the server: a proxy for the web knows nothing of this machine's ports."""
+
+
+class UnreachableError(CoevoError):
+    """The server does not answer, in time or at all, or its engine is broken."""
+
+
+class RefusedError(CoevoError):
+    """The server answers that it will not do what it was asked."""
+
+
+class MissingError(RefusedError):
+    """There is no such path on the server."""
+
+
+class Client:
+    """One server.
+
+    Args:
+        url: its root.
+        timeout: seconds that an answer may take.
+    """
+
+    def __init__(self, url: str, timeout: float) -> None:
+        self.url = url.rstrip("/")
+        self._timeout = timeout
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What the server answers to a request; None where it answers nothing.
+
+        Raises:
+            UnreachableError: it does not, or its engine is broken.
+            RefusedError: it will not; ``MissingError`` where it does not know the path.
+        """
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        try:
+            with OPENER.open(request, timeout=self._timeout) as response:
+                said = response.read()
+            return json.loads(said) if said[:1] in (b"{", b"[") else None
+        except HTTPError as error:
+            reason = _message(error)
+            if error.code >= 500:
+                raise UnreachableError(f"the vLLM server at {self.url} answers {error.code} ({reason})") from None
+            kind = MissingError if error.code == 404 else RefusedError
+            raise kind(f"the vLLM server at {self.url} refuses {path} ({error.code}: {reason})") from None
+        except (OSError, ValueError) as error:
+            raise UnreachableError(f"the vLLM server at {self.url} does not answer ({_line(error)})") from None
+
+    def is_ready(self) -> bool:
+        """Whether it takes requests."""
+        try:
+            with OPENER.open(f"{self.url}/health", timeout=min(5.0, self._timeout)) as response:
+                return bool(response.status == 200)
+        except OSError:
+            return False
+
+
+def _message(error: HTTPError) -> str:
+    text = error.read().decode(errors="replace")
+    try:
+        said = json.loads(text)
+        return _line(said["error"]["message"] if "error" in said else said)
+    except (ValueError, KeyError, TypeError):
+        return _line(text)
+
+
+def _line(text: object) -> str:
+    return " ".join(str(text).split())[:200]

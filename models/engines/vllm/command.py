@@ -1,0 +1,100 @@
+"""How a server of our own is started: its command line and its environment."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from configs.engine import VllmEngineConfig
+from configs.errors import CoevoError
+
+ROOT = Path(__file__).parents[3]
+EXTENSION = Path(__file__).with_name("extension")
+RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
+"""What vLLM takes for the largest rank of an adapter."""
+BLOCK = 32
+"""Tokens of a block of the prefix cache, the fewest that vLLM takes on every device."""
+QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "INFO"}
+OPEN = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
+"""Opens the endpoints that reload weights, adapters and the prefix cache."""
+EAGER = ["--enforce-eager", "--distributed-executor-backend", "uni"]
+BATCH = 8192
+"""Tokens that a server on a CPU computes at once, at least."""
+EMBEDDED = {
+    "TORCH_COMPILE_DISABLE": "1",
+    "TORCHDYNAMO_DISABLE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+}
+"""On a CPU: nothing is compiled, which takes minutes, and the engine computes in its own process."""
+
+
+@dataclass(frozen=True)
+class Serving:
+    """What a server is started with.
+
+    Attributes:
+        model: directory of full weights, or of the base model of adapters.
+        rank: of the adapters; 0 for none.
+        length: longest sequence in tokens.
+    """
+
+    model: str
+    rank: int
+    length: int
+
+
+def interpreter(config: VllmEngineConfig) -> Path:
+    """The Python that has vLLM.
+
+    Raises:
+        CoevoError: it is not there.
+    """
+    found = [path for path in (Path(config.python), ROOT / config.python) if path.is_file()]
+    if not found:
+        raise CoevoError(
+            f"rollout.engine.python = {config.python!r}: no such interpreter; build it with `make vllm-cpu` or "
+            "`make vllm-gpu`, or name one that has vLLM"
+        )
+    return found[0].absolute()
+
+
+def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
+    """The command line, host and port left out."""
+    line = [str(interpreter(config)), "-m", "vllm.entrypoints.openai.api_server"]
+    line += ["--model", serving.model, "--skip-tokenizer-init"]
+    line += ["--dtype", config.dtype, "--max-model-len", str(serving.length), "--max-num-seqs", str(config.rows)]
+    line += ["--block-size", str(BLOCK), "--enable-prefix-caching", "--generation-config", "vllm", "--seed", "0"]
+    # Log-probs as the trainer has them: after the temperature, and of the distribution that was drawn from.
+    line += ["--logprobs-mode", "processed_logprobs", "--disable-uvicorn-access-log"]
+    if config.draws == "keyed":
+        line += ["--middleware", "coevo_vllm.Seeds"]
+    if serving.rank:
+        rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
+        line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
+    return line + (_on_gpus(config) if torch.cuda.is_available() else _on_a_cpu(serving))
+
+
+def settings(config: VllmEngineConfig, replica: int) -> dict[str, str]:
+    """Environment variables besides our own."""
+    common = {**QUIET, **OPEN, "PYTHONPATH": str(EXTENSION), "OMP_NUM_THREADS": str(config.threads)}
+    if torch.cuda.is_available():
+        return common | _devices(config, replica)
+    return common | EMBEDDED | {"VLLM_CPU_KVCACHE_SPACE": str(config.cpu_memory)}
+
+
+def _on_a_cpu(serving: Serving) -> list[str]:
+    """A prompt is computed in one piece: vLLM's engine dies on a piece of one that has a seed."""
+    return [*EAGER, "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(max(BATCH, serving.length))]
+
+
+def _on_gpus(config: VllmEngineConfig) -> list[str]:
+    parallel = len(config.devices[0].split(",")) if config.devices else 1
+    return [
+        *("--gpu-memory-utilization", str(config.gpu_memory_utilization)),
+        *("--tensor-parallel-size", str(parallel)),
+    ]
+
+
+def _devices(config: VllmEngineConfig, replica: int) -> dict[str, str]:
+    return {"CUDA_VISIBLE_DEVICES": config.devices[replica]} if config.devices else {}

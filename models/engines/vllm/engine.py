@@ -1,0 +1,169 @@
+"""The vLLM engine: one batched request of token ids a turn and replica, and new weights after every update.
+
+What is repeatable. With ``draws: keyed`` every completion is drawn with a seed that is a function of its request's key
+alone: neither its place in the batch, nor the number of replicas, nor a server that had to be started anew changes it,
+and two sides of a comparison are paired as they are with transformers. vLLM draws by the Gumbel trick, so the tokens
+are others than the transformers engine's, and its log-probs depend in their last bits on what is computed beside them:
+two runs of a recipe have equal tokens as long as no draw falls within that rounding, but need not be bit-equal. With
+``draws: free`` rows are independent, and nothing can be repeated. (One ``seed`` for a whole request, which is all
+that vLLM itself offers, draws alike for each of its prompts: a group would be N copies of one rollout.)
+"""
+
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import torch
+from peft import PeftModel
+
+from configs.engine import VllmEngineConfig
+from configs.errors import CoevoError
+from configs.rollout import SamplingConfig
+from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
+from models.engines.vllm.check import probe_of
+from models.engines.vllm.client import Client
+from models.engines.vllm.command import Serving, command, interpreter, settings
+from models.engines.vllm.replica import Replica, Start, Weights
+from models.engines.vllm.routing import Routing
+from models.engines.vllm.server import Server
+from models.engines.vllm.weights import serve_adapters, serve_model
+from models.policy import load, load_weights
+from records.draws import seed_of
+from records.episode import Completion
+
+
+class VllmEngine:
+    """Generates in vLLM servers.
+
+    Servers of our own are started at once and waited for by the first call that needs them.
+
+    Args:
+        policy: directory of the policy to begin with.
+        config: how many servers, and where.
+        sampling: how tokens are drawn.
+        place: directory for weights that servers read, and for their logs.
+    """
+
+    def __init__(self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path) -> None:
+        torch.set_num_threads(config.threads)
+        self.policy = load(policy)
+        self._config = config
+        self._sampling = sampling
+        self._place = place.absolute()
+        for left in self._place.glob("weights-*"):
+            shutil.rmtree(left)
+        self._numbers = count()
+        self._ends = ends_of(self.policy)
+        self._adapted = isinstance(self.policy.model, PeftModel)
+        self._limit = min(limit_of(self.policy.model.config), config.max_model_len or 2**62)
+        self._weights = self._lay_out(policy)
+        self._replicas = self._begin()
+        self._routing = Routing(len(self._replicas))
+        self._threads = ThreadPoolExecutor(len(self._replicas), thread_name_prefix="vllm")
+
+    @property
+    def replicas(self) -> Sequence[Replica]:
+        """The servers."""
+        return self._replicas
+
+    def load(self, policy: Path) -> None:
+        """Generate with the weights in this directory from now on.
+
+        Raises:
+            CoevoError: a server does not have them then: its log-probs of a fixed prompt are not ours.
+        """
+        load_weights(self.policy, policy)
+        former, self._weights = self._weights, self._lay_out(policy)
+        list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
+        shutil.rmtree(former.directory)
+
+    def forget(self) -> None:
+        """Compute every prefix anew from now on."""
+        list(self._threads.map(lambda replica: replica.forget(), self._replicas))
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete every prompt, in order.
+
+        Raises:
+            CoevoError: a prompt is too long, or a server does not answer and neither does another in its place.
+        """
+        if not requests:
+            return []
+        check_lengths(requests, self._sampling.max_new_tokens, self._limit)
+        shares = self._routing.divide([request.group for request in requests])
+        answers = self._threads.map(self._ask, self._replicas, [[requests[row] for row in rows] for rows in shares])
+        found: dict[int, list[tuple[int, float]]] = {}
+        for rows, choices in zip(shares, answers, strict=True):
+            found |= zip(rows, map(_drawn, choices), strict=True)
+        return completions_of(self.policy.tokenizer, self._ends, [found[row] for row in range(len(requests))])
+
+    def close(self) -> None:
+        """End the servers of our own."""
+        self._threads.shutdown()
+        for replica in self._replicas:
+            replica.close()
+
+    def _ask(self, replica: Replica, requests: Sequence[Request]) -> list[dict[str, Any]]:
+        return replica.complete(self._body(requests)) if requests else []
+
+    def _body(self, requests: Sequence[Request]) -> dict[str, Any]:
+        sampling = self._sampling
+        body = {
+            "prompt": [request.prompt_ids for request in requests],
+            "max_tokens": sampling.max_new_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "stop_token_ids": self._ends,
+            "logprobs": 0,
+        }
+        if self._config.draws == "keyed":
+            return body | {"seeds": [seed_of(request.key) % 2**63 for request in requests]}
+        return body | {"return_token_ids": True, "return_tokens_as_token_ids": True}
+
+    def _lay_out(self, policy: Path) -> Weights:
+        number = next(self._numbers)
+        into = self._place / f"weights-{number}"
+        directory = serve_adapters(policy, into) if self._adapted else serve_model(policy, into)
+        adapter = f"adapter-{number}" if self._adapted else ""
+        return Weights(directory, adapter, probe_of(self.policy, self._sampling.temperature))
+
+    def _begin(self) -> list[Replica]:
+        config = self._config
+        if config.urls:
+            return [Replica(config, self._weights, None, url) for url in config.urls]
+        return [Replica(config, self._weights, self._starter(number)) for number in range(config.replicas)]
+
+    def _starter(self, number: int) -> Start:
+        log = self._place / f"server-{number}.log"
+
+        def start(weights: Weights) -> Server:
+            return Server(command(self._config, self._serving(weights)), settings(self._config, number), log)
+
+        return start
+
+    def _serving(self, weights: Weights) -> Serving:
+        if not self._adapted:
+            return Serving(str(weights.directory), 0, self._limit)
+        adapters = self.policy.model.peft_config["default"]
+        return Serving(str(adapters.base_model_name_or_path), int(adapters.r), self._limit)
+
+
+def check_there(config: VllmEngineConfig) -> None:
+    """Make sure that servers can be had, without starting any.
+
+    Raises:
+        CoevoError: one that is given by URL does not answer, or there is no vLLM to start our own with.
+    """
+    for url in config.urls:
+        if not Client(url, config.timeout).is_ready():
+            raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct rollout.engine.urls")
+    if not config.urls:
+        interpreter(config)
+
+
+def _drawn(choice: dict[str, Any]) -> list[tuple[int, float]]:
+    return list(zip(choice["token_ids"], choice["logprobs"]["token_logprobs"], strict=True))

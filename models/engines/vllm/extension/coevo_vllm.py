@@ -1,0 +1,62 @@
+"""What coevo adds to a vLLM server: a batch of prompts each of which is drawn with a seed of its own.
+
+vLLM's ``/v1/completions`` takes one seed for all prompts of a request, and then draws alike for each of them. This
+ASGI middleware answers ``POST /coevo/completions`` besides: the same fields, and ``seeds``, one a prompt. It runs in
+the server's environment (``--middleware coevo_vllm.Seeds`` with this folder on ``PYTHONPATH``) and imports nothing of
+coevo.
+"""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from vllm.sampling_params import RequestOutputKind, SamplingParams
+from vllm.v1.engine.exceptions import EngineDeadError
+
+PATH = "/coevo/completions"
+SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop_token_ids", "logprobs")
+
+
+class Seeds:
+    """Answers ``PATH``, and passes on what is asked elsewhere."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http" or scope["path"] != PATH:
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = JSONResponse(await _complete(request.app.state, await request.json()))
+        except (KeyError, TypeError, ValueError) as error:
+            response = JSONResponse({"error": {"message": f"{type(error).__name__}: {error}"}}, 400)
+        except EngineDeadError as error:
+            response = JSONResponse({"error": {"message": str(error)}}, 500)
+        await response(scope, receive, send)
+
+
+async def _complete(state: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    adapters = state.openai_serving_models.lora_requests
+    adapter = adapters[asked["model"]] if "model" in asked else None
+    settings = {field: asked[field] for field in SAMPLING}
+    batch, engine = uuid4().hex, state.engine_client
+
+    async def one(row: int, prompt: list[int], seed: int) -> dict[str, Any]:
+        params = SamplingParams(
+            **settings, seed=seed, detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY, skip_clone=True
+        )
+        prompt_ids = {"prompt_token_ids": prompt}
+        # One output a prompt: it comes when the last token is drawn.
+        (output,) = [each async for each in engine.generate(prompt_ids, params, f"{batch}-{row}", lora_request=adapter)]
+        drawn = list(output.outputs[0].token_ids)
+        logprobs = [at[token].logprob for at, token in zip(output.outputs[0].logprobs, drawn, strict=True)]
+        return {"index": row, "token_ids": drawn, "logprobs": {"token_logprobs": logprobs}}
+
+    rows = zip(asked["prompt"], asked["seeds"], strict=True)
+    return {"choices": await asyncio.gather(*(one(row, prompt, seed) for row, (prompt, seed) in enumerate(rows)))}

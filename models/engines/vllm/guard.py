@@ -1,0 +1,46 @@
+"""``python guard.py COMMAND ...``: runs a command that ends when this process's standard input does.
+
+The input ends with the parent, whatever ends that, kill -9 included. The command leads a process group of its own, so
+that all its children end with it. Only the standard library is imported, so that nothing is waited for.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+GRACE = 3.0
+"""Seconds between asking and killing."""
+
+
+def main() -> None:
+    """Run the command; exits as it does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which may want to finish what it does
+    child = subprocess.Popen(sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True)
+    signal.signal(signal.SIGTERM, lambda *_: _signal(child, signal.SIGKILL))
+    threading.Thread(target=_listen, args=(child,), daemon=True).start()
+    status = child.wait()
+    _signal(child, signal.SIGKILL)
+    sys.exit(status if status >= 0 else 128 - status)
+
+
+def _listen(child: subprocess.Popen[bytes]) -> None:
+    sys.stdin.buffer.read()
+    _signal(child, signal.SIGTERM)
+    try:
+        child.wait(GRACE)
+    except subprocess.TimeoutExpired:
+        _signal(child, signal.SIGKILL)
+
+
+def _signal(child: subprocess.Popen[bytes], kind: signal.Signals) -> None:
+    """To the whole group; nothing where no process of it is left."""
+    try:
+        os.killpg(child.pid, kind)
+    except ProcessLookupError:
+        return
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""Weights as a vLLM server can take them: a directory that stays until newer ones are in use.
+
+Where embeddings are tied, vLLM's reload leaves the output layer as it was, without a word. It is therefore served a
+model that is untied: ``lm_head.weight`` in a file of its own, and a configuration that says so.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from safetensors import safe_open
+from safetensors.torch import save_file
+
+from configs.errors import CoevoError
+from models.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS
+
+CONFIG, HEAD = "config.json", "lm_head.weight"
+HEAD_FILE = "model-lm_head.safetensors"
+EMBEDDINGS = "embed_tokens.weight"
+
+
+def serve_model(policy: Path, into: Path) -> Path:
+    """Lay out a policy's full weights; the directory.
+
+    Raises:
+        CoevoError: there are none, or none of them is an embedding although they are tied.
+    """
+    _link(policy, into, [path.name for path in policy.iterdir() if path.is_file() and path.name != CONFIG])
+    config = json.loads((policy / CONFIG).read_text(encoding="utf-8"))
+    if config.get("tie_word_embeddings"):
+        _untie(_demand(policy / WEIGHTS), into)
+        config["tie_word_embeddings"] = False
+    (into / CONFIG).write_text(json.dumps(config, indent=1), encoding="utf-8")
+    return into
+
+
+def serve_adapters(policy: Path, into: Path) -> Path:
+    """Lay out a policy's adapters; the directory."""
+    _demand(policy / PEFT_WEIGHTS)
+    _link(policy, into, (PEFT_CONFIG, PEFT_WEIGHTS))
+    return into
+
+
+def _untie(weights: Path, into: Path) -> None:
+    with safe_open(weights, framework="pt") as tensors:
+        names = [name for name in tensors.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
+        if len(names) != 1:
+            raise CoevoError(f"{weights}: no {EMBEDDINGS} to tie the output layer to; untie the model's embeddings")
+        save_file({HEAD: tensors.get_tensor(names[0])}, into / HEAD_FILE, metadata={"format": "pt"})
+
+
+def _link(source: Path, into: Path, names: Iterable[str]) -> None:
+    """Have files in another directory, whatever becomes of their first one; copied where links cannot be made."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for name in names:
+        path = (source / name).resolve()
+        if path.stat().st_dev == into.stat().st_dev:
+            os.link(path, into / name)
+        else:
+            shutil.copyfile(path, into / name)
+
+
+def _demand(path: Path) -> Path:
+    if not path.is_file():
+        raise CoevoError(f"{path}: no such weights; name a directory that holds a policy")
+    return path

@@ -1,0 +1,53 @@
+"""A whole run whose episodes real vLLM generates."""
+
+import json
+import os
+import subprocess
+import time
+
+import psutil
+import pytest
+from support.runs import ROOT, SMALL, command, revisions, states
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=1", "seed=5", *SMALL)
+BRIEF = ("warmstart.steps=20", "warmstart.probe_every=20", "evaluation.every=1", "rollout.engine.type=vllm")
+
+
+def server_of(run):
+    """The processes of the vLLM server that a run has started."""
+    guards = [child for child in run.children() if any("guard.py" in part for part in child.cmdline())]
+    return [process for guard in guards for process in guard.children(recursive=True)]
+
+
+def test_a_run_whose_server_is_killed_goes_on_with_another(tmp_path, prefect_url):
+    environment = {**os.environ, "PREFECT_API_URL": prefect_url}
+    run = psutil.Popen(
+        command(*RUN, *BRIEF, workspace=tmp_path),
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while run.poll() is None and not revisions(tmp_path, "first"):
+        time.sleep(0.1)
+    killed = server_of(run)
+    for process in killed:
+        process.kill()
+    started = []
+    while run.poll() is None:
+        started = server_of(run) or started
+        time.sleep(0.5)
+    said = run.communicate()[0]
+    assert run.returncode == 0, said
+    assert killed
+    assert started
+    assert not psutil.wait_procs([*killed, *started], timeout=20)[1]
+    first, last = states(tmp_path, "first")
+    assert (first["iteration"], last["iteration"]) == (0, 1)
+    assert last["metrics"]["update/mismatch_tokens"] > 0
+    assert last["metrics"]["update/mismatch_max"] < 1e-5
+    log = (tmp_path / "runs" / "first" / "engine" / "server-0.log").read_text()
+    assert log.count("Application startup complete") == 2
+    assert json.dumps(last["config"]["rollout"]["engine"]).startswith('{"type": "vllm"')

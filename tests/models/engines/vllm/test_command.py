@@ -1,0 +1,46 @@
+import pytest
+import torch
+
+from configs.engine import VllmEngineConfig
+from models.engines.vllm.command import Serving, command, settings
+
+
+@pytest.fixture
+def python(tmp_path):
+    path = tmp_path / "python"
+    path.touch()
+    return str(path)
+
+
+def line(python, rank=0, length=512, **changes):
+    config = VllmEngineConfig(type="vllm", python=python, **changes)
+    words = command(config, Serving("model", rank, length))
+    return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0)
+
+
+def test_on_a_cpu_a_prompt_is_never_cut(python, monkeypatch):
+    """vLLM 0.32 rolls the seed of a part of a prompt back, which its generators on a CPU cannot: the engine dies."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    options, environment = line(python, length=100_000)
+    assert "--no-enable-chunked-prefill" in options
+    assert int(options["--max-num-batched-tokens"]) >= 100_000
+    assert environment["VLLM_CPU_KVCACHE_SPACE"] == "1"
+
+
+def test_each_server_has_its_gpus(python, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    options, environment = line(python, replicas=2, devices=("0,1", "2,3"), gpu_memory_utilization=0.5)
+    assert (options["--tensor-parallel-size"], options["--gpu-memory-utilization"]) == ("2", "0.5")
+    assert environment["CUDA_VISIBLE_DEVICES"] == "0,1"
+    assert "--enforce-eager" not in options
+    assert "CUDA_VISIBLE_DEVICES" not in line(python)[1]
+
+
+def test_adapters_of_a_rank_that_vllm_takes(python):
+    assert line(python, rank=20)[0]["--max-lora-rank"] == "32"
+    assert "--enable-lora" not in line(python)[0]
+
+
+def test_our_extension_is_asked_for_where_draws_are_keyed(python):
+    assert line(python)[0]["--middleware"] == "coevo_vllm.Seeds"
+    assert "--middleware" not in line(python, draws="free")[0]

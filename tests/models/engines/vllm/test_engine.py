@@ -1,0 +1,159 @@
+"""Real vLLM, started by the engine itself."""
+
+import math
+import shutil
+import time
+from collections import Counter
+from contextlib import closing
+from dataclasses import replace
+
+import psutil
+import pytest
+import torch
+from scipy.stats import chisquare
+from support.policies import requests
+
+from configs.engine import VllmEngineConfig
+from configs.errors import CoevoError
+from configs.rollout import SamplingConfig
+from models.engines.base import Request
+from models.engines.vllm import engine as module
+from models.engines.vllm.engine import VllmEngine
+from models.policy import load, save
+from records.draws import key
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+ASKED = requests(groups=4, members=6)
+TEMPERATURE, LENGTH = 0.7, 8
+
+
+def tokens(completions):
+    return [completion.token_ids for completion in completions]
+
+
+@torch.inference_mode()
+def gap(policy, completions, asked=ASKED):
+    """Largest distance of log-probs from a forward of our own, one sequence at a time."""
+    worst = 0.0
+    for request, made in zip(asked, completions, strict=True):
+        ids = torch.tensor([request.prompt_ids + made.token_ids])
+        logprobs = (policy.model(input_ids=ids).logits[0].double() / TEMPERATURE).log_softmax(-1)
+        ours = logprobs[len(request.prompt_ids) - 1 : -1].gather(-1, torch.tensor(made.token_ids)[:, None])
+        worst = max(worst, float((ours.squeeze(-1) - torch.tensor(made.logprobs)).abs().max()))
+    return worst
+
+
+def test_completions_are_the_policys(engine):
+    made = engine.generate(ASKED)
+    assert gap(engine.policy, made) < 1e-5
+    ends = {completion.finished for completion in made}
+    assert ends == {True, False}
+    for completion in made:
+        assert completion.finished == (completion.token_ids[-1] == engine.policy.tokenizer.eos_token_id)
+        assert completion.text == engine.policy.tokenizer.decode(completion.token_ids, skip_special_tokens=True)
+        assert completion.finished or len(completion.token_ids) == LENGTH
+
+
+def test_a_draw_belongs_to_its_key_alone(engine):
+    first = engine.generate(ASKED)
+    assert tokens(engine.generate(ASKED[::-1])[::-1]) == tokens(first)
+    assert tokens(engine.generate(ASKED[5:6])) == tokens(first[5:6])
+    alike = [replace(ASKED[0], key=key("replica", row)) for row in range(8)]
+    assert len(set(tokens(engine.generate(alike)))) > 4
+    assert engine.generate([]) == []
+
+
+def test_draws_follow_the_policy(engine):
+    rows = 2000
+    made = engine.generate([Request(ASKED[0].prompt_ids, key("draw", row), "g") for row in range(rows)])
+    drawn = Counter(completion.token_ids[0] for completion in made)
+    with torch.inference_mode():
+        logits = engine.policy.model(input_ids=torch.tensor([ASKED[0].prompt_ids])).logits[0, -1].double()
+    expected = (logits / TEMPERATURE).softmax(-1) * rows
+    assert expected.min() > 5
+    assert chisquare([drawn[token] for token in range(len(expected))], expected.tolist()).pvalue > 1e-4
+
+
+def test_servers_by_url_answer_alike_however_many_there_are(engine, policies, tmp_path):
+    first = engine.generate(ASKED)
+    url = engine.replicas[0].url
+    config = VllmEngineConfig(type="vllm", urls=(url, url))
+    sampling = SamplingConfig(temperature=TEMPERATURE, max_new_tokens=LENGTH)
+    with closing(VllmEngine(policies / "a", config, sampling, tmp_path / "keyed")) as two:
+        assert tokens(two.generate(ASKED)) == tokens(first)
+    free = VllmEngineConfig(type="vllm", urls=(url,), draws="free")
+    with closing(VllmEngine(policies / "a", free, sampling, tmp_path / "free")) as other:
+        made = other.generate([ASKED[0]] * 12)
+        assert gap(engine.policy, made, [ASKED[0]] * 12) < 1e-5
+        assert len(set(tokens(made))) > 6
+    assert engine.replicas[0].server.runs()
+
+
+def test_new_weights_are_used_tied_or_not(engine, policies, tmp_path):
+    before = engine.generate(ASKED)
+    engine.load(policies / "b")
+    after = engine.generate(ASKED)
+    assert gap(load(policies / "b"), after) < 1e-5
+    assert tokens(after) != tokens(before)
+    untied = load(policies / "b")
+    untied.model.config.tie_word_embeddings = False
+    untied.model.lm_head.weight = torch.nn.Parameter(torch.randn_like(untied.model.lm_head.weight) * 0.1)
+    save(untied, tmp_path / "untied")
+    engine.policy.model.lm_head.weight = torch.nn.Parameter(untied.model.lm_head.weight.clone())
+    try:
+        engine.load(tmp_path / "untied")
+        assert gap(untied, engine.generate(ASKED)) < 1e-5
+    finally:
+        engine.policy.model.tie_weights()
+    engine.load(policies / "a")
+    assert tokens(engine.generate(ASKED)) == tokens(before)
+
+
+def test_a_load_takes_a_fifth_of_a_second(engine, policies):
+    seconds = []
+    for name in ("b", "a") * 4:
+        since = time.perf_counter()
+        engine.load(policies / name)
+        seconds.append(time.perf_counter() - since)
+    assert min(seconds) <= 0.2
+
+
+def test_weights_that_do_not_arrive_are_noticed(engine, policies, monkeypatch):
+    """What vLLM does to tied embeddings without a word: the output layer stays as it was."""
+    monkeypatch.setattr(module, "serve_model", shutil.copytree)
+    with pytest.raises(CoevoError, match=r"does not have the policy's weights: its log-probs are off by") as raised:
+        engine.load(policies / "b")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_prompt_that_is_too_long_is_named(engine):
+    with pytest.raises(CoevoError, match="come to 513 tokens, the policy attends to 512"):
+        engine.generate([Request((7,) * 505, key(0), "g")])
+    (made,) = engine.generate([Request((7,) * 504, key(0), "g")])
+    assert all(map(math.isfinite, made.logprobs))
+
+
+def test_adapters_are_loaded_on_top_of_their_base(engines, policies):
+    engine = engines["adapters"]
+    engine.load(policies / "lora-a")
+    first = engine.generate(ASKED)
+    assert gap(load(policies / "lora-a"), first) < 1e-5
+    assert gap(load(policies / "a"), first) > 0.1
+    engine.load(policies / "lora-b")
+    assert gap(load(policies / "lora-b"), engine.generate(ASKED)) < 1e-5
+    engine.load(policies / "lora-a")
+    assert tokens(engine.generate(ASKED)) == tokens(first)
+
+
+def test_a_server_that_hangs_is_started_anew_and_asked_again(engine, policies):
+    """Last of this module: it takes a start."""
+    engine.load(policies / "b")
+    before = engine.generate(ASKED)
+    (replica,) = engine.replicas
+    hung = psutil.Process(replica.server.pid).children(recursive=True)
+    replica._client._timeout = 3.0
+    for process in hung:
+        process.suspend()
+    assert tokens(engine.generate(ASKED)) == tokens(before)
+    assert gap(load(policies / "b"), engine.generate(ASKED)) < 1e-5
+    assert not psutil.wait_procs(hung, timeout=10)[1]

@@ -1,0 +1,108 @@
+"""A server's process: any program that serves a port will do."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from models.engines.vllm.client import Client
+from models.engines.vllm.server import Server, ServerError
+
+SERVE = """
+import sys, http.server
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[-1])), Handler).serve_forever()
+"""
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SERVE
+PARENT = """
+import sys
+from pathlib import Path
+from models.engines.vllm.server import Server
+server = Server([sys.executable, "-c", sys.argv[1]], {}, Path(sys.argv[2]))
+print(server.pid, flush=True)
+sys.stdin.read()
+"""
+ROOT = Path(__file__).parents[4]
+
+
+def served(code, tmp_path):
+    return Server([sys.executable, "-c", code], {}, tmp_path / "log")
+
+
+def ready(server):
+    client = Client(server.url, timeout=5)
+    server.wait(60, client.is_ready)
+    return client
+
+
+def gone(processes):
+    return not psutil.wait_procs(processes, timeout=20)[1]
+
+
+def test_it_serves_and_ends_with_its_children(tmp_path):
+    server = served(SERVE, tmp_path)
+    client = ready(server)
+    family = psutil.Process(server.pid).children(recursive=True)
+    assert family
+    server.stop()
+    assert gone(family)
+    assert not client.is_ready()
+    assert not server.runs()
+
+
+def test_one_that_will_not_end_is_ended(tmp_path):
+    server = served(STUBBORN, tmp_path)
+    ready(server)
+    (child,) = psutil.Process(server.pid).children()
+    child.suspend()
+    server.stop()
+    assert gone([child])
+
+
+def test_it_ends_with_its_guard(tmp_path):
+    server = served(SERVE, tmp_path)
+    ready(server)
+    family = psutil.Process(server.pid).children(recursive=True)
+    os.kill(server.pid, signal.SIGTERM)
+    assert gone(family)
+    server.stop()
+
+
+def test_it_ends_with_its_parent_even_by_kill_9(tmp_path):
+    parent = subprocess.Popen(
+        [sys.executable, "-c", PARENT, SERVE, str(tmp_path / "log")],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    guard = psutil.Process(int(parent.stdout.readline()))
+    give_up = time.monotonic() + 30
+    while not guard.children() and time.monotonic() < give_up:
+        time.sleep(0.05)
+    family = [guard, *guard.children(recursive=True)]
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.communicate()
+    assert gone(family)
+
+
+def test_one_that_dies_at_once_says_why(tmp_path):
+    server = served("raise ValueError('no such device')", tmp_path)
+    with pytest.raises(ServerError, match=r"ended before it was ready: ValueError: no such device; see .*log"):
+        server.wait(60, Client(server.url, timeout=5).is_ready)
+    server.stop()
+
+
+def test_one_that_never_becomes_ready_is_stopped(tmp_path):
+    server = served("import time; time.sleep(600)", tmp_path)
+    with pytest.raises(ServerError, match=r"startup_timeout=0\.2"):
+        server.wait(0.2, Client(server.url, timeout=5).is_ready)
+    assert not server.runs()
