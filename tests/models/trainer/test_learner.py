@@ -16,6 +16,7 @@ from models.trainer.batch import minibatches, read
 from models.trainer.checkpoint import load_optimizer, save_optimizer
 from models.trainer.forward import SharedPrefix
 from models.trainer.learner import Learner
+from models.trainer.reference import substituted
 from records.draws import extend, key
 
 
@@ -28,9 +29,12 @@ def settings(stage=1, tokens=16384, **optimizer):
 
 
 def learner(model, config, reference=None):
-    frozen = engine.trainable(SharedPrefix(copy.deepcopy(reference or model), TEMPERATURE))
+    frozen = {
+        name: parameter.detach()
+        for name, parameter in engine.trainable(SharedPrefix(copy.deepcopy(reference or model), TEMPERATURE)).items()
+    }
     wrapped = engine.start(SharedPrefix(model, TEMPERATURE), config.optimizer, config.deepspeed)
-    return Learner(wrapped, {name: parameter.detach() for name, parameter in frozen.items()}, config), wrapped
+    return Learner(wrapped, substituted(wrapped.module, frozen), config), wrapped
 
 
 def textbook(model, batch, config, where):
@@ -148,6 +152,6 @@ def test_an_entropy_bonus_raises_entropy(policy, batch, joined):
     loss = LossConfig(kl_coefficient=0.0, entropy_coefficient=0.1)
     config, model = settings().model_copy(update={"loss": loss}), copy.deepcopy(policy.model)
     wrapped = engine.start(SharedPrefix(model, TEMPERATURE, entropy_gradient=True), config.optimizer, config.deepspeed)
-    it = Learner(wrapped, {}, config)
+    it = Learner(wrapped, substituted(wrapped.module, {}), config)
     before, after = (it.update(calm, key(0))["entropy"] for _ in range(2))
     assert after > before
