@@ -22,7 +22,7 @@ OWNED = {
 
 
 class DeepSpeedConfig(Config):
-    """The trainer child, or its processes. Fields that are as they were before they existed are not written down."""
+    """The trainer's processes. What is about several of them, or a GPU, is written down only where it is set."""
 
     zero_stage: Literal[0, 1, 2, 3] = 1
     """ZeRO stage: 0 shares nothing, 1 partitions the optimizer, 2 its gradients too, at every micro-batch, 3 the

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from deepspeed.runtime.zero.partition_parameters import GatheredParameters
 from deepspeed.utils import (
     safe_get_full_fp32_param,
     safe_get_full_optimizer_state,
@@ -18,7 +19,6 @@ from deepspeed.utils import (
     safe_set_local_fp32_param,
     safe_set_local_optimizer_state,
 )
-from deepspeed.runtime.zero.partition_parameters import GatheredParameters
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.nn.functional import pad

@@ -6,8 +6,9 @@ import deepspeed
 import torch
 from torch import Tensor, nn
 
+from configs.deepspeed import DeepSpeedConfig
 from configs.errors import CoevoError
-from configs.update import DeepSpeedConfig, OptimizerConfig
+from configs.update import OptimizerConfig
 from models.trainer.ranks import world
 
 Settings = dict[str, Any]

@@ -1,7 +1,7 @@
 """The trainer's processes as the parent sees them: a pipe in, a pipe out, and one end.
 
 One process is started as it is, several by DeepSpeed's launcher: one launcher on this machine, or one on each machine
-of a hostfile, by ssh. All processes hold the other end of the pipe in, and end when the parent does, whatever ends that.
+of a hostfile, by ssh. All processes hold the other end of the pipe in, and end with the parent, whatever ends that.
 (DeepSpeed's own way to other machines, pdsh, does not pass the pipes on.)
 """
 
@@ -51,7 +51,9 @@ class Launched:
             commands = [_launcher(nodes, number, self._meeting) for number in range(len(nodes))]
         if config.hostfile is not None:
             commands = [_by_ssh(*each, environment) for each in zip(nodes, commands, strict=True)]
-        self._processes = [_spawn(command, environment, log, first=not number) for number, command in enumerate(commands)]
+        self._processes = [
+            _spawn(command, environment, log, first=not number) for number, command in enumerate(commands)
+        ]
 
     @property
     def pid(self) -> int:
@@ -105,7 +107,9 @@ def _hosts(path: Path) -> dict[str, int]:
     try:
         lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except OSError:
-        raise CoevoError(f"update.deepspeed.hostfile={str(path)!r} is not there: name a file of NAME slots=N lines") from None
+        raise CoevoError(
+            f"update.deepspeed.hostfile={str(path)!r} is not there: name a file of NAME slots=N lines"
+        ) from None
     hosts: dict[str, int] = {}
     for line in filter(None, lines):
         found = re.fullmatch(r"([A-Za-z0-9][\w.@:-]*)\s+slots=([1-9]\d*)", line)

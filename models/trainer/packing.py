@@ -50,7 +50,10 @@ class Packed:
 
     def to(self, device: torch.device) -> "Packed":
         """The same tree on a device."""
-        levels = (Level(**{field.name: getattr(level, field.name).to(device) for field in fields(level)}) for level in self.levels)
+        levels = (
+            Level(**{field.name: getattr(level, field.name).to(device) for field in fields(level)})
+            for level in self.levels
+        )
         return Packed(tuple(levels), self.leaves.to(device), self.targets.to(device))
 
 
@@ -91,8 +94,10 @@ def _shared(prompts: Sequence[Ids], groups: Sequence[int], least: int) -> dict[i
     members: dict[int, list[Ids]] = {}
     for prompt, group in zip(prompts, groups, strict=True):
         if len(prompt) <= 2 * least:
-            raise CoevoError(f"a prompt of {len(prompt)} tokens: an update over several processes, or with ZeRO stage 3, "
-                             f"takes prompts of {2 * least + 1} tokens or more")
+            raise CoevoError(
+                f"a prompt of {len(prompt)} tokens: an update over several processes, or with ZeRO stage 3, "
+                f"takes prompts of {2 * least + 1} tokens or more"
+            )
         members.setdefault(group, []).append(prompt[: -1 - least])
     return {group: max(_common(min(rows), max(rows)), least) for group, rows in members.items()}
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import deepspeed
-import torch
 import torch.distributed as dist
 from deepspeed.ops import __compatible_ops__
 from torch import Tensor
@@ -22,7 +21,7 @@ from models.trainer.batch import Batch, microbatches
 __compatible_ops__["deepspeed_shm_comm"] = False
 
 PATIENCE = timedelta(days=30)
-"""How long processes wait for each other: between updates for as long as a rollout takes. The parent kills what hangs."""
+"""How long processes wait for each other, between updates as long as a rollout takes; the parent kills what hangs."""
 
 T = TypeVar("T")
 
@@ -60,12 +59,12 @@ def world() -> int:
 
 
 def least_segment(zero_stage: int) -> int:
-    """The ``least`` of ``pack``: forwards that wait for those of other processes are alike in their number and order."""
+    """The ``least`` of ``pack``: forwards that wait for those of other processes must be alike in number and order."""
     return int(world() > 1 or zero_stage == 3)
 
 
 def rounds(batch: Batch, rows: list[int], tokens: int) -> list[list[int]]:
-    """Rows cut into micro-batches of at most ``tokens`` tokens each, as evenly as needed for all processes to have some."""
+    """Rows cut into micro-batches of at most ``tokens`` tokens each; with several processes, some for each of them."""
     runs = microbatches(batch, rows, tokens)
     if world() == 1 or not runs:
         return runs

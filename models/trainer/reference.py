@@ -1,4 +1,4 @@
-"""The frozen reference policy: the policy's own module with other values, or, where its weights are partitioned, a copy."""
+"""The frozen reference policy: the policy's module with other values or, where its weights are partitioned, a copy."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from configs.update import DeepSpeedConfig
+from configs.deepspeed import DeepSpeedConfig
 from models import policy as policies
 from models.trainer import engine as deep
 from models.trainer.forward import SharedPrefix

@@ -12,8 +12,8 @@ from models import policy as policies
 from models.samples import Scores, write_scores
 from models.trainer import critic as critics
 from models.trainer import engine
-from models.trainer.batch import Batch, read
 from models.trainer.activations import checkpoint_layers
+from models.trainer.batch import Batch, read
 from models.trainer.checkpoint import load_optimizer, save_optimizer, weights
 from models.trainer.forward import SharedPrefix
 from models.trainer.learner import Learner
@@ -83,7 +83,9 @@ class Session:
 
     def save(self, policy: str, optimizer: str) -> None:
         """Write the policy's directory and that of the optimizer and the critic."""
-        full = weights(dict(self._policy.model.named_parameters())) if self._settings.deepspeed.zero_stage == 3 else None
+        full = (
+            weights(dict(self._policy.model.named_parameters())) if self._settings.deepspeed.zero_stage == 3 else None
+        )
         if rank() == 0:
             policies.save(self._policy, Path(policy), full)
         save_optimizer(self._engine, Path(optimizer))

@@ -14,7 +14,10 @@ def hosts(tmp_path, text):
 
 
 def test_a_hostfile_names_machines_and_their_processes(tmp_path):
-    assert hosts(tmp_path, "# ours\nnode-1 slots=4\n\nuser@10.0.0.2   slots=2 # old\n") == {"node-1": 4, "user@10.0.0.2": 2}
+    assert hosts(tmp_path, "# ours\nnode-1 slots=4\n\nuser@10.0.0.2   slots=2 # old\n") == {
+        "node-1": 4,
+        "user@10.0.0.2": 2,
+    }
 
 
 @pytest.mark.parametrize(
@@ -41,7 +44,9 @@ def test_a_hostfile_that_is_not_there_is_named(tmp_path):
 def test_where_processes_compute_travels_with_them(monkeypatch):
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "eth 0")
     monkeypatch.setenv("SECRET", "x")
-    command = launch._by_ssh("node-1", ["python", "a b"], launch._environment(DeepSpeedConfig(hostfile="h", device="cuda")))
+    command = launch._by_ssh(
+        "node-1", ["python", "a b"], launch._environment(DeepSpeedConfig(hostfile="h", device="cuda"))
+    )
     assert command[:4] == ["ssh", "-o", "BatchMode=yes", "node-1"]
     assert "'NCCL_SOCKET_IFNAME=eth 0'" in command[4]
     assert "DS_ACCELERATOR=cuda" in command[4]

@@ -78,5 +78,5 @@ def test_a_least_segment_costs_no_sharing_but_of_the_last_token():
 
 
 def test_a_prompt_too_short_for_three_levels_is_named():
-    with pytest.raises(CoevoError, match="a prompt of 2 tokens: .* of 3 tokens or more"):
+    with pytest.raises(CoevoError, match=r"a prompt of 2 tokens: .* of 3 tokens or more"):
         pack([(1, 2)], [(5,)], [0], least=1)
