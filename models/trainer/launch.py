@@ -39,8 +39,8 @@ class Launched:
     """
 
     def __init__(self, config: DeepSpeedConfig, log: Path) -> None:
-        nodes = {"localhost": config.processes} if config.hostfile is None else _hosts(Path(config.hostfile))
-        self._count = sum(nodes.values())
+        nodes = {"localhost": _here(config)} if config.hostfile is None else _hosts(Path(config.hostfile))
+        self._count = sum(map(len, nodes.values()))
         self._log = log
         self._logged = log.stat().st_size if log.exists() else 0
         self._meeting: Path | None = None
@@ -102,30 +102,45 @@ class Launched:
         return f"one of the trainer's {self._count} processes died (exit status {status}); see {self._log}"
 
 
-def _hosts(path: Path) -> dict[str, int]:
-    """Processes on each machine, the one of process 0 first."""
+def _here(config: DeepSpeedConfig) -> list[str]:
+    """What each process on this machine computes on: its place among what can be seen of the GPUs.
+
+    Raises:
+        CoevoError: there are not enough of them.
+    """
+    seen = os.environ.get("CUDA_VISIBLE_DEVICES") if config.device == "cuda" else None
+    devices = seen.split(",") if seen else list(map(str, range(config.processes)))
+    if len(devices) < config.processes:
+        raise CoevoError(
+            f"update.deepspeed.processes={config.processes}, but CUDA_VISIBLE_DEVICES={seen}: "
+            "each process takes a GPU of its own"
+        )
+    return devices[: config.processes]
+
+
+def _hosts(path: Path) -> dict[str, list[str]]:
+    """What the processes on each machine compute on, the machine of process 0 first."""
     try:
         lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
     except OSError:
         raise CoevoError(
             f"update.deepspeed.hostfile={str(path)!r} is not there: name a file of NAME slots=N lines"
         ) from None
-    hosts: dict[str, int] = {}
+    hosts: dict[str, list[str]] = {}
     for line in filter(None, lines):
         found = re.fullmatch(r"([A-Za-z0-9][\w.@:-]*)\s+slots=([1-9]\d*)", line)
         if found is None or found[1] in hosts:
             raise CoevoError(f"{path}: {line!r} is not a machine of its own; write NAME slots=N, each name once")
-        hosts[found[1]] = int(found[2])
+        hosts[found[1]] = list(map(str, range(int(found[2]))))
     if not hosts:
         raise CoevoError(f"{path}: it names no machine; write NAME slots=N lines")
     return hosts
 
 
-def _launcher(nodes: dict[str, int], number: int, meeting: Path) -> list[str]:
+def _launcher(nodes: dict[str, list[str]], number: int, meeting: Path) -> list[str]:
     """DeepSpeed's launcher of the processes on one machine."""
-    world = json.dumps({name: list(range(count)) for name, count in nodes.items()})
     options = {
-        "world_info": base64.urlsafe_b64encode(world.encode()).decode(),
+        "world_info": base64.urlsafe_b64encode(json.dumps(nodes).encode()).decode(),
         "node_rank": str(number),
         "log_level": "error",
     }

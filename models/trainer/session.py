@@ -40,11 +40,11 @@ class Session:
     def __init__(
         self, *, config: str, temperature: float, threads: int, policy: str, reference: str, optimizer: str
     ) -> None:
+        settings = UpdateConfig.model_validate_json(config)
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(True, warn_only=settings.deepspeed.device == "cuda")  # where not all can be
         # Otherwise every step fills DeepSpeed's reduction buffers, gigabytes of them.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        settings = UpdateConfig.model_validate_json(config)
         self._policy = policies.load(Path(policy))
         self._settings = settings
         saved = Path(optimizer) / CRITIC

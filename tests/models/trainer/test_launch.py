@@ -15,8 +15,8 @@ def hosts(tmp_path, text):
 
 def test_a_hostfile_names_machines_and_their_processes(tmp_path):
     assert hosts(tmp_path, "# ours\nnode-1 slots=4\n\nuser@10.0.0.2   slots=2 # old\n") == {
-        "node-1": 4,
-        "user@10.0.0.2": 2,
+        "node-1": ["0", "1", "2", "3"],
+        "user@10.0.0.2": ["0", "1"],
     }
 
 
@@ -52,3 +52,11 @@ def test_where_processes_compute_travels_with_them(monkeypatch):
     assert "DS_ACCELERATOR=cuda" in command[4]
     assert "SECRET" not in command[4]
     assert command[4].endswith("python 'a b'")
+
+
+def test_processes_take_the_gpus_that_they_are_left(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6,7")
+    assert launch._here(DeepSpeedConfig(device="cuda", processes=2)) == ["4", "6"]
+    assert launch._here(DeepSpeedConfig(processes=4)) == ["0", "1", "2", "3"]
+    with pytest.raises(CoevoError, match=r"processes=4, but CUDA_VISIBLE_DEVICES=4,6,7: each process takes a GPU"):
+        launch._here(DeepSpeedConfig(device="cuda", processes=4))
