@@ -46,7 +46,7 @@ class _Checkpointed:
             output, keys, values = run(hidden, held.keys, held.values)
         held.lazy_initialization(keys, values)
         held.keys, held.values = keys, values
-        return output
+        return output  # type: ignore[no-any-return]
 
 
 class _Seen:
@@ -62,6 +62,6 @@ class _Seen:
         return self.keys, self.values
 
 
-def _index(layer: nn.Module) -> int:
+def _index(layer: Any) -> int:
     """The layer's place in the cache."""
-    return next(int(part.layer_idx) for part in layer.modules() if hasattr(part, "layer_idx"))
+    return int(next(part.layer_idx for part in layer.modules() if hasattr(part, "layer_idx")))

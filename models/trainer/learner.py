@@ -114,10 +114,10 @@ class Learner:
             if counts:
                 outputs.append(replace(output, loss=output.loss.detach().cpu(), drift=output.drift.cpu()))
         outputs = ranks.in_order(outputs)
-        for loss in (float(output.loss) for output in outputs):
-            if not math.isfinite(loss):
+        for total in (float(output.loss) for output in outputs):
+            if not math.isfinite(total):
                 raise CoevoError(
-                    f"the update's loss is {loss}: lower update.optimizer.lr={self._config.optimizer.lr}, "
+                    f"the update's loss is {total}: lower update.optimizer.lr={self._config.optimizer.lr}, "
                     "or roll back to an earlier revision"
                 )
         return outputs
