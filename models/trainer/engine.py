@@ -15,13 +15,13 @@ Settings = dict[str, Any]
 
 
 def start(module: nn.Module, optimizer: OptimizerConfig, config: DeepSpeedConfig) -> Any:
-    """A DeepSpeed engine for the trainable parameters of ``module``; half precision gets master weights in float32.
+    """A DeepSpeed engine for the trainable parameters of ``module``; in half precision they get masters in float32.
 
     Raises:
-        CoevoError: the module's precision does not go with the ZeRO stage.
+        CoevoError: their precision does not go with the ZeRO stage.
     """
     parameters = list(trainable(module).values())
-    half = any(parameter.dtype == torch.bfloat16 for parameter in module.parameters())
+    half = _half(module)
     if half and config.zero_stage == 0:
         raise CoevoError(
             "the policy is bfloat16, but update.deepspeed.zero_stage=0 keeps no float32 copy of its weights: "
@@ -37,8 +37,13 @@ def start(module: nn.Module, optimizer: OptimizerConfig, config: DeepSpeedConfig
 
 def freeze(module: nn.Module, config: DeepSpeedConfig) -> Any:
     """A DeepSpeed engine that only forwards, its weights partitioned as ZeRO stage 3 does; has no optimizer."""
-    half = any(parameter.dtype == torch.bfloat16 for parameter in module.parameters())
+    half = _half(module)
     return deepspeed.initialize(model=module.requires_grad_(False), config=_settings(config, half))[0]
+
+
+def _half(module: nn.Module) -> bool:
+    """Whether what is learned is in half precision; adapters over such a model are not."""
+    return any(parameter.dtype == torch.bfloat16 for parameter in trainable(module).values())
 
 
 def trainable(module: nn.Module) -> dict[str, nn.Parameter]:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from support.rows import TEMPERATURE, plain_logprobs
 
@@ -13,6 +14,7 @@ from configs.deepspeed import DeepSpeedConfig
 from configs.errors import CoevoError
 from configs.loss import LossConfig
 from configs.update import OptimizerConfig, UpdateConfig
+from models.policy import Policy, save
 from models.trainer import engine
 from models.trainer.batch import minibatches, read
 from models.trainer.checkpoint import STATE, load_optimizer, save_optimizer, weights
@@ -193,3 +195,19 @@ def test_an_entropy_bonus_raises_entropy(policy, batch, joined):
     it = Learner(wrapped, substituted(wrapped.module, {}), config)
     before, after = (it.update(calm, key(0))["entropy"] for _ in range(2))
     assert after > before
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_adapters_over_half_precision_learn_in_float32(policy, batch, joined, tmp_path, stage):
+    model = get_peft_model(copy.deepcopy(policy.model).bfloat16(), LoraConfig(r=2, target_modules="all-linear"))
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    it, wrapped = learner(model, settings(stage))
+    it.update(batch, key(0))
+    after = whole(wrapped)
+    for name, value in before.items():
+        assert after[name].dtype == (torch.float32 if "lora_" in name else torch.bfloat16)
+        assert torch.equal(after[name], value) == ("lora_B" not in name), name
+    save(Policy(wrapped.module.model, policy.tokenizer), tmp_path, after)
+    kept = load_file(tmp_path / "adapter_model.safetensors")
+    assert {value.dtype for value in kept.values()} == {torch.float32}
+    assert len(kept) == sum("lora_" in name for name in before)
