@@ -159,11 +159,15 @@ def test_half_precision_is_optimised_in_float32(policy, batch, joined, tmp_path)
     it, wrapped = learner(model, settings(2, lr=1e-5))
     it.update(batch, key(0))
     save_optimizer(wrapped, tmp_path)
-    state = load_file(tmp_path / STATE)
-    moved = [name for name, value in whole(wrapped).items() if not torch.equal(state[f"master.{name}"], value.float())]
-    assert whole(wrapped)[moved[0]].dtype == torch.bfloat16
-    assert state[f"exp_avg.{moved[0]}"].dtype == state[f"master.{moved[0]}"].dtype == torch.float32
-    assert not torch.equal(state[f"master.{moved[0]}"], before[moved[0]].float())
+    state, after = load_file(tmp_path / STATE), whole(wrapped)
+    masters = {name: state[f"master.model.{name}"] for name in after}
+    assert {value.dtype for value in state.values()} == {torch.float32}
+    assert {value.dtype for value in after.values()} == {torch.bfloat16}
+    assert all(torch.equal(masters[name].bfloat16(), after[name]) for name in after)
+    assert any(not torch.equal(masters[name], after[name].float()) for name in after)
+    assert any(
+        torch.equal(before[name], after[name]) != torch.equal(before[name].float(), masters[name]) for name in after
+    )
 
 
 def test_half_precision_without_a_copy_in_float32_is_refused(policy, joined):
