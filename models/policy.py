@@ -53,9 +53,15 @@ def build(config: PolicyConfig, vocabulary: Sequence[str], key: Key) -> Policy:
         return _scratch(config, vocabulary)
 
 
-def save(policy: Policy, directory: Path) -> None:
-    """Write model and tokenizer in Hugging Face format, weights as safetensors (of adapters, where there are some)."""
-    policy.model.save_pretrained(directory)
+def save(policy: Policy, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
+    """Write model and tokenizer in Hugging Face format, weights as safetensors (of adapters, where there are some).
+
+    Args:
+        policy: to write.
+        directory: where.
+        weights: the model's parameters by name, where it does not hold them in full itself.
+    """
+    policy.model.save_pretrained(directory, state_dict=weights)
     policy.tokenizer.save_pretrained(directory)
 
 

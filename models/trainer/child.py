@@ -3,20 +3,28 @@
 The first line holds the arguments of ``Session``; each further one is ``{"method": …, **arguments}``. Replies are
 ``{"result": …}`` or, before the child exits, ``{"error": …}``. Tensors and tables travel as files, and whatever
 libraries print goes to standard error.
+
+With a directory as its argument, it is one of several processes that a launcher has started, which meet there. Process
+0 speaks to the parent and passes its requests on; all do the work.
 """
 
 import json
 import logging
 import os
+import select
+import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from queue import SimpleQueue
 from time import perf_counter
-from typing import Any, TextIO
+from typing import Any, NoReturn, TextIO
 
 from configs.errors import CoevoError
 from configs.faults import fault
+from models.trainer.launch import FAILED
 
 log = logging.getLogger("coevo.trainer")
 
@@ -27,37 +35,85 @@ def main() -> None:
     log.setLevel(logging.INFO)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    meeting = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+    number = int(os.environ["RANK"]) if meeting else 0
     requests: SimpleQueue[str] = SimpleQueue()
-    threading.Thread(target=_listen, args=(requests,), daemon=True).start()
+    if number == 0:
+        threading.Thread(target=_listen, args=(requests, meeting), daemon=True).start()
+    else:
+        threading.Thread(target=_watch, daemon=True).start()
     try:
-        _serve(requests, replies)
-    except CoevoError as error:
-        _reply(replies, {"error": str(error)})
-        sys.exit(1)
+        _serve(requests if number == 0 else None, replies, meeting)
     except Exception as error:
-        _reply(replies, {"error": fault(error) or f"the trainer failed: {type(error).__name__}: {_line(error)}"})
+        words = str(error) if isinstance(error, CoevoError) else _words(error)
+        if number == 0 and not _alone(error):
+            _reply(replies, {"error": words})
+        if meeting is not None:
+            log.exception("process %d failed", number)
+            _leave(meeting / FAILED.format(number), words, error)
+        if isinstance(error, CoevoError):
+            sys.exit(1)
         raise
 
 
-def _serve(requests: SimpleQueue[str], replies: TextIO) -> None:
+def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | None) -> None:
+    """Do what is asked: process 0 by the parent, the others by process 0, which alone answers."""
     started = perf_counter()
     sys.modules["mlflow"] = None  # type: ignore[assignment]  # DeepSpeed's autotuner would import it, a second for nothing
-    from models.trainer.session import Session  # takes seconds, in which the parent may already be gone
+    from models.trainer import ranks  # takes seconds, in which the parent may already be gone
+    from models.trainer.session import Session
 
-    session = Session(**json.loads(requests.get()))
+    ranks.join(None if meeting is None else meeting / "store")
+
+    def heard() -> dict[str, Any]:
+        return json.loads(ranks.heard(requests.get() if requests else None))  # type: ignore[no-any-return]
+
+    def answer(result: object) -> None:
+        if requests is not None:
+            _reply(replies, {"result": result})
+
+    session = Session(**heard())
     log.info("ready after %.1f s", perf_counter() - started)
-    _reply(replies, {"result": None})
+    answer(None)
     while True:
-        request: dict[str, Any] = json.loads(requests.get())
+        request = heard()
         method: Callable[..., Any] = getattr(session, request.pop("method"))
-        _reply(replies, {"result": method(**request)})
+        answer(method(**request))
 
 
-def _listen(requests: SimpleQueue[str]) -> None:
+def _listen(requests: SimpleQueue[str], meeting: Path | None) -> None:
     """Pass requests on; the input ends with the parent, even by kill -9 and in the middle of an update."""
     for line in sys.stdin:
         requests.put(line)
+    if meeting is not None:
+        shutil.rmtree(meeting, ignore_errors=True)
     os._exit(0)
+
+
+def _watch() -> None:
+    """End with the parent, which holds the other end of the input; process 0 is the one that reads it."""
+    waiting = select.poll()
+    waiting.register(sys.stdin.fileno(), select.POLLRDHUP)
+    waiting.poll()
+    os._exit(0)
+
+
+def _alone(error: Exception) -> bool:
+    """Whether a process has lost another one: that is the one to say why."""
+    return type(error).__name__ in {"DistBackendError", "DistNetworkError", "DistStoreError"} or "gloo" in str(error)
+
+
+def _leave(path: Path, words: str, error: Exception) -> NoReturn:
+    """End one of several processes, so that its launcher ends the others."""
+    if _alone(error):
+        time.sleep(60)  # the launcher will have noticed which process it was
+    else:
+        path.write_text(words, encoding="utf-8")
+    os._exit(1)
+
+
+def _words(error: Exception) -> str:
+    return fault(error) or f"the trainer failed: {type(error).__name__}: {_line(error)}"
 
 
 def _reply(replies: TextIO, message: dict[str, Any]) -> None:

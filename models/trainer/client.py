@@ -1,10 +1,8 @@
-"""The parent's side of the trainer child: one process a run, and a watchdog over it."""
+"""The parent's side of the trainer: a child, or several that work as one, and a watchdog over them."""
 
 import json
 import os
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from typing import Any, Self
 from configs.errors import CoevoError
 from configs.update import UpdateConfig
 from models.samples import Scores, read_scores
+from models.trainer.launch import Launched
 from records.draws import Key
 
 
@@ -34,7 +33,7 @@ class UpdateReport:
 
 
 class Trainer:
-    """A policy and its optimizer in a process of their own; ends with its parent, whatever ends that.
+    """A policy and its optimizer in processes of their own; they end with their parent, whatever ends that.
 
     The child loads while the parent goes on: only the first call waits for it.
 
@@ -62,8 +61,8 @@ class Trainer:
         self._timeout = config.deepspeed.timeout
         self._log = log
         self._ready = False
-        self._logged = log.stat().st_size if log.exists() else 0
-        self._process = _spawn(log)
+        self._heard = b""
+        self._launched = Launched(config.deepspeed, log)
         self._write(
             config=config.model_dump_json(),
             temperature=temperature,
@@ -75,8 +74,8 @@ class Trainer:
 
     @property
     def pid(self) -> int:
-        """The child's process id."""
-        return self._process.pid
+        """The child's process id, or that of the launcher of several."""
+        return self._launched.pid
 
     def update(self, batch: Path, key: Key) -> UpdateReport:
         """Train on the samples in ``batch`` (see ``models.samples``); ``key`` decides the order of minibatches.
@@ -108,11 +107,7 @@ class Trainer:
 
     def close(self) -> None:
         """End the child."""
-        self._process.kill()
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
+        self._launched.close()
 
     def __enter__(self) -> Self:
         return self
@@ -128,48 +123,32 @@ class Trainer:
         return self._read(method)
 
     def _write(self, **request: object) -> None:
-        assert self._process.stdin is not None
         try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._launched.write(json.dumps(request).encode() + b"\n")
         except BrokenPipeError:
-            raise self._dead() from None
+            raise TrainerError(self._launched.last_words()) from None
 
     def _read(self, method: str) -> Any:
-        assert self._process.stdout is not None
-        descriptor, deadline, line = self._process.stdout.fileno(), time.monotonic() + self._timeout, b""
-        while not line.endswith(b"\n"):
+        deadline = time.monotonic() + self._timeout
+        while not (line := self._line(method, deadline)).startswith(b"{"):
+            pass  # the launcher's words
+        reply = json.loads(line)
+        if "error" in reply:
+            raise TrainerError(reply["error"])
+        return reply["result"]
+
+    def _line(self, method: str, deadline: float) -> bytes:
+        descriptor = self._launched.replies
+        while b"\n" not in self._heard:
             if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                self._process.kill()
+                self._launched.kill()
                 raise TrainerError(
                     f"the trainer's {method} took longer than update.deepspeed.timeout={self._timeout:g} s and was "
                     f"killed: raise the timeout, or see {self._log}"
                 )
             part = os.read(descriptor, 65536)
             if not part:
-                raise self._dead()
-            line += part
-        reply = json.loads(line)
-        if "error" in reply:
-            raise TrainerError(reply["error"])
-        return reply["result"]
-
-    def _dead(self) -> TrainerError:
-        status = self._process.wait()
-        written = self._log.read_bytes()[self._logged :].decode(errors="replace")
-        last = (written.strip() or "it wrote nothing").splitlines()[-1]
-        return TrainerError(f"the trainer died (exit status {status}): {last}; see {self._log}")
-
-
-def _spawn(log: Path) -> subprocess.Popen[bytes]:
-    """The child, importing from where this process does, whatever the working directory holds."""
-    paths = os.pathsep.join(path for path in sys.path if path)
-    with log.open("ab") as errors:
-        return subprocess.Popen(
-            [sys.executable, "-P", "-m", "models.trainer.child"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            bufsize=0,
-            env=os.environ | {"PYTHONPATH": paths, "DS_ACCELERATOR": "cpu"},
-            start_new_session=True,  # Ctrl-C is for the parent, which may want to finish what it does
-        )
+                raise TrainerError(self._launched.last_words())
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line

@@ -13,10 +13,12 @@ from configs.update import UpdateConfig
 from models.losses.aggregation import weights_of
 from models.losses.value import value_loss
 from models.trainer import engine as deep
-from models.trainer.batch import Batch, microbatches, minibatches
-from models.trainer.checkpoint import load_optimizer, save_optimizer
+from models.trainer import ranks
+from models.trainer.activations import checkpoint_layers
+from models.trainer.batch import Batch, minibatches
+from models.trainer.checkpoint import load_optimizer, save_optimizer, weights
 from models.trainer.forward import SharedValues
-from models.trainer.packing import pack_rows
+from models.trainer.packing import Packed, pack_rows
 from records.draws import Key, extend
 
 WEIGHTS = "critic.safetensors"
@@ -36,15 +38,17 @@ class Critic:
         self._engine = engine
         self._config = config
         self._critic = config.critic
+        self._least = ranks.least_segment(config.deepspeed.zero_stage)
 
     @torch.no_grad()
     def values(self, batch: Batch) -> Tensor:
         """Value of the state before each token, [rows, longest]; without meaning past a row's end."""
         values = torch.zeros(batch.mask.shape)
-        for rows in microbatches(batch, list(range(len(batch))), self._config.deepspeed.tokens):
-            said = self._engine.module(pack_rows(batch, rows))
-            values[rows, : said.shape[1]] = said
-        return values
+        for rows, counts in ranks.mine(self._rounds(batch, list(range(len(batch))))):
+            said = self._engine(self._packed(batch, rows))
+            if counts:
+                values[rows, : said.shape[1]] = said.cpu()
+        return ranks.summed(values)
 
     def update(self, batch: Batch, key: Key) -> dict[str, float]:
         """Passes over the batch; ``key`` decides the order of minibatches.
@@ -64,26 +68,39 @@ class Critic:
     def save(self, directory: Path) -> None:
         """Write the weights and the optimizer's state."""
         save_optimizer(self._engine, directory)
-        weights = deep.trainable(self._engine.module)
-        save_file({name: value.detach().contiguous() for name, value in weights.items()}, directory / WEIGHTS)
+        kept = weights(deep.trainable(self._engine.module))
+        if ranks.rank() == 0:
+            save_file(kept, directory / WEIGHTS)
 
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
-        loss, total = self._config.loss, 0.0
-        weights = torch.zeros(batch.mask.shape)
+        loss = self._config.loss
+        importance = torch.zeros(batch.mask.shape)
         width = loss.width or batch.mask.shape[1]
-        weights[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
-        for micro in microbatches(batch, rows, self._config.deepspeed.tokens):
-            part = self._loss(batch, micro, weights)
-            self._engine.backward(part)
-            total += float(part.detach())
-        return total
+        importance[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
+        losses = []
+        for micro, counts in ranks.mine(self._rounds(batch, rows)):
+            part = self._loss(batch, micro, importance * counts)
+            deep.backward(self._engine, part)
+            if counts:
+                losses.append(float(part.detach()))
+        return sum(ranks.in_order(losses))
 
-    def _loss(self, batch: Batch, rows: list[int], weights: Tensor) -> Tensor:
-        values = self._engine(pack_rows(batch, rows))
+    def _loss(self, batch: Batch, rows: list[int], importance: Tensor) -> Tensor:
+        values = self._engine(self._packed(batch, rows))
         width = values.shape[1]
-        said = (values, batch.values[rows, :width], batch.returns[rows, :width])
-        now, old, returns = (torch.where(batch.mask[rows, :width], each, 0.0) for each in said)
-        return (weights[rows, :width] * value_loss(now, old, returns, self._critic.clip)).sum()
+
+        def of(given: Tensor) -> Tensor:
+            return given[rows, :width].to(values.device)
+
+        said = (values, of(batch.values), of(batch.returns))
+        now, old, returns = (torch.where(of(batch.mask), each, 0.0) for each in said)
+        return (of(importance) * value_loss(now, old, returns, self._critic.clip)).sum()
+
+    def _rounds(self, batch: Batch, rows: list[int]) -> list[list[int]]:
+        return ranks.rounds(batch, rows, self._config.deepspeed.tokens)
+
+    def _packed(self, batch: Batch, rows: list[int]) -> Packed:
+        return pack_rows(batch, rows, self._least).to(self._engine.device)
 
 
 def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None) -> Critic:
@@ -96,6 +113,8 @@ def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None
     """
     assert config.critic is not None
     model = SharedValues(with_scalar_head(copy.deepcopy(policy)))
+    if config.deepspeed.activation_checkpointing:
+        checkpoint_layers(model)
     if directory is not None:
         _load_weights(model, directory / WEIGHTS)  # before ZeRO makes its own copy of them
     engine = deep.start(model, config.critic.optimizer, config.deepspeed)

@@ -1,40 +1,49 @@
 """DeepSpeed: the engine that holds weights, gradients and the optimizer."""
 
-import os
 from typing import Any
 
 import deepspeed
 import torch
-from deepspeed.ops import __compatible_ops__
-from torch import nn
+from torch import Tensor, nn
 
+from configs.deepspeed import DeepSpeedConfig
 from configs.errors import CoevoError
-from configs.update import DeepSpeedConfig, OptimizerConfig
+from configs.update import OptimizerConfig
+from models.trainer.ranks import world
 
-# Compiled at first use, which takes a minute and a compiler, and serves only several processes on one machine.
-__compatible_ops__["deepspeed_shm_comm"] = False
-
-
-def join() -> None:
-    """Form a process group of this process alone, once in its life."""
-    os.environ.setdefault("LOCAL_RANK", "0")
-    store = torch.distributed.HashStore()  # type: ignore[attr-defined]  # needs no port that another run could hold
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
-    deepspeed.init_distributed("gloo", auto_mpi_discovery=False)
+Settings = dict[str, Any]
 
 
 def start(module: nn.Module, optimizer: OptimizerConfig, config: DeepSpeedConfig) -> Any:
-    """A DeepSpeed engine for the trainable parameters of ``module``.
+    """A DeepSpeed engine for the trainable parameters of ``module``; in half precision they get masters in float32.
 
     Raises:
-        CoevoError: a parameter is not in float32.
+        CoevoError: their precision does not go with the ZeRO stage.
     """
-    parameters = trainable(module)
-    for name, parameter in parameters.items():
-        if parameter.dtype != torch.float32:
-            raise CoevoError(f"{name} is {parameter.dtype}: the update computes in float32; set policy.dtype=float32")
-    values = list(parameters.values())
-    return deepspeed.initialize(model=module, model_parameters=values, config=_settings(optimizer, config))[0]
+    parameters = list(trainable(module).values())
+    half = _half(module)
+    if half and config.zero_stage == 0:
+        raise CoevoError(
+            "the policy is bfloat16, but update.deepspeed.zero_stage=0 keeps no float32 copy of its weights: "
+            "set policy.dtype=float32, or zero_stage=1 or higher"
+        )
+    settings = _settings(config, half) | _optimizer(optimizer, 0.0 if config.zero_stage == 0 else optimizer.clip)
+    engine = deepspeed.initialize(model=module, model_parameters=parameters, config=settings)[0]
+    if config.zero_stage == 0:
+        engine.norm = torch.zeros(())
+        engine.basic_optimizer.register_step_pre_hook(lambda *_: _clip(engine, optimizer.clip))
+    return engine
+
+
+def freeze(module: nn.Module, config: DeepSpeedConfig) -> Any:
+    """A DeepSpeed engine that only forwards, its weights partitioned as ZeRO stage 3 does; has no optimizer."""
+    half = _half(module)
+    return deepspeed.initialize(model=module.requires_grad_(False), config=_settings(config, half))[0]
+
+
+def _half(module: nn.Module) -> bool:
+    """Whether what is learned is in half precision; adapters over such a model are not."""
+    return any(parameter.dtype == torch.bfloat16 for parameter in trainable(module).values())
 
 
 def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
@@ -42,21 +51,31 @@ def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
     return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
 
 
+def backward(engine: Any, loss: Tensor) -> None:
+    """Add to the gradients those of this process's part of the loss; DeepSpeed averages over processes, we sum."""
+    engine.backward(loss * world() if world() > 1 else loss)
+
+
 def step(engine: Any) -> float:
     """Clip the accumulated gradients and step; returns their norm before clipping."""
-    gradients = [p.grad for p in engine.module.parameters() if p.grad is not None]
-    norm = torch.nn.utils.get_total_norm(gradients)
     engine.step()
-    reported = engine.get_global_grad_norm()  # None in stage 0; in stage 2 there are no local gradients to measure
-    return float(norm if reported is None else reported)
+    reported = engine.get_global_grad_norm()
+    return float(engine.norm if reported is None else reported)  # stage 0 reports none
 
 
-def _settings(optimizer: OptimizerConfig, config: DeepSpeedConfig) -> dict[str, object]:
+def _clip(engine: Any, most: float) -> None:
+    """Clip what stage 0 has just reduced; DeepSpeed would do the same, but not tell the norm."""
+    engine.norm = nn.utils.clip_grad_norm_(list(trainable(engine.module).values()), most)
+
+
+def _optimizer(optimizer: OptimizerConfig, clip: float) -> Settings:
     adamw = {"lr": optimizer.lr, "betas": optimizer.betas, "weight_decay": optimizer.weight_decay, "torch_adam": True}
-    return {
-        "train_micro_batch_size_per_gpu": 1,
-        "managed_gradient_accumulation": False,
-        "gradient_clipping": optimizer.clip,
-        "optimizer": {"type": "AdamW", "params": adamw},
-        "zero_optimization": {"stage": config.zero_stage},
-    }
+    return {"optimizer": {"type": "AdamW", "params": adamw}, "gradient_clipping": clip}
+
+
+def _settings(config: DeepSpeedConfig, half: bool) -> Settings:
+    given = dict(config.settings or {})
+    precision = {"bf16": {"enabled": True}, "data_types": {"grad_accum_dtype": "fp32"}} if half else {}
+    zero = {"zero_optimization": given.pop("zero_optimization", None) or {"stage": config.zero_stage}}
+    unmanaged = {"train_micro_batch_size_per_gpu": 1, "managed_gradient_accumulation": False}
+    return unmanaged | precision | zero | given

@@ -33,7 +33,7 @@ class SharedPrefix(nn.Module):
         logprobs = torch.log_softmax(last_level(self.model, packed).float() / self.temperature, dim=-1)
         source = logprobs if self.entropy_gradient else logprobs.detach()
         entropy = -(source.exp() * source).sum(-1)
-        columns = torch.arange(packed.targets.shape[1])
+        columns = torch.arange(packed.targets.shape[1], device=packed.targets.device)
         return logprobs[packed.leaves[:, None], columns, packed.targets], entropy[packed.leaves]
 
 
@@ -51,7 +51,7 @@ class SharedValues(nn.Module):
 
 def last_level(model: nn.Module, packed: Packed) -> Tensor:
     """A causal LM's outputs for the last level, [nodes, width, outputs]."""
-    cache, mask = DynamicCache(), torch.zeros(1, 0, dtype=torch.int64)
+    cache, mask = DynamicCache(), torch.zeros(1, 0, dtype=torch.int64, device=packed.leaves.device)
     for depth, level in enumerate(packed.levels, start=1):
         mask = torch.cat([mask[level.parents], level.mask], dim=1)
         cache.batch_select_indices(level.parents)

@@ -2,8 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,8 +14,10 @@ from models.losses.aggregation import weights_of
 from models.losses.mismatch import mismatch
 from models.losses.policy import Completions, LossOutput, averages, policy_loss
 from models.trainer import engine as deep
-from models.trainer.batch import Batch, microbatches, minibatches
-from models.trainer.packing import pack_rows
+from models.trainer import ranks
+from models.trainer.batch import Batch, minibatches
+from models.trainer.packing import Packed, pack_rows
+from models.trainer.reference import Forward
 from records.draws import Key, extend
 
 
@@ -38,14 +39,15 @@ class Learner:
 
     Args:
         engine: over a ``SharedPrefix``.
-        reference: values of the trainable parameters in the frozen reference policy, by name.
+        reference: forward of the frozen reference policy.
         config: loss, optimizer and memory budget.
     """
 
-    def __init__(self, engine: Any, reference: Mapping[str, Tensor], config: UpdateConfig) -> None:
+    def __init__(self, engine: Any, reference: Forward, config: UpdateConfig) -> None:
         self._engine = engine
         self._reference = reference
         self._config = config
+        self._least = ranks.least_segment(config.deepspeed.zero_stage)
 
     def update(self, batch: Batch, key: Key) -> dict[str, float]:
         """One update; ``key`` decides the order of minibatches.
@@ -67,7 +69,7 @@ class Learner:
                 norms.append(deep.step(self._engine))
         lengths = sum(batch.length(row) for row in range(len(batch)))
         return {
-            "loss": _mean([sum(float(output.loss.detach()) for output in outputs) for outputs in steps]),
+            "loss": _mean([sum(float(output.loss) for output in outputs) for outputs in steps]),
             "grad_norm": _mean(norms),
             **averages([output for outputs in steps for output in outputs], self._config.loss),
             **mismatch(torch.cat([output.drift for output in steps[0]]) if steps else torch.zeros(0)),
@@ -83,48 +85,59 @@ class Learner:
 
     def _old_logprobs(self, batch: Batch) -> Tensor:
         """What ratios are taken to: the policy before the update where the engine is corrected for, else the engine."""
-        return batch.behaviour if self._config.loss.importance_cap is None else self._logprobs(batch, {})
+        return batch.behaviour if self._config.loss.importance_cap is None else self._logprobs(batch, self._engine)
 
     @torch.no_grad()
-    def _logprobs(self, batch: Batch, parameters: Mapping[str, Tensor]) -> Tensor:
-        """Log-probs under the policy with these parameters in the place of its own."""
+    def _logprobs(self, batch: Batch, forward: Forward) -> Tensor:
+        """Log-probs under a policy; the processes share the rows."""
         logprobs = torch.zeros(batch.mask.shape)
-        for rows in microbatches(batch, list(range(len(batch))), self._config.deepspeed.tokens):
-            arguments = (pack_rows(batch, rows),)
-            chosen, _ = torch.func.functional_call(self._engine.module, dict(parameters), arguments)
-            logprobs[rows, : chosen.shape[1]] = chosen
-        return logprobs
+        runs = ranks.rounds(batch, list(range(len(batch))), self._config.deepspeed.tokens)
+        for rows, counts in ranks.mine(runs):
+            chosen, _ = forward(self._packed(batch, rows))
+            if counts:
+                logprobs[rows, : chosen.shape[1]] = chosen.cpu()
+        return ranks.summed(logprobs)
+
+    def _packed(self, batch: Batch, rows: list[int]) -> Packed:
+        return pack_rows(batch, rows, self._least).to(self._engine.device)
 
     def _accumulate(self, batch: Batch, rows: list[int], fixed: Fixed) -> list[LossOutput]:
-        """Add up the gradients of one minibatch."""
+        """Add up the gradients of one minibatch; returns what came of all of its micro-batches."""
         loss = self._config.loss
         weights = torch.zeros(batch.mask.shape)
         width = loss.width or batch.mask.shape[1]
         weights[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
         outputs = []
-        for micro in microbatches(batch, rows, self._config.deepspeed.tokens):
-            output = policy_loss(self._completions(batch, micro, fixed, weights), self._config.loss)
-            if not math.isfinite(float(output.loss.detach())):
+        for micro, counts in ranks.mine(ranks.rounds(batch, rows, self._config.deepspeed.tokens)):
+            output = policy_loss(self._completions(batch, micro, fixed, weights * counts), self._config.loss)
+            deep.backward(self._engine, output.loss)
+            if counts:
+                outputs.append(replace(output, loss=output.loss.detach().cpu(), drift=output.drift.cpu()))
+        outputs = ranks.in_order(outputs)
+        for total in (float(output.loss) for output in outputs):
+            if not math.isfinite(total):
                 raise CoevoError(
-                    f"the update's loss is {float(output.loss.detach())}: lower update.optimizer.lr="
-                    f"{self._config.optimizer.lr}, or roll back to an earlier revision"
+                    f"the update's loss is {total}: lower update.optimizer.lr={self._config.optimizer.lr}, "
+                    "or roll back to an earlier revision"
                 )
-            self._engine.backward(output.loss)
-            outputs.append(output)
         return outputs
 
     def _completions(self, batch: Batch, rows: list[int], fixed: Fixed, weights: Tensor) -> Completions:
-        logprobs, entropy = self._engine(pack_rows(batch, rows))
+        logprobs, entropy = self._engine(self._packed(batch, rows))
         width = logprobs.shape[1]
+
+        def of(values: Tensor) -> Tensor:
+            return values[rows, :width].to(logprobs.device)
+
         return Completions(
             logprobs=logprobs,
-            old=fixed.old[rows, :width],
-            behaviour=batch.behaviour[rows, :width],
-            reference=fixed.reference[rows, :width],
+            old=of(fixed.old),
+            behaviour=of(batch.behaviour),
+            reference=of(fixed.reference),
             entropy=entropy,
-            advantages=batch.advantages[rows, :width],
-            mask=batch.mask[rows, :width],
-            weights=weights[rows, :width],
+            advantages=of(batch.advantages),
+            mask=of(batch.mask),
+            weights=of(weights),
         )
 
 

@@ -6,13 +6,14 @@ a prompt that several rollouts share, and a whole row that was drawn twice are e
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from itertools import takewhile
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from configs.errors import CoevoError
 from models.trainer.batch import Batch, Ids
 
 
@@ -47,16 +48,25 @@ class Packed:
     leaves: Tensor
     targets: Tensor
 
+    def to(self, device: torch.device) -> "Packed":
+        """The same tree on a device."""
+        levels = (
+            Level(**{field.name: getattr(level, field.name).to(device) for field in fields(level)})
+            for level in self.levels
+        )
+        return Packed(tuple(levels), self.leaves.to(device), self.targets.to(device))
 
-def pack(prompts: Sequence[Ids], completions: Sequence[Ids], groups: Sequence[int]) -> Packed:
+
+def pack(prompts: Sequence[Ids], completions: Sequence[Ids], groups: Sequence[int], least: int = 0) -> Packed:
     """The rows' tree.
 
     Args:
         prompts: token ids of each row's prompt, at least one.
         completions: token ids of each row's completion, at least one.
         groups: rows of the same group share their prompts' longest common prefix.
+        least: fewest tokens of each segment of a prompt; 1 gives every tree the same three levels.
     """
-    shared = _shared(prompts, groups)
+    shared = _shared(prompts, groups, least)
     cuts = [(prompt[: shared[g]], prompt[shared[g] : -1]) for prompt, g in zip(prompts, groups, strict=True)]
     tails = [(prompt[-1], *completion[:-1]) for prompt, completion in zip(prompts, completions, strict=True)]
     nodes, starts, levels = [0] * len(prompts), [0] * len(prompts), []
@@ -69,18 +79,27 @@ def pack(prompts: Sequence[Ids], completions: Sequence[Ids], groups: Sequence[in
     return Packed(tuple(levels), torch.tensor(nodes), targets)
 
 
-def pack_rows(batch: Batch, rows: Sequence[int]) -> Packed:
+def pack_rows(batch: Batch, rows: Sequence[int], least: int = 0) -> Packed:
     """The tree of some rows of a batch."""
     groups = batch.groups[list(rows)].tolist()
-    return pack([batch.prompts[row] for row in rows], [batch.completions[row] for row in rows], groups)
+    return pack([batch.prompts[row] for row in rows], [batch.completions[row] for row in rows], groups, least)
 
 
-def _shared(prompts: Sequence[Ids], groups: Sequence[int]) -> dict[int, int]:
-    """Length of each group's common prefix; the last token of a prompt is never part of it."""
+def _shared(prompts: Sequence[Ids], groups: Sequence[int], least: int) -> dict[int, int]:
+    """Length of each group's common prefix; the last token of a prompt, and ``least`` before it, are never part of it.
+
+    Raises:
+        CoevoError: a prompt is too short for that.
+    """
     members: dict[int, list[Ids]] = {}
     for prompt, group in zip(prompts, groups, strict=True):
-        members.setdefault(group, []).append(prompt[:-1])
-    return {group: _common(min(rows), max(rows)) for group, rows in members.items()}
+        if len(prompt) <= 2 * least:
+            raise CoevoError(
+                f"a prompt of {len(prompt)} tokens: an update over several processes, or with ZeRO stage 3, "
+                f"takes prompts of {2 * least + 1} tokens or more"
+            )
+        members.setdefault(group, []).append(prompt[: -1 - least])
+    return {group: max(_common(min(rows), max(rows)), least) for group, rows in members.items()}
 
 
 def _common(first: Ids, last: Ids) -> int:

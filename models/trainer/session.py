@@ -12,10 +12,13 @@ from models import policy as policies
 from models.samples import Scores, write_scores
 from models.trainer import critic as critics
 from models.trainer import engine
+from models.trainer.activations import checkpoint_layers
 from models.trainer.batch import Batch, read
-from models.trainer.checkpoint import load_optimizer, save_optimizer
+from models.trainer.checkpoint import load_optimizer, save_optimizer, weights
 from models.trainer.forward import SharedPrefix
 from models.trainer.learner import Learner
+from models.trainer.ranks import rank
+from models.trainer.reference import load_reference
 from records.draws import key
 
 CRITIC = "critic"
@@ -23,7 +26,7 @@ CRITIC = "critic"
 
 
 class Session:
-    """A policy in training; the methods are the requests that the parent can make.
+    """A policy in training, in a process that has joined its group; the methods are what the parent can ask for.
 
     Args:
         config: JSON of the ``UpdateConfig``.
@@ -37,24 +40,24 @@ class Session:
     def __init__(
         self, *, config: str, temperature: float, threads: int, policy: str, reference: str, optimizer: str
     ) -> None:
+        settings = UpdateConfig.model_validate_json(config)
         torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(True, warn_only=settings.deepspeed.device == "cuda")  # where not all can be
         # Otherwise every step fills DeepSpeed's reduction buffers, gigabytes of them.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        engine.join()
-        settings = UpdateConfig.model_validate_json(config)
         self._policy = policies.load(Path(policy))
         self._settings = settings
         saved = Path(optimizer) / CRITIC
         known = saved if optimizer and saved.is_dir() else None  # a run may have been given its critic on the way
         self._critic = critics.start(self._policy.model, settings, known) if settings.critic else None
         module = SharedPrefix(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
+        if settings.deepspeed.activation_checkpointing:
+            checkpoint_layers(module)
         self._engine = engine.start(module, settings.optimizer, settings.deepspeed)
         if optimizer:
             load_optimizer(self._engine, Path(optimizer))
-        frozen = SharedPrefix(policies.load(Path(reference)).model, temperature)
-        values = {name: parameter.detach() for name, parameter in engine.trainable(frozen).items()}
-        self._learner = Learner(self._engine, values, settings)
+        frozen = load_reference(Path(reference), self._engine, temperature, settings.deepspeed)
+        self._learner = Learner(self._engine, frozen, settings)
 
     def update(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
         """One update of policy and critic from a file of samples."""
@@ -75,11 +78,16 @@ class Session:
             reference = _unpadded(self._learner.reference_logprobs(samples), samples)
         if self._critic:
             values = _unpadded(self._critic.values(samples), samples)
-        write_scores(Path(scores), Scores(reference, values), len(samples))
+        if rank() == 0:
+            write_scores(Path(scores), Scores(reference, values), len(samples))
 
     def save(self, policy: str, optimizer: str) -> None:
         """Write the policy's directory and that of the optimizer and the critic."""
-        policies.save(self._policy, Path(policy))
+        full = (
+            weights(dict(self._policy.model.named_parameters())) if self._settings.deepspeed.zero_stage == 3 else None
+        )
+        if rank() == 0:
+            policies.save(self._policy, Path(policy), full)
         save_optimizer(self._engine, Path(optimizer))
         if self._critic:
             self._critic.save(Path(optimizer) / CRITIC)

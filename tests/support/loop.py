@@ -36,7 +36,7 @@ def played(root, config, policy, monkeypatch):
     place = Workspace(root)
     paths = place.create("run", config)
     player = player_of(config, make(config.env), load(policy))
-    trainer = LocalTrainer(config, policy, monkeypatch) if config.update else None
+    trainer = LocalTrainer(config, policy) if config.update else None
     with Lineage.open(paths.lineage, place.cache) as lineage:
         stores = Stores(paths, Bank(paths.bank), lineage, None, Silent())
         session = Session(config, parts(config, player, None, trainer), stores)

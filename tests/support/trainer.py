@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import torch
+
 from models.samples import read_scores
-from models.trainer import engine
+from models.trainer import ranks
 from models.trainer.client import UpdateReport
 from models.trainer.session import Session
 
@@ -11,8 +13,8 @@ from models.trainer.session import Session
 class LocalTrainer:
     """Answers what ``models.trainer.client.Trainer`` answers."""
 
-    def __init__(self, config, policy: Path, monkeypatch) -> None:
-        monkeypatch.setattr(engine, "join", join)
+    def __init__(self, config, policy: Path) -> None:
+        join()
         self._session = Session(
             config=config.update.model_dump_json(),
             temperature=config.rollout.sampling.temperature,
@@ -36,12 +38,7 @@ class LocalTrainer:
         self._session.save(str(policy), str(optimizer))
 
 
-_join = engine.join
-
-
 def join():
     """A process forms its group once in its life."""
-    import torch
-
     if not torch.distributed.is_initialized():
-        _join()
+        ranks.join()

@@ -9,7 +9,7 @@ from support.rows import plain_logprobs, ragged
 from configs.policy import ScratchPolicyConfig
 from models.policy import build, save
 from models.samples import SAMPLES
-from models.trainer import engine
+from models.trainer import ranks
 from models.trainer.batch import Batch, read
 from records.draws import generator, key
 
@@ -80,6 +80,6 @@ def joined():
     """DeepSpeed's process group of this process."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCAL_RANK", "0")
-        engine.join()
+        ranks.join()
         yield
         torch.distributed.destroy_process_group()

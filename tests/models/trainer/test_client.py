@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 from support.rows import TEMPERATURE
 
 from configs.advantage import GaeConfig
+from configs.deepspeed import DeepSpeedConfig
 from configs.loss import LossConfig
-from configs.update import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
+from configs.update import CriticConfig, OptimizerConfig, UpdateConfig
 from models.trainer.batch import read
 from models.trainer.client import Trainer, TrainerError
 from records.draws import key

@@ -9,7 +9,8 @@ from peft import LoraConfig, get_peft_model
 from support.rows import ragged
 
 from configs.advantage import GaeConfig
-from configs.update import CriticConfig, DeepSpeedConfig, OptimizerConfig, UpdateConfig
+from configs.deepspeed import DeepSpeedConfig
+from configs.update import CriticConfig, OptimizerConfig, UpdateConfig
 from models.trainer import critic as critics
 from models.trainer import engine
 from models.trainer.batch import read
@@ -94,7 +95,7 @@ def test_of_an_adapted_policy_only_adapters_and_head_are_trained(policy):
     assert values.shape == (len(prompts), max(map(len, completions)))
 
 
-@pytest.mark.parametrize("stage", [0, 2])
+@pytest.mark.parametrize("stage", [0, 2, 3])
 def test_every_zero_stage_trains_it_alike(policy, batch, joined, stage):
     config = settings().model_copy(update={"deepspeed": DeepSpeedConfig(zero_stage=stage)})
     it = critics.start(policy.model, config)

@@ -6,16 +6,21 @@ from dataclasses import replace
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
+from safetensors.torch import load_file, save_file
 from support.rows import TEMPERATURE, plain_logprobs
 
+from configs.deepspeed import DeepSpeedConfig
 from configs.errors import CoevoError
 from configs.loss import LossConfig
-from configs.update import DeepSpeedConfig, OptimizerConfig, UpdateConfig
+from configs.update import OptimizerConfig, UpdateConfig
+from models.policy import Policy, save
 from models.trainer import engine
 from models.trainer.batch import minibatches, read
-from models.trainer.checkpoint import load_optimizer, save_optimizer
+from models.trainer.checkpoint import STATE, load_optimizer, save_optimizer, weights
 from models.trainer.forward import SharedPrefix
 from models.trainer.learner import Learner
+from models.trainer.reference import substituted
 from records.draws import extend, key
 
 
@@ -28,9 +33,13 @@ def settings(stage=1, tokens=16384, **optimizer):
 
 
 def learner(model, config, reference=None):
-    frozen = engine.trainable(SharedPrefix(copy.deepcopy(reference or model), TEMPERATURE))
+    reference = copy.deepcopy(reference or model)
+    frozen = {name: value.detach() for name, value in engine.trainable(SharedPrefix(reference, TEMPERATURE)).items()}
     wrapped = engine.start(SharedPrefix(model, TEMPERATURE), config.optimizer, config.deepspeed)
-    return Learner(wrapped, {name: parameter.detach() for name, parameter in frozen.items()}, config), wrapped
+    if config.deepspeed.zero_stage == 3:
+        other = engine.freeze(SharedPrefix(reference, TEMPERATURE), config.deepspeed)
+        return Learner(wrapped, other, config), wrapped
+    return Learner(wrapped, substituted(wrapped.module, frozen), config), wrapped
 
 
 def textbook(model, batch, config, where):
@@ -59,13 +68,14 @@ def textbook(model, batch, config, where):
     return sum(losses) / len(losses), sum(norms) / len(norms)
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2])
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
 @pytest.mark.parametrize("tokens", [60, 16384])
 def test_an_update_is_the_textbook_update(policy, batch, joined, stage, tokens):
     config = settings(stage, tokens, minibatches=2, epochs=2)
     expected, model = copy.deepcopy(policy.model), copy.deepcopy(policy.model)
     loss, norm = textbook(expected, batch, config, key(3))
-    metrics = learner(model, config)[0].update(batch, key(3))
+    it, wrapped = learner(model, config)
+    metrics = it.update(batch, key(3))
     assert metrics["loss"] == pytest.approx(loss, abs=1e-5)
     assert metrics["grad_norm"] == pytest.approx(norm, rel=1e-3)
     assert metrics["steps"] == 4
@@ -73,8 +83,9 @@ def test_an_update_is_the_textbook_update(policy, batch, joined, stage, tokens):
     assert metrics["mismatch_max"] < 1e-5
     assert 0 < metrics["mismatch_tokens"] < batch.tokens
     assert 0 < metrics["clip_share"] < 1
-    for worked, wanted in zip(model.parameters(), expected.parameters(), strict=True):
-        torch.testing.assert_close(worked, wanted, atol=2e-4, rtol=0)
+    worked = weights(dict(wrapped.module.model.named_parameters()))
+    for name, wanted in expected.named_parameters():
+        torch.testing.assert_close(worked[name], wanted, atol=2e-4, rtol=0)
 
 
 def test_a_batch_without_samples_changes_nothing(policy, empty_path, joined):
@@ -98,34 +109,71 @@ def test_mismatch_is_that_before_the_first_step(policy, batch, joined):
     assert metrics["mismatch_tokens"] == batch.tokens
 
 
-@pytest.mark.parametrize("stage", [0, 1, 2])
-def test_a_restored_optimizer_continues_exactly(policy, batch, joined, tmp_path, stage):
-    config, model = settings(stage, minibatches=2), copy.deepcopy(policy.model)
-    first, wrapped = learner(model, config)
-    first.update(batch, key(0))
-    save_optimizer(wrapped, tmp_path / "middle")
-    resumed = copy.deepcopy(model)
-    second, rewrapped = learner(resumed, config, reference=policy.model)
-    load_optimizer(rewrapped, tmp_path / "middle")
-    for each, its_engine, name in ((first, wrapped, "straight"), (second, rewrapped, "resumed")):
-        each.update(batch, key(1))
-        save_optimizer(its_engine, tmp_path / name)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), resumed.parameters(), strict=True))
-    files = [next((tmp_path / name).iterdir()).read_bytes() for name in ("straight", "resumed", "middle")]
-    assert files[0] == files[1] != files[2]
+def resumed_after(policy, batch, place, first, then, half=False):
+    """Weights and optimizer after an update at one stage and another at another, and after both at the first."""
+    start = copy.deepcopy(policy.model).bfloat16() if half else policy.model
+    straight = copy.deepcopy(start)
+    one, wrapped = learner(straight, settings(first, minibatches=2), start)
+    one.update(batch, key(0))
+    save_optimizer(wrapped, place / "middle")
+    resumed = copy.deepcopy(start)
+    resumed.load_state_dict(whole(wrapped), strict=False)
+    two, rewrapped = learner(resumed, settings(then, minibatches=2), start)
+    load_optimizer(rewrapped, place / "middle")
+    for it, its_engine, name in ((one, wrapped, "straight"), (two, rewrapped, "resumed")):
+        it.update(batch, key(1))
+        save_optimizer(its_engine, place / name)
+    files = [(place / name / STATE).read_bytes() for name in ("straight", "resumed", "middle")]
+    assert files[0] != files[2]
+    return whole(wrapped), whole(rewrapped), files[0] == files[1]
 
 
-def test_another_stages_optimizer_is_refused(policy, batch, joined, tmp_path):
-    save_optimizer(learner(copy.deepcopy(policy.model), settings(1))[1], tmp_path)
-    with pytest.raises(CoevoError, match="zero_stage=1, not 2"):
-        load_optimizer(learner(copy.deepcopy(policy.model), settings(2))[1], tmp_path)
+def whole(wrapped):
+    return weights(dict(wrapped.module.model.named_parameters()))
 
 
-def test_half_precision_is_refused(policy, joined):
-    with pytest.raises(CoevoError, match=r"bfloat16.*set policy\.dtype=float32"):
-        engine.start(
-            SharedPrefix(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE), OptimizerConfig(), DeepSpeedConfig()
-        )
+@pytest.mark.parametrize(("stage", "half"), [(0, False), (1, False), (2, False), (3, False), (1, True), (3, True)])
+def test_a_restored_optimizer_continues_exactly(policy, batch, joined, tmp_path, stage, half):
+    straight, resumed, same_state = resumed_after(policy, batch, tmp_path, stage, stage, half)
+    assert all(torch.equal(straight[name], resumed[name]) for name in straight)
+    assert same_state
+
+
+@pytest.mark.parametrize(("first", "then"), [(1, 3), (3, 0), (0, 2)])
+def test_another_stage_goes_on_from_it(policy, batch, joined, tmp_path, first, then):
+    straight, resumed, _ = resumed_after(policy, batch, tmp_path, first, then)
+    for name, value in straight.items():
+        torch.testing.assert_close(resumed[name], value, atol=1e-4, rtol=0)
+
+
+def test_another_policys_optimizer_is_refused(policy, batch, joined, tmp_path):
+    save_file({"0.exp_avg": torch.zeros(3)}, tmp_path / STATE)
+    with pytest.raises(CoevoError, match=r"state\.safetensors: it is not the state of an optimizer of this policy"):
+        load_optimizer(learner(copy.deepcopy(policy.model), settings(1))[1], tmp_path)
+
+
+def test_half_precision_is_optimised_in_float32(policy, batch, joined, tmp_path):
+    """A step too small for a half-precision weight is not lost."""
+    model = copy.deepcopy(policy.model).bfloat16()
+    before = copy.deepcopy(model.state_dict())
+    it, wrapped = learner(model, settings(2, lr=1e-5))
+    it.update(batch, key(0))
+    save_optimizer(wrapped, tmp_path)
+    state, after = load_file(tmp_path / STATE), whole(wrapped)
+    masters = {name: state[f"master.model.{name}"] for name in after}
+    assert {value.dtype for value in state.values()} == {torch.float32}
+    assert {value.dtype for value in after.values()} == {torch.bfloat16}
+    assert all(torch.equal(masters[name].bfloat16(), after[name]) for name in after)
+    assert any(not torch.equal(masters[name], after[name].float()) for name in after)
+    assert any(
+        torch.equal(before[name], after[name]) != torch.equal(before[name].float(), masters[name]) for name in after
+    )
+
+
+def test_half_precision_without_a_copy_in_float32_is_refused(policy, joined):
+    module = SharedPrefix(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE)
+    with pytest.raises(CoevoError, match=r"bfloat16, but update\.deepspeed\.zero_stage=0 .* set policy\.dtype=float32"):
+        engine.start(module, OptimizerConfig(), DeepSpeedConfig(zero_stage=0))
 
 
 def corrected(cap):
@@ -148,6 +196,22 @@ def test_an_entropy_bonus_raises_entropy(policy, batch, joined):
     loss = LossConfig(kl_coefficient=0.0, entropy_coefficient=0.1)
     config, model = settings().model_copy(update={"loss": loss}), copy.deepcopy(policy.model)
     wrapped = engine.start(SharedPrefix(model, TEMPERATURE, entropy_gradient=True), config.optimizer, config.deepspeed)
-    it = Learner(wrapped, {}, config)
+    it = Learner(wrapped, substituted(wrapped.module, {}), config)
     before, after = (it.update(calm, key(0))["entropy"] for _ in range(2))
     assert after > before
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_adapters_over_half_precision_learn_in_float32(policy, batch, joined, tmp_path, stage):
+    model = get_peft_model(copy.deepcopy(policy.model).bfloat16(), LoraConfig(r=2, target_modules="all-linear"))
+    before = {name: value.clone() for name, value in model.named_parameters()}
+    it, wrapped = learner(model, settings(stage))
+    it.update(batch, key(0))
+    after = whole(wrapped)
+    for name, value in before.items():
+        assert after[name].dtype == (torch.float32 if "lora_" in name else torch.bfloat16)
+        assert torch.equal(after[name], value) == ("lora_B" not in name), name
+    save(Policy(wrapped.module.model, policy.tokenizer), tmp_path, after)
+    kept = load_file(tmp_path / "adapter_model.safetensors")
+    assert {value.dtype for value in kept.values()} == {torch.float32}
+    assert len(kept) == sum("lora_" in name for name in before)

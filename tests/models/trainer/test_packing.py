@@ -1,9 +1,11 @@
 """What rows share is in the tree once."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.rows import ragged
 
+from configs.errors import CoevoError
 from models.trainer.packing import pack
 
 IDS = st.lists(st.integers(1, 3), min_size=1, max_size=6).map(tuple)
@@ -60,3 +62,21 @@ def test_the_tree_is_smaller_than_its_rows():
     packed = pack(prompts, completions, groups)
     alone = sum(map(len, prompts)) + sum(map(len, completions))
     assert sum(int(level.mask.sum()) for level in packed.levels) < alone / 2
+
+
+@given(st.lists(st.tuples(IDS.filter(lambda ids: len(ids) > 2), IDS, st.integers(0, 2)), min_size=1, max_size=8))
+def test_with_a_least_segment_every_tree_has_three_levels(rows):
+    prompts, completions, groups = zip(*rows, strict=True)
+    packed = pack(prompts, completions, groups, least=1)
+    assert len(packed.levels) == 3
+    assert unpack(packed)[0] == [prompt + completion for prompt, completion in zip(prompts, completions, strict=True)]
+
+
+def test_a_least_segment_costs_no_sharing_but_of_the_last_token():
+    packed = pack([(1, 2, 3, 9), (1, 2, 3, 4, 9)], [(5,), (6,)], [0, 0], least=1)
+    assert [level.ids.tolist() for level in packed.levels] == [[[1, 2]], [[3, 0], [3, 4]], [[9], [9]]]
+
+
+def test_a_prompt_too_short_for_three_levels_is_named():
+    with pytest.raises(CoevoError, match=r"a prompt of 2 tokens: .* of 3 tokens or more"):
+        pack([(1, 2)], [(5,)], [0], least=1)

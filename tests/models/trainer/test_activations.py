@@ -1,0 +1,48 @@
+"""Activation checkpointing: the same numbers for less memory, with shared prefixes and adapters."""
+
+import copy
+
+import pytest
+import torch
+from peft import LoraConfig, get_peft_model
+from support.rows import TEMPERATURE, ragged
+
+from models.trainer.activations import checkpoint_layers
+from models.trainer.forward import SharedPrefix
+from models.trainer.packing import pack
+
+
+def adapted(model):
+    return get_peft_model(model, LoraConfig(r=2, target_modules="all-linear", init_lora_weights=False))
+
+
+def learned(model, packed):
+    """Log-probs, gradients, and how many numbers were kept for them."""
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda it: kept.append(it.numel()) or it, lambda it: it):
+        logprobs, _ = SharedPrefix(model, TEMPERATURE)(packed)
+    logprobs.sum().backward()
+    return logprobs, [p.grad for p in model.parameters() if p.requires_grad], sum(kept)
+
+
+@pytest.mark.parametrize("wrap", [lambda model: model, adapted])
+def test_they_are_computed_again_and_not_kept(policy, wrap):
+    torch.manual_seed(0)
+    plain = wrap(copy.deepcopy(policy.model))
+    saving = copy.deepcopy(plain)
+    checkpoint_layers(saving)
+    packed = pack(*ragged(groups=4))
+    logprobs, gradients, kept = learned(plain, packed)
+    again, same, fewer = learned(saving, packed)
+    assert torch.equal(logprobs, again)
+    for one, other in zip(gradients, same, strict=True):
+        torch.testing.assert_close(one, other)
+    assert fewer < kept / 2
+
+
+def test_nothing_is_kept_or_changed_where_nothing_is_learned(policy):
+    saving = copy.deepcopy(policy.model)
+    checkpoint_layers(saving)
+    packed = pack(*ragged())
+    with torch.no_grad():
+        assert torch.equal(SharedPrefix(saving, 1.0)(packed)[0], SharedPrefix(policy.model, 1.0)(packed)[0])

@@ -1,0 +1,56 @@
+"""Several trainer processes without their launcher: forked from one that has imported what takes long."""
+
+import json
+import multiprocessing
+import os
+from pathlib import Path
+
+HEAVY = ["models.trainer.ranks", "models.trainer.session"]
+
+
+def trained(place: Path, count: int, config, updates, **paths):
+    """Metrics of updates by so many processes, which save policy and optimizer in ``place``.
+
+    Args:
+        place: a new directory.
+        count: of processes.
+        config: the ``UpdateConfig``.
+        updates: numbers that decide the order of minibatches, an update each.
+        paths: ``policy``, ``reference``, ``batch`` and perhaps ``optimizer``.
+    """
+    place.mkdir()
+    work = json.dumps({"config": config.model_dump_json(), "updates": list(updates), "place": str(place)}
+                      | {name: str(path) for name, path in paths.items()})  # fmt: skip
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(HEAVY)
+    ranks = [context.Process(target=train, args=(number, count, work)) for number in range(count)]
+    for rank in ranks:
+        rank.start()
+    for rank in ranks:
+        rank.join()
+    assert [rank.exitcode for rank in ranks] == [0] * count
+    return json.loads((place / "metrics.json").read_text())
+
+
+def train(number: int, count: int, work: str) -> None:
+    """One of the processes."""
+    os.environ |= {"RANK": str(number), "WORLD_SIZE": str(count), "LOCAL_RANK": str(number), "GLOO_SOCKET_IFNAME": "lo"}
+    from models.trainer import ranks
+    from models.trainer.session import Session
+
+    asked = json.loads(work)
+    place = Path(asked["place"])
+    ranks.join(place / "store")
+    session = Session(
+        config=asked["config"],
+        temperature=0.8,
+        threads=1,
+        policy=asked["policy"],
+        reference=asked["reference"],
+        optimizer=asked.get("optimizer", ""),
+    )
+    metrics = [session.update(asked["batch"], [update]) for update in asked["updates"]]
+    session.score(asked["batch"], str(place / "scores.parquet"))
+    session.save(str(place / "policy"), str(place / "optimizer"))
+    if number == 0:
+        (place / "metrics.json").write_text(json.dumps(metrics))
