@@ -1,21 +1,9 @@
 """Rollouts: how many, how long, and what generates them."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from configs.base import Config
-
-
-class EngineConfig(Config):
-    """The generating engine."""
-
-    type: Literal["transformers"] = "transformers"
-    """Which engine generates."""
-    rows: int = Field(default=512, ge=1)
-    """Most sequences decoded at once."""
-    threads: int = Field(default=1, ge=1)
-    """CPU threads of one tensor operation, here and in the trainer; part of the run's identity."""
+from configs.engine import EngineConfig, TransformersEngineConfig
 
 
 class SamplingConfig(Config):
@@ -40,7 +28,7 @@ class RolloutConfig(Config):
     """Rollouts of one task under the same retrieved context (N)."""
     sampling: SamplingConfig = SamplingConfig()
     """How tokens are drawn."""
-    engine: EngineConfig = EngineConfig()
+    engine: EngineConfig = TransformersEngineConfig()
     """What generates."""
     max_turns: int = Field(default=50, ge=1)
     """Turns after which an episode is cut, whatever the environment allows."""

@@ -1,11 +1,12 @@
 """The policy update: reward shaping, advantages, loss, critic, optimizer and DeepSpeed."""
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from configs.advantage import AdvantageConfig, GrpoConfig
 from configs.base import Config
+from configs.deepspeed import DeepSpeedConfig as DeepSpeedConfig
 from configs.loss import LossConfig
 from configs.reward import ExtrinsicConfig, RewardConfig
 
@@ -38,17 +39,6 @@ class CriticConfig(Config):
     """How far a value may move in one update before its squared error stops falling; null for no clip."""
     warmup: int = Field(default=0, ge=0)
     """Iterations at the beginning in which the critic learns alone: what says 0 of every state guides no policy."""
-
-
-class DeepSpeedConfig(Config):
-    """The trainer child."""
-
-    zero_stage: Literal[0, 1, 2] = 1
-    """ZeRO stage: 0 shares nothing, 1 partitions the optimizer, 2 its gradients too, at every micro-batch."""
-    tokens: int = Field(default=16384, ge=1)
-    """Most prompt and completion tokens of a micro-batch; gradients are added up over a minibatch."""
-    timeout: float = Field(default=600.0, gt=0)
-    """Seconds after which a silent update is killed."""
 
 
 class UpdateConfig(Config):

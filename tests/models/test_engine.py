@@ -7,7 +7,8 @@ from support.policies import llama, qwen, requests
 from transformers import MambaConfig, MambaForCausalLM
 
 from configs.errors import CoevoError
-from configs.rollout import EngineConfig, SamplingConfig
+from configs.engine import TransformersEngineConfig
+from configs.rollout import SamplingConfig
 from models.engine import Request, TransformersEngine
 from models.policy import Policy, save
 from models.sampling import uniforms_of
@@ -24,7 +25,7 @@ def policy(request):
 
 def engine(policy, rows=64, **sampling):
     return TransformersEngine(
-        policy, EngineConfig(rows=rows, threads=1), SamplingConfig(**{"max_new_tokens": LENGTH, **sampling})
+        policy, TransformersEngineConfig(rows=rows, threads=1), SamplingConfig(**{"max_new_tokens": LENGTH, **sampling})
     )
 
 

@@ -1,0 +1,75 @@
+"""The trainer: DeepSpeed's settings, and the processes they are for."""
+
+import json
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from configs.base import Config
+
+OWNED = {
+    "optimizer": "update.optimizer",
+    "scheduler": "update.optimizer",
+    "gradient_clipping": "update.optimizer.clip",
+    "train_batch_size": "update.deepspeed.tokens",
+    "train_micro_batch_size_per_gpu": "update.deepspeed.tokens",
+    "gradient_accumulation_steps": "update.deepspeed.tokens",
+    "bf16": "policy.dtype",
+    "fp16": "policy.dtype",
+}
+"""Sections of DeepSpeed's settings that follow from this configuration, by what decides them."""
+
+
+class DeepSpeedConfig(Config):
+    """The trainer child, or its processes. Fields that are as they were before they existed are not written down."""
+
+    zero_stage: Literal[0, 1, 2, 3] = 1
+    """ZeRO stage: 0 shares nothing, 1 partitions the optimizer, 2 its gradients too, at every micro-batch, 3 the
+    weights too. That of ``settings``, where they name one."""
+    tokens: int = Field(default=16384, ge=1)
+    """Most prompt and completion tokens of a micro-batch; gradients are added up over a minibatch."""
+    timeout: float = Field(default=600.0, gt=0)
+    """Seconds after which a silent update is killed."""
+    processes: int = Field(default=1, ge=1, exclude_if=lambda count: count == 1)
+    """Processes on this machine that share the update's micro-batches; the steps are those of one process."""
+    hostfile: str | None = Field(default=None, exclude_if=lambda path: path is None)
+    """File of the machines that share them, a line ``NAME slots=PROCESSES`` each, in the place of ``processes``. They
+    are reached by ssh and see the same files under the same paths."""
+    device: Literal["cpu", "cuda"] = Field(default="cpu", exclude_if=lambda device: device == "cpu")
+    """Where the processes compute; each of them takes a GPU of its own."""
+    activation_checkpointing: bool = Field(default=False, exclude_if=lambda on: not on)
+    """Whether activations inside a layer are computed again in the backward pass: less memory, a third more work."""
+    settings: dict[str, JsonValue] | None = Field(default=None, exclude_if=lambda settings: settings is None)
+    """Further settings in DeepSpeed's own JSON, or the file that holds them; the file's content is what is kept."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or values.get("settings") is None:
+            return values
+        named = values["settings"]
+        settings = _settings(named) if isinstance(named, str) else named
+        zero = settings.get("zero_optimization", {}) if isinstance(settings, dict) else {}
+        stage = zero.get("stage", 0) if isinstance(zero, dict) and zero else values.get("zero_stage", 1)
+        if values.get("zero_stage", stage) != stage:
+            raise ValueError(f"zero_stage={values['zero_stage']} but settings name stage {stage}: leave zero_stage out")
+        return values | {"settings": settings, "zero_stage": stage}
+
+    @model_validator(mode="after")
+    def _owned(self) -> Self:
+        for name in self.settings or {}:
+            if name in OWNED:
+                raise ValueError(f"settings.{name} is not decided there: leave it out and set {OWNED[name]}")
+        if self.hostfile is not None and self.processes != 1:
+            raise ValueError("processes is for one machine: leave it out and set slots=… in the hostfile")
+        return self
+
+
+def _settings(path: str) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError:
+        raise ValueError(f"settings={path!r} is not there: name a file of DeepSpeed's settings in JSON") from None
+    except ValueError as error:
+        raise ValueError(f"settings={path!r} is not JSON: {error}") from None
