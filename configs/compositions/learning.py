@@ -78,8 +78,8 @@ def _precision(config: "RunConfig") -> Iterator[str]:
     policy = config.policy
     if config.update is None or policy.type != "pretrained" or policy.lora is not None:
         return
-    if policy.dtype != "float32":
+    if policy.dtype != "float32" and config.update.deepspeed.zero_stage == 0:
         yield (
-            f"policy.dtype={policy.dtype} cannot be updated, the trainer computes in float32: "
-            "set policy.dtype=float32, policy.lora={} or update=null"
+            f"policy.dtype={policy.dtype} cannot be updated, update.deepspeed.zero_stage=0 keeps no float32 copy: "
+            "set zero_stage=1 or higher, policy.dtype=float32, policy.lora={} or update=null"
         )
