@@ -56,6 +56,8 @@ class VllmEngineConfig(Config):
 
     @model_validator(mode="after")
     def _placed(self) -> Self:
+        if self.urls and (self.replicas > 1 or self.devices):
+            raise ValueError("urls names servers that run already: leave out replicas and devices, or urls")
         if self.devices and len(self.devices) != self.replicas:
             raise ValueError(
                 f"devices has {len(self.devices)} entries for replicas={self.replicas}: give each server its own"

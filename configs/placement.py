@@ -35,7 +35,7 @@ class MachinesPlacement(Config):
     type: Literal["machines"]
     """Who is where."""
     gib: float | None = Field(default=None, gt=0)
-    """Memory of each of the trainer's GPUs in GiB, where they are not in this machine; null estimates for those here."""
+    """Memory of each of the trainer's GPUs in GiB, where they are in other machines; null leaves it unknown."""
 
 
 PlacementConfig = Annotated[SharedPlacement | SeparatePlacement | MachinesPlacement, Field(discriminator="type")]

@@ -34,7 +34,11 @@ class ShapeConfig(Config):
     @model_validator(mode="after")
     def _divided(self) -> Self:
         if self.heads % self.kv_heads:
-            raise ValueError(f"kv_heads={self.kv_heads} does not divide heads={self.heads}: see the model's config.json")
+            raise ValueError(
+                f"kv_heads={self.kv_heads} does not divide heads={self.heads}: see the model's config.json"
+            )
         if self.architecture == "qwen2" and self.heads * self.head_dim != self.hidden_size:
-            raise ValueError(f"heads x head_dim is {self.heads * self.head_dim}: qwen2 has hidden_size={self.hidden_size}")
+            raise ValueError(
+                f"heads x head_dim is {self.heads * self.head_dim}: qwen2 has hidden_size={self.hidden_size}"
+            )
         return self

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from configs.errors import CoevoError
 from configs.engine import EngineConfig
+from configs.errors import CoevoError
 from configs.rollout import SamplingConfig
 from models.layout import lay_out
 from models.policy import Policy, load_weights

@@ -6,8 +6,8 @@ import torch
 from support.policies import llama, qwen, requests
 from transformers import MambaConfig, MambaForCausalLM
 
-from configs.errors import CoevoError
 from configs.engine import TransformersEngineConfig
+from configs.errors import CoevoError
 from configs.rollout import SamplingConfig
 from models.engine import Request, TransformersEngine
 from models.policy import Policy, save
