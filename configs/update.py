@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from configs.advantage import AdvantageConfig, GrpoConfig
 from configs.base import Config
-from configs.deepspeed import DeepSpeedConfig as DeepSpeedConfig
+from configs.deepspeed import DeepSpeedConfig as DeepSpeedConfig  # noqa: PLC0414
 from configs.loss import LossConfig
 from configs.reward import ExtrinsicConfig, RewardConfig
 

@@ -1,7 +1,7 @@
 """How much memory an update and a rollout take, by formula.
 
-Each item is there in a phase of the iteration, and ``peak`` is the phase that takes most. Bytes are of one process, or of
-one engine. Counted are tensors; ``PROCESS`` and ``CONTEXT`` stand for all else that a process holds.
+Each item is there in a phase of the iteration, and ``peak`` is the phase that takes most. Bytes are of one process, or
+of one engine. Counted are tensors; ``PROCESS`` and ``CONTEXT`` stand for all else that a process holds.
 
 Numbers a parameter that is trained, in float32 unless it says otherwise (n processes share what its stage partitions):
 

@@ -73,7 +73,7 @@ def architecture(policy: PretrainedPolicyConfig) -> Any:
         return found
     if policy.shape is None:
         raise CoevoError(
-            f"policy.path = {policy.path!r} cannot be read, it is not on this machine: name a directory with a causal LM"
+            f"policy.path = {policy.path!r} cannot be read, it is not here: name a directory with a causal LM"
         )
     return _stated(policy.shape)
 

@@ -12,7 +12,7 @@ class Sleeper(Protocol):
     """An engine that can leave its GPUs to others until its next ``load``, which wakes it."""
 
     def sleep(self, level: int) -> None:
-        """Keep the weights in the memory of the machine (1), or nothing (2); nothing happens where it sleeps already."""
+        """Keep the weights in the memory of the machine (1), or nothing (2); does nothing where it sleeps already."""
         ...
 
 

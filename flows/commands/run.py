@@ -20,7 +20,7 @@ def run(
     name: Annotated[str | None, typer.Option(help="Name of the run; <recipe>-<n> where none is given.")] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Say what it would take and play two turns; nothing is started or written."),
+        typer.Option("--dry-run", help="Say what it would take and play two turns; nothing is started."),
     ] = False,
     on: Annotated[
         str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
