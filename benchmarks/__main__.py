@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import durability, fsck, homerules, methods, newcomer, orchestration, retrieval
+from benchmarks import durability, fsck, gpu, homerules, methods, newcomer, orchestration, retrieval
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -15,6 +15,7 @@ BENCHMARKS = {
     "durability": durability.run,
     "fsck": fsck.run,
     "retrieval": retrieval.run,
+    "gpu": gpu.run,
     "homerules": homerules.run,
     "methods": methods.run,
 }

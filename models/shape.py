@@ -75,7 +75,7 @@ def architecture(policy: PretrainedPolicyConfig) -> Any:
         raise CoevoError(
             f"policy.path = {policy.path!r} cannot be read, it is not here: name a directory with a causal LM"
         )
-    return _stated(policy.shape)
+    return stated(policy.shape)
 
 
 def config_of(path: str) -> Any | None:
@@ -142,7 +142,8 @@ def _scratch(policy: ScratchPolicyConfig, words: int) -> Qwen3Config:
     )
 
 
-def _stated(shape: ShapeConfig) -> Any:
+def stated(shape: ShapeConfig) -> Any:
+    """The transformers configuration of a shape."""
     kind = Qwen3Config if shape.architecture == "qwen3" else Qwen2Config
     sizes = {"head_dim": shape.head_dim} if shape.architecture == "qwen3" else {}
     return kind(
