@@ -13,13 +13,13 @@ from models.devices import GIB, Device, Machine, here, named
 from models.pace import decoding, updating
 from models.shape import Shape, shape_of
 from tasks.fit import Lengths, MissingGpusError, Need, needs, processes_of
-from tasks.rehearse import Rehearsal, rehearse
+from tasks.rehearse import Rehearsal, glance
 
 CHANGES = (
     ("rollout.engine.rows=128",),
     ("update.deepspeed.tokens=8192",),
     ("rollout.engine.gpu_memory_utilization=0.4",),
-    ("placement={type: shared}",),
+    ("placement={{type: shared}}",),
     ("update.deepspeed.activation_checkpointing=true",),
     ("update.deepspeed.activation_checkpointing=true", "update.deepspeed.tokens=4096"),
     ("update.deepspeed.zero_stage=3", "update.deepspeed.processes={gpus}"),
@@ -64,13 +64,12 @@ class Forecast:
     problems: tuple[str, ...]
 
 
-def forecast(config: RunConfig, env: Environment[Any], machine: Machine, panels: bool = True) -> Forecast:
-    """What is known of a run; the prompts of its panels are left out without ``panels``.
+def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forecast:
+    """What is known of a run.
 
     Raises:
         CoevoError: its model is neither on this machine nor is its shape said.
     """
-    rehearsal = rehearse(config, env, panels)
     shape, lengths = shape_of(config.policy, rehearsal.words), lengths_of(config, rehearsal)
     problems, found = [*_too_long(config, shape, lengths)], list[Need]()
     try:
@@ -87,7 +86,7 @@ def forecast(config: RunConfig, env: Environment[Any], machine: Machine, panels:
 
 def check_fits(config: RunConfig, env: Environment[Any]) -> None:
     """Refuse a run that cannot fit this machine. Raises ``CoevoError`` with the reason, and what would."""
-    problems = forecast(config, env, here(), panels=False).problems
+    problems = forecast(config, glance(config, env), here()).problems
     if problems:
         raise CoevoError(problems[0])
 

@@ -55,25 +55,45 @@ class Rehearsal:
     words: int
 
 
-def rehearse(config: RunConfig, env: Environment[Any], panels: bool = True) -> Rehearsal:
-    """Play, and measure the prompts of training tasks and, with ``panels``, of all that will be evaluated."""
-    tokenizer = tokenizer_of(config.policy, (*env.vocabulary(), *CONTEXT_WORDS))
-    context, draw = Context(config.context, tokenizer), key(config.seed, "rehearsal")
+def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
+    """Play, and measure the prompts of training tasks and of all that will be evaluated."""
+    tokenizer, draw = _tokenizer(config, env), key(config.seed, "rehearsal")
+    context = Context(config.context, tokenizer)
     tasks = env.sample(TASKS, draw)
     episodes = [_play(config, env, context, task, extend(draw, task.id)) for task in tasks]
     turns = tuple(turn for played, _ in episodes for turn in played)
-    window = _window(config, turns)
-    shown = [*tasks, *(_panels(config, env) if panels else ())]
-    bare = [Moment(task.instruction, (), (), env.start(task)[1]) for task in shown]
-    full = [replace(moment, lessons=_lessons(config, env), history=window) for moment in bare]
-    later = [Moment(turn.instruction, _lessons(config, env), window, turn.observation) for turn in turns]
-    lengths = [len(context.prompt(moment)) for moment in (*full, *later)]
+    length = mean(length for _, length in episodes)
+    return _measured(config, env, tokenizer, [*tasks, *_panels(config, env)], turns, length)
+
+
+def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
+    """Measure the first prompts of a few training tasks, and play nothing."""
+    return _measured(config, env, _tokenizer(config, env), env.sample(TASKS, key(config.seed, "rehearsal")), (), 0.0)
+
+
+def _tokenizer(config: RunConfig, env: Environment[Any]) -> Any:
+    return tokenizer_of(config.policy, (*env.vocabulary(), *CONTEXT_WORDS))
+
+
+def _measured(
+    config: RunConfig,
+    env: Environment[Any],
+    tokenizer: Any,
+    tasks: Sequence[Task],
+    turns: tuple[Played, ...],
+    length: float,
+) -> Rehearsal:
+    context = Context(config.context, tokenizer)
+    window, lessons = _window(config, turns), _lessons(config, env)
+    bare = [Moment(task.instruction, (), (), env.start(task)[1]) for task in tasks]
+    full = [replace(moment, lessons=lessons, history=window) for moment in bare]
+    later = [Moment(turn.instruction, lessons, window, turn.observation) for turn in turns]
     return Rehearsal(
         turns=turns,
-        tasks=len(shown),
+        tasks=len(tasks),
         shortest=min(len(context.prompt(moment)) for moment in bare),
-        longest=max(lengths),
-        length=mean(length for _, length in episodes),
+        longest=max(len(context.prompt(moment)) for moment in (*full, *later)),
+        length=length,
         guessed=isinstance(tokenizer, Guess),
         words=0 if isinstance(tokenizer, Guess) else len(tokenizer),
     )
@@ -92,7 +112,9 @@ def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[str, ...]:
 
 
 def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[tuple[str, str], ...]:
-    """As many turns as a prompt can show, each with the longest action and feedback that was met."""
+    """As many turns as a prompt can show, each with the longest action and feedback that was met; none unplayed."""
+    if not turns:
+        return ()
     length = config.context.memory_length
     count = min(config.rollout.max_turns, config.rollout.max_turns if length is None else length)
     action = max((turn.action for turn in turns), key=len)

@@ -83,10 +83,11 @@ def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:
     from models.devices import here, named
     from tasks.assemble import check_panels
     from tasks.forecast import forecast
+    from tasks.rehearse import rehearse
 
     env = make(config.env)
     check_panels(config, env)
-    said = report(config, forecast(config, env, here() if on is None else named(on)))
+    said = report(config, forecast(config, rehearse(config, env), here() if on is None else named(on)))
     (output.document if as_json else show)(said)
     return int(not said["ready"])
 

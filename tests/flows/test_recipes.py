@@ -1,4 +1,4 @@
-"""Every shipped recipe of a laptop's size runs from its start to an evaluation, and changes what it says and nothing else."""
+"""Every recipe of a laptop's size runs from its start to an evaluation, and changes what it says and nothing else."""
 
 from itertools import pairwise
 

@@ -11,7 +11,7 @@ from models.policy import save
 from models.standin import Guess, tokenizer_of
 from tasks.fit import needs
 from tasks.forecast import check_fits, forecast, lengths_of
-from tasks.rehearse import TASKS, TURNS, rehearse
+from tasks.rehearse import TASKS, TURNS, glance, rehearse
 
 SMALL = "homerules-coevo-rl"
 MEANT_FOR = {
@@ -28,7 +28,11 @@ LAPTOP = Machine((), Device("cpu", 8 * GIB, 1e11, 2e10))
 
 def foreseen(recipe, machine=LAPTOP, overrides=()):
     config = load_recipe(recipe, overrides)
-    return forecast(config, make(config.env), machine, panels=False)
+    return forecast(config, rehearse(briefly(config), make(config.env)), machine)
+
+
+def briefly(config):
+    return config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"tasks": 4})})
 
 
 def test_every_recipe_at_full_scale_is_promised_a_machine():
@@ -76,7 +80,7 @@ def test_a_policy_of_billions_is_refused_on_a_laptop_before_it_starts():
     overrides = ["policy.hidden_size=4096", "policy.layers=36", "policy.heads=32", "policy.kv_heads=8"]
     wide = [*overrides, "policy.head_dim=128", "policy.intermediate_size=12288"]
     config = load_recipe(SMALL, wide)
-    (said,) = forecast(config, make(config.env), LAPTOP, panels=False).problems
+    (said,) = forecast(config, glance(config, make(config.env)), LAPTOP).problems
     assert said.startswith("the machine's memory has 8.0 GiB, and ")
     with pytest.raises(CoevoError, match=r"the machine's memory has .* are needed") as caught:
         check_fits(load_recipe(SMALL, [*wide, "policy.layers=400"]), make(config.env))
@@ -107,19 +111,20 @@ def test_prompts_are_measured_with_a_full_block_of_lessons_and_a_full_window():
     config = load_recipe(SMALL)
     env = make(config.env)
     found = rehearse(config, env)
-    bare = rehearse(config.model_copy(update={"bank": None}), env, panels=False)
+    bare = glance(config, env)
     assert found.tasks == TASKS + 4 * 192
     assert found.longest - found.shortest >= config.context.experience_tokens
     assert found.longest <= config.policy.max_positions
     assert len(found.turns) == TASKS * TURNS
+    assert (bare.tasks, bare.turns, bare.words) == (TASKS, (), found.words)
     assert bare.longest <= found.longest
     longer = config.context.model_copy(update={"memory_length": 8})
-    assert rehearse(config.model_copy(update={"context": longer}), env, panels=False).longest > found.longest
+    assert rehearse(config.model_copy(update={"context": longer}), env).longest > found.longest
 
 
 def test_a_rehearsal_is_the_same_every_time():
-    config = load_recipe("babyai-grpo")
-    assert rehearse(config, make(config.env), panels=False) == rehearse(config, make(config.env), panels=False)
+    config = briefly(load_recipe("babyai-grpo"))
+    assert rehearse(config, make(config.env)) == rehearse(config, make(config.env))
 
 
 def test_a_tokenizer_on_this_machine_is_used_and_a_missing_one_guessed_upwards(tmp_path):
@@ -147,7 +152,7 @@ def test_machines_elsewhere_are_compared_only_where_their_memory_is_said(tmp_pat
     base = ["update.deepspeed.processes=1", f"update.deepspeed.hostfile={hosts}"]
     for memory, fits in (("", True), (", gib: 20.0", False), (", gib: 80.0", True)):
         config = load_recipe("homerules-coevo-rl-qwen3-8b", [*base, f"placement={{type: machines{memory}}}"])
-        found = forecast(config, make(config.env), named("4xa100-80"), panels=False)
+        found = forecast(config, glance(config, make(config.env)), named("4xa100-80"))
         need = next(each for each in found.needs if each.where == "each GPU of the update")
         assert need.fits == fits
         lengths = lengths_of(config, found.rehearsal)
