@@ -93,7 +93,7 @@ def run(bench: Bench) -> None:
     started, skipped = time.monotonic(), list[str]()
     print(f"\n{here()}")
     for name, case in CASES.items():
-        measured = lambda case=case: measure(case, "cuda", bench.workspace.root / "gpu")  # type: ignore[misc]  # noqa: E731
+        measured = lambda case=case: measure(case, "cuda", bench.workspace.root / "gpu")  # noqa: E731
         _part(bench, name, case.expected, measured, started, skipped)
     if (ROOT / VLLM).is_file():
         _part(bench, "iteration-vllm", ITERATION, lambda: iterate(bench), started, skipped)

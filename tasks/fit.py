@@ -103,7 +103,7 @@ def processes_of(deepspeed: DeepSpeedConfig) -> dict[str, int]:
 
 
 def _offloaded(zero: dict[str, Any], section: str) -> bool:
-    return (zero.get(section) or {}).get("device", "none") != "none"
+    return bool((zero.get(section) or {}).get("device", "none") != "none")
 
 
 def _check_gpus(config: RunConfig, machine: Machine) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from configs.engine import VllmEngineConfig
@@ -20,6 +21,7 @@ CHANGES = (
     ("update.deepspeed.tokens=8192",),
     ("rollout.engine.gpu_memory_utilization=0.4",),
     ("placement={{type: shared}}",),
+    ("placement={{type: shared}}", "rollout.engine.gpu_memory_utilization=0.4"),
     ("update.deepspeed.activation_checkpointing=true",),
     ("update.deepspeed.activation_checkpointing=true", "update.deepspeed.tokens=4096"),
     ("update.deepspeed.zero_stage=3", "update.deepspeed.processes={gpus}"),
@@ -98,16 +100,16 @@ def lengths_of(config: RunConfig, rehearsal: Rehearsal) -> Lengths:
 
 def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int) -> str:
     """What would fit: the first of ``CHANGES`` on this machine, else the first of ``MACHINES``."""
-    settings = config.model_dump(mode="json")
+    settings, shapes = config.model_dump(mode="json"), cache(lambda policy: shape_of(policy, words))
     for overrides in CHANGES:
         tried = [text.format(gpus=len(machine.gpus) or 1) for text in overrides]
         try:
             changed = validate(change(settings, tried), source=config.recipe)
-            if all(need.fits for need in needs(changed, machine, shape_of(changed.policy, words), lengths)):
+            if all(need.fits for need in needs(changed, machine, shapes(changed.policy), lengths)):
                 return f"set {' '.join(tried)}"
         except CoevoError:
             continue
-    shape = shape_of(config.policy, words)
+    shape = shapes(config.policy)
     enough = next((name for name in MACHINES if _fits(config, named(name), shape, lengths)), None)
     return "choose a smaller model" if enough is None else f"take a machine such as {enough}, or a smaller model"
 
@@ -128,8 +130,9 @@ def _lack(need: Need) -> str:
 def _too_long(config: RunConfig, shape: Shape, lengths: Lengths) -> Iterator[str]:
     engine = config.rollout.engine
     served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None
-    limit, name = min((shape.positions, "the policy"), (served or shape.positions, "rollout.engine.max_model_len"))
-    if lengths.longest + lengths.answer > limit:
+    by_server = served is not None and served < shape.positions
+    limit, name = (served, "rollout.engine.max_model_len") if by_server else (shape.positions, "the policy")
+    if limit is not None and lengths.longest + lengths.answer > limit:
         yield (
             f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
             f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
