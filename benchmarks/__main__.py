@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import durability, fsck, homerules, methods, newcomer, orchestration, retrieval, trainer, vllm
+from benchmarks import durability, fsck, gpu, homerules, methods, newcomer, orchestration, retrieval, trainer, vllm
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -16,6 +16,7 @@ BENCHMARKS = {
     "fsck": fsck.run,
     "retrieval": retrieval.run,
     "trainer": trainer.run,
+    "gpu": gpu.run,
     "homerules": homerules.run,
     "methods": methods.run,
     "vllm": vllm.run,

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from configs.base import Config
+from configs.shape import ShapeConfig
 
 
 class ScratchPolicyConfig(Config):
@@ -60,6 +61,8 @@ class PretrainedPolicyConfig(Config):
     """Adapters to train; none trains the full weights."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Weights' precision in training."""
+    shape: ShapeConfig | None = Field(default=None, exclude_if=lambda shape: shape is None)
+    """Its sizes, where they are asked for before it is on this machine; its own ``config.json`` wins."""
 
 
 PolicyConfig = Annotated[ScratchPolicyConfig | PretrainedPolicyConfig, Field(discriminator="type")]

@@ -11,6 +11,7 @@ from configs.base import Config
 from configs.compositions import flaws
 from configs.context import ContextConfig
 from configs.env import EnvConfig
+from configs.placement import PlacementConfig
 from configs.policy import PolicyConfig, WarmStartConfig
 from configs.retrieval import ClustersConfig
 from configs.rollout import RolloutConfig
@@ -71,6 +72,8 @@ class RunConfig(Config):
     """How it is measured."""
     lineage: LineageConfig = LineageConfig()
     """How it is kept."""
+    placement: PlacementConfig | None = Field(default=None, exclude_if=lambda placement: placement is None)
+    """On which devices; null leaves it to the sections of engine and update."""
 
     @model_validator(mode="after")
     def _composed(self) -> Self:

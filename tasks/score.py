@@ -10,6 +10,7 @@ from configs.loss import LossConfig
 from models.losses.kl import kl_penalties
 from models.samples import write_turns
 from records.episode import Episode
+from tasks.room import make_room
 from tasks.session import Session
 
 Floats = NDArray[np.float64]
@@ -38,6 +39,7 @@ def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
     paths.scratch.mkdir(parents=True, exist_ok=True)
     turns = paths.scratch / "turns.parquet"
     write_turns(turns, episodes)
+    make_room(session.config, session.parts.player.engine)
     scores = trainer.score(turns, paths.scratch / "scores.parquet")
     ends = np.cumsum([len(episode.turns) for episode in episodes])
     starts = ends - [len(episode.turns) for episode in episodes]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from models.samples import write_samples
 from records.episode import Episode
 from tasks.advantage import Targets
+from tasks.room import make_room
 from tasks.session import Session
 from tasks.stage import part_name, stage
 
@@ -18,6 +19,7 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> N
     staging = session.stores.paths.staging
     batch = staging / "batch.parquet"
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
+    make_room(session.config, session.parts.player.engine)
     learn = trainer.update_critic if session.critic_learns_alone() else trainer.update
     report = learn(batch, session.key("update"))
     trainer.save(staging / "policy", staging / "optimizer")

@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from configs.errors import CoevoError
 from configs.load import load_recipe, validate
-from flows.settings import WorkspaceOption, workspace_at
+from configs.run import RunConfig
+from flows.settings import JsonOption, WorkspaceOption, workspace_at
 from lineage.lock import writer_lock
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
@@ -16,13 +18,28 @@ def run(
     recipe: Annotated[str, typer.Argument(help="Name of a shipped recipe, or a .yaml file.")],
     overrides: Overrides = None,
     name: Annotated[str | None, typer.Option(help="Name of the run; <recipe>-<n> where none is given.")] = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what it would take and play two turns; nothing is started."),
+    ] = False,
+    on: Annotated[
+        str | None, typer.Option(metavar="MACHINE", help="With --dry-run: another machine, for example 4xh200.")
+    ] = None,
+    as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> int:
-    """Start a run.
+    """Start a run, or say with --dry-run what it would take.
+
+    A run that cannot fit this machine is refused before anything is written; a dry run of it ends with exit code 1.
 
     Example: coevo run homerules-coevo-rl --name first seed=11 iterations=6
     """
     config = load_recipe(recipe, overrides or [])
+    if dry_run:
+        return _dry_run(config, on, as_json)
+    if on is not None or as_json:
+        raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
+    _check(config)
     place = workspace_at(workspace)
     earlier = place.unfinished(config.recipe)
     paths = place.create(name or place.next_name(config.recipe), config)
@@ -53,9 +70,34 @@ def resume(
         with writer_lock(paths):
             longer = {**paths.read_config().model_dump(mode="json"), "iterations": iterations}
             paths.write_config(validate(longer, source=run))
+    _check(paths.read_config())
     from flows.operate import operate
 
     return operate(place, paths, Console(highlight=False), accept_change)
+
+
+def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:
+    from envs.registry import make
+    from flows import output
+    from flows.dry_run import report, show
+    from models.devices import here, named
+    from tasks.assemble import check_panels
+    from tasks.forecast import forecast
+    from tasks.rehearse import rehearse
+
+    env = make(config.env)
+    check_panels(config, env)
+    said = report(config, forecast(config, rehearse(config, env), here() if on is None else named(on)))
+    (output.document if as_json else show)(said)
+    return int(not said["ready"])
+
+
+def _check(config: RunConfig) -> None:
+    """Refuse what cannot fit, before anything is started."""
+    from envs.registry import make
+    from tasks.forecast import check_fits
+
+    check_fits(config, make(config.env))
 
 
 COMMANDS = (run, resume)

@@ -1,0 +1,76 @@
+"""Who computes where, and that both parts agree about it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from configs.engine import VllmEngineConfig
+from configs.placement import MachinesPlacement, SeparatePlacement, SharedPlacement
+
+if TYPE_CHECKING:
+    from configs.run import RunConfig
+
+
+def flaws(config: "RunConfig") -> Iterator[str]:
+    """What keeps the placement from working."""
+    placement = config.placement
+    if isinstance(placement, SharedPlacement):
+        yield from _shared(config)
+    elif isinstance(placement, SeparatePlacement):
+        yield from _separate(config, placement)
+    elif isinstance(placement, MachinesPlacement):
+        yield from _machines(config)
+
+
+def _shared(config: "RunConfig") -> Iterator[str]:
+    yield from _servers(config, "shared")
+    yield from _on_gpus(config, "shared")
+
+
+def _separate(config: "RunConfig", placement: SeparatePlacement) -> Iterator[str]:
+    yield from _servers(config, "separate")
+    yield from _on_gpus(config, "separate")
+    engine, update = config.rollout.engine, config.update
+    if not isinstance(engine, VllmEngineConfig) or update is None:
+        return
+    taken = {gpu.strip() for gpus in engine.devices for gpu in gpus.split(",")}
+    both = sorted(taken & {str(gpu) for gpu in placement.update})
+    if not taken:
+        yield "placement.type=separate needs to know the servers' GPUs: set rollout.engine.devices, for example ['0']"
+    if both:
+        yield f"placement.update and rollout.engine.devices share GPU {both[0]}: give either its own, or type=shared"
+    if len(set(placement.update)) != update.deepspeed.processes:
+        yield (
+            f"placement.update has {len(set(placement.update))} GPUs for update.deepspeed.processes="
+            f"{update.deepspeed.processes}: give each process its own"
+        )
+
+
+def _servers(config: "RunConfig", kind: str) -> Iterator[str]:
+    engine = config.rollout.engine
+    if not isinstance(engine, VllmEngineConfig):
+        yield f"placement.type={kind} places servers, and rollout.engine.type={engine.type} has none: set type=vllm"
+    elif engine.urls:
+        yield f"placement.type={kind} starts its servers here, and rollout.engine.urls names others: set type=machines"
+
+
+def _on_gpus(config: "RunConfig", kind: str) -> Iterator[str]:
+    update = config.update
+    if update is None:
+        yield f"placement.type={kind} places an update, and update=null leaves none: leave placement out"
+    elif update.deepspeed.hostfile is not None:
+        yield f"placement.type={kind} trains here, and update.deepspeed.hostfile elsewhere: set type=machines"
+    elif update.deepspeed.device != "cuda":
+        yield (
+            f"placement.type={kind} trains on GPUs, and update.deepspeed.device={update.deepspeed.device}: "
+            "set update.deepspeed.device=cuda"
+        )
+
+
+def _machines(config: "RunConfig") -> Iterator[str]:
+    engine, update = config.rollout.engine, config.update
+    elsewhere = isinstance(engine, VllmEngineConfig) and engine.urls
+    if not elsewhere and (update is None or update.deepspeed.hostfile is None):
+        yield (
+            "placement.type=machines names no other machine: set rollout.engine.urls, or update.deepspeed.hostfile, "
+            "or leave placement out"
+        )

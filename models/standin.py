@@ -1,0 +1,45 @@
+"""Tokenizers before there is a policy: the policy's own where it is on this machine, else one that guesses lengths."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from configs.policy import PolicyConfig, ScratchPolicyConfig
+from models.tokenizer import word_tokenizer
+
+LETTERS = 3
+"""Characters of a guessed token: English has about four in the vocabularies of today, so lengths err upwards."""
+MARKED = "<|im_start|>{role}\n{content}<|im_end|>\n"
+"""A message in the chat format of most models."""
+
+
+class Guess:
+    """Stands in for a tokenizer where only lengths are asked for."""
+
+    eos_token_id = 0
+    all_special_tokens = ("<|im_start|>", "<|im_end|>")
+
+    @property
+    def added_tokens_decoder(self) -> dict[int, Any]:
+        """None that the text could hold."""
+        return {}
+
+    def __call__(self, text: str, **options: Any) -> dict[str, list[int]]:
+        """As many tokens as the text is long, at ``LETTERS`` characters each."""
+        return {"input_ids": [0] * math.ceil(len(text) / LETTERS)}
+
+    def apply_chat_template(self, messages: Sequence[dict[str, str]], **options: Any) -> str:
+        """The messages in a common format."""
+        return "".join(MARKED.format(**message) for message in messages) + "<|im_start|>assistant\n"
+
+
+def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
+    """The tokenizer that a policy will have; ``Guess`` where it is not on this machine."""
+    if isinstance(policy, ScratchPolicyConfig):
+        return word_tokenizer(vocabulary)
+    try:
+        return AutoTokenizer.from_pretrained(policy.path, local_files_only=True)
+    except (OSError, ValueError):
+        return Guess()

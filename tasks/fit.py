@@ -1,0 +1,198 @@
+"""Does a run fit? What it takes of each device, beside what there is, before anything is started."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from configs.deepspeed import DeepSpeedConfig
+from configs.engine import VllmEngineConfig
+from configs.errors import CoevoError
+from configs.placement import MachinesPlacement, SeparatePlacement, SharedPlacement
+from configs.run import RunConfig
+from configs.update import UpdateConfig
+from models.devices import GIB, Machine
+from models.footprint import BUCKET, CONTEXT, PROCESS, Item, Training, cache, generating, peak, training
+from models.shape import SIZES, Shape
+
+MAIN = 2 * GIB
+"""The process that runs the loop, with its stores and trackers, in the memory of the machine."""
+ASLEEP = 2 * GIB
+"""What a sleeping server leaves on its GPU."""
+USABLE = 0.95
+"""Share of a GPU that tensors can have: the rest is lost between them."""
+SERVING = 1.1
+"""What a server takes besides weights and keys, as a factor of its weights."""
+
+
+class MissingGpusError(CoevoError):
+    """The machine has fewer GPUs than the configuration computes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lengths:
+    """Tokens of the shortest and longest prompt and of the longest answer."""
+
+    shortest: int
+    longest: int
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a run takes of one device.
+
+    Attributes:
+        where: which, in words.
+        bytes: at most at one time.
+        there: what it has; None where nobody knows.
+        parts: what makes it up, in words, largest first.
+    """
+
+    where: str
+    bytes: int
+    there: int | None
+    parts: tuple[Item, ...]
+
+    @property
+    def fits(self) -> bool:
+        """Whether it has enough."""
+        return self.there is None or self.bytes <= self.there
+
+
+def needs(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> list[Need]:
+    """What a run takes of every kind of device, the one in greatest need of each kind.
+
+    Raises:
+        MissingGpusError: it computes on GPUs that the machine lacks.
+    """
+    trained = [] if config.update is None else training(plan_of(config.update, shape, lengths))
+    _check_gpus(config, machine)
+    return [*_gpu_needs(config, machine, shape, lengths, trained), _host(config, machine, shape, lengths, trained)]
+
+
+def plan_of(update: UpdateConfig, shape: Shape, lengths: Lengths) -> Training:
+    """The update as far as its memory goes; shared prefixes are not counted on."""
+    deepspeed = update.deepspeed
+    zero: Any = (deepspeed.settings or {}).get("zero_optimization", {})
+    bucket = int(zero.get("reduce_bucket_size", BUCKET))
+    return Training(
+        shape=shape,
+        stage=deepspeed.zero_stage,
+        processes=sum(processes_of(deepspeed).values()),
+        tokens=deepspeed.tokens,
+        answers=deepspeed.tokens * lengths.answer // (lengths.answer + lengths.shortest),
+        critic=update.critic is not None,
+        checkpointed=deepspeed.activation_checkpointing,
+        offload=_offloaded(zero, "offload_optimizer"),
+        offload_weights=_offloaded(zero, "offload_param"),
+        bucket=bucket if deepspeed.device == "cuda" else min(bucket, shape.trainable),  # memory that nobody touches
+    )
+
+
+def processes_of(deepspeed: DeepSpeedConfig) -> dict[str, int]:
+    """Processes of the update by machine. Raises ``CoevoError`` where there is no such hostfile."""
+    if deepspeed.hostfile is None:
+        return {"localhost": deepspeed.processes}
+    try:
+        lines = Path(deepspeed.hostfile).read_text(encoding="utf-8").splitlines()
+    except OSError:
+        raise CoevoError(f"update.deepspeed.hostfile={deepspeed.hostfile!r} is not there: name one") from None
+    pairs = (line.partition("#")[0].partition("slots=") for line in lines)
+    return {name.strip(): int(slots) for name, _, slots in pairs if name.strip() and slots.strip().isdecimal()}
+
+
+def _offloaded(zero: dict[str, Any], section: str) -> bool:
+    return bool((zero.get(section) or {}).get("device", "none") != "none")
+
+
+def _check_gpus(config: RunConfig, machine: Machine) -> None:
+    update, placement, there = config.update, config.placement, len(machine.gpus)
+    if update is None or update.deepspeed.device != "cuda" or update.deepspeed.hostfile is not None:
+        return
+    first = max(placement.update) + 1 if isinstance(placement, SeparatePlacement) else update.deepspeed.processes
+    if first > there:
+        many = f"{first} GPU{'s' if first > 1 else ''}"
+        raise MissingGpusError(f"update.deepspeed.device=cuda takes {many}, and there are {there or 'none'} here")
+
+
+def _gpu_needs(
+    config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]
+) -> Iterator[Need]:
+    engine, update = config.rollout.engine, config.update
+    serves = isinstance(engine, VllmEngineConfig) and not engine.urls and bool(machine.gpus)
+    trains = update is not None and update.deepspeed.device == "cuda"
+    there = int(machine.gpus[0].memory * USABLE) if machine.gpus else None
+    whole = machine.gpus[0].memory if machine.gpus else 0
+    if serves and isinstance(engine, VllmEngineConfig):
+        server = _server(engine, shape, lengths)
+        taken = int(whole * engine.gpu_memory_utilization)
+        yield Need("a server's share of its GPU", peak(server) + CONTEXT, taken, _largest(server))
+    if not trains:
+        return
+    if isinstance(config.placement, MachinesPlacement) and update is not None and update.deepspeed.hostfile is not None:
+        there = None if config.placement.gib is None else int(config.placement.gib * GIB * USABLE)
+    beside: list[Item] = []
+    if serves and isinstance(engine, VllmEngineConfig):
+        beside = _beside(config, machine, int(whole * engine.gpu_memory_utilization))
+    kept = [item for item in trained if not item.offloaded]
+    items = [*kept, *beside, Item("CUDA and its libraries", CONTEXT)]
+    yield Need("each GPU of the update", peak(items), there, _largest(items))
+
+
+def _beside(config: RunConfig, machine: Machine, server: int) -> list[Item]:
+    """What servers hold of the update's GPUs when most is in use there."""
+    if isinstance(config.placement, SeparatePlacement):
+        return []
+    if isinstance(config.placement, SharedPlacement):
+        return [Item("server, awake", server, "rollout"), Item("server, asleep", ASLEEP, "update")]
+    return [Item("server", server)] if _overlap(config, machine) else []
+
+
+def _overlap(config: RunConfig, machine: Machine) -> bool:
+    engine, update = config.rollout.engine, config.update
+    assert isinstance(engine, VllmEngineConfig) and update is not None
+    named = {int(gpu) for gpus in engine.devices for gpu in gpus.split(",") if gpu.strip().isdecimal()}
+    return bool((named or set(range(len(machine.gpus)))) & set(range(update.deepspeed.processes)))
+
+
+def _server(engine: VllmEngineConfig, shape: Shape, lengths: Lengths) -> list[Item]:
+    """The least that a server needs: weights, and keys and values of one longest sequence."""
+    split = max((len(gpus.split(",")) for gpus in engine.devices), default=1)
+    number = SIZES[engine.dtype]
+    longest = engine.max_model_len or min(shape.positions, lengths.longest + lengths.answer)
+    return [
+        Item("server: weights", int(SERVING * number * shape.parameters) // split),
+        Item("server: one sequence", cache(shape) * number // shape.bytes * longest // split),
+    ]
+
+
+def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]) -> Need:
+    update = config.update
+    items = [Item("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
+    if update is not None:
+        deepspeed = update.deepspeed
+        here = max(processes_of(deepspeed).values())
+        taken = [item for item in trained if item.offloaded or deepspeed.device == "cpu"]
+        items += [Item(f"update: {item.what}", here * item.bytes, item.phase) for item in taken]
+        items.append(Item("update: processes", here * PROCESS))
+    return Need("the machine's memory", peak(items), machine.host.memory, _largest(items))
+
+
+def _engine_on_host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> list[Item]:
+    engine, rollout = config.rollout.engine, config.rollout
+    if not isinstance(engine, VllmEngineConfig):
+        rows = min(engine.rows, max(rollout.tasks * rollout.group_size, config.evaluation.tasks))
+        return generating(shape, rows, lengths.longest, lengths.answer, rollout.group_size)
+    if engine.urls:
+        return []
+    if not machine.gpus:
+        held = int(SERVING * SIZES[engine.dtype] * shape.parameters) + engine.cpu_memory * GIB + PROCESS
+        return [Item("servers", engine.replicas * held)]
+    asleep = isinstance(config.placement, SharedPlacement) and config.placement.sleep == 1
+    kept = SIZES[engine.dtype] * shape.parameters if asleep else 0
+    return [Item("servers", engine.replicas * (PROCESS + kept))]
+
+
+def _largest(items: list[Item]) -> tuple[Item, ...]:
+    return tuple(sorted((item for item in items if item.bytes), key=lambda item: -item.bytes))

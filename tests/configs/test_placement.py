@@ -1,0 +1,55 @@
+"""Where a run computes: what does not agree is refused with the remedy, and what is not set is not written down."""
+
+import pytest
+
+from configs.errors import ConfigError
+from configs.load import load_recipe
+
+SMALL, SHARED, SEPARATE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b", "homerules-jerp-qwen2.5-7b"
+
+
+def test_a_run_without_placement_is_written_as_it_was_before_there_was_any():
+    config = load_recipe(SMALL)
+    assert "placement" not in config.model_dump(mode="json")
+    assert config.digest() == "1c1df3645e" + config.digest()[10:]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "overrides", "says"),
+    [
+        (SMALL, ["placement.type=shared"], "rollout.engine.type=transformers has none: set type=vllm"),
+        (SMALL, ["placement.type=machines"], "set rollout.engine.urls, or update.deepspeed.hostfile"),
+        (SHARED, ["update.deepspeed.device=cpu"], "set update.deepspeed.device=cuda"),
+        (SHARED, ["update=null"], "update=null leaves none: leave placement out"),
+        (SHARED, ["update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"], "set type=machines"),
+        (SHARED, ["placement.sleep=3"], "Input should be 1 or 2"),
+        (SEPARATE, ["placement.update=[0]"], "share GPU 0: give either its own, or type=shared"),
+        (SEPARATE, ["placement.update=[1, 2]"], "has 2 GPUs for update.deepspeed.processes=1"),
+        (SEPARATE, ["placement.update=[1, 1]", "update.deepspeed.processes=2"], "has 1 GPUs"),
+        (SEPARATE, ["rollout.engine.devices=[]"], "set rollout.engine.devices, for example ['0']"),
+        (
+            SEPARATE,
+            ["rollout.engine.devices=[]", "rollout.engine.urls=['http://there:8000']"],
+            "rollout.engine.urls names others: set type=machines",
+        ),
+    ],
+)
+def test_what_does_not_agree_is_one_line(recipe, overrides, says):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(recipe, overrides)
+    assert says in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_machines_take_servers_by_url_and_a_trainer_by_hostfile():
+    elsewhere = ["placement.type=machines", "rollout.engine.devices=[]", "rollout.engine.replicas=1"]
+    served = load_recipe(SHARED, [*elsewhere, "rollout.engine.urls=['http://there:8000']"])
+    assert (served.placement.type, served.placement.gib) == ("machines", None)
+    hosts = ["placement={type: machines, gib: 80.0}", "update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"]
+    assert load_recipe(SHARED, hosts).placement.gib == 80
+
+
+def test_bfloat16_is_trained_where_a_copy_in_float32_is_kept():
+    assert load_recipe(SHARED).policy.dtype == "bfloat16"
+    with pytest.raises(ConfigError, match="zero_stage=0 keeps no float32 copy: set zero_stage=1 or higher"):
+        load_recipe("homerules-slea-rl-qwen2.5-1.5b", ["update.deepspeed.zero_stage=0"])
