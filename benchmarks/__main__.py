@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import durability, fsck, homerules, methods, newcomer, orchestration, retrieval
+from benchmarks import durability, fsck, homerules, methods, newcomer, orchestration, report, retrieval
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -14,6 +14,7 @@ BENCHMARKS = {
     "orchestration": orchestration.run,
     "durability": durability.run,
     "fsck": fsck.run,
+    "report": report.run,
     "retrieval": retrieval.run,
     "homerules": homerules.run,
     "methods": methods.run,

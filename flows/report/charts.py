@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10
 
-WIDTH, LEFT, RIGHT, TOP = 960, 56, 150, 16
+WIDTH, LEFT, RIGHT, TOP = 960, 56, 150, 22
 """Of a figure, in user units: all of it, and the room for labels beside and above what is drawn."""
 
 
