@@ -4,7 +4,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import durability, fsck, gpu, homerules, methods, newcomer, orchestration, retrieval, trainer, vllm
+from benchmarks import (
+    durability,
+    fsck,
+    gpu,
+    homerules,
+    methods,
+    newcomer,
+    orchestration,
+    report,
+    retrieval,
+    trainer,
+    vllm,
+)
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -14,6 +26,7 @@ BENCHMARKS = {
     "orchestration": orchestration.run,
     "durability": durability.run,
     "fsck": fsck.run,
+    "report": report.run,
     "retrieval": retrieval.run,
     "trainer": trainer.run,
     "gpu": gpu.run,

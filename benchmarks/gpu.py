@@ -19,12 +19,12 @@ import torch
 
 from benchmarks.bench import ROOT, Bench, Result
 from benchmarks.command import reach
-from benchmarks.seconds import stages
 from configs.env import HomeRulesConfig
 from configs.policy import LoraConfig, PretrainedPolicyConfig
 from configs.shape import ShapeConfig
 from configs.update import UpdateConfig
 from envs.registry import make
+from flows.spending import stages
 from models.context import CONTEXT_WORDS
 from models.devices import here
 from models.noise import write_noise

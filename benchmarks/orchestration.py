@@ -5,7 +5,8 @@ from statistics import median
 
 from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
-from benchmarks.seconds import LEARNING, orchestration, share, stages
+from benchmarks.seconds import LEARNING, orchestration, share
+from flows.spending import stages
 from lineage.manifest import Manifest
 
 RECIPE = "homerules-coevo-rl"

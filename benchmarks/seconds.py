@@ -2,24 +2,16 @@
 
 from collections.abc import Sequence
 
+from flows.spending import learning_seconds, stages
 from lineage.manifest import Manifest
 
-OUTSIDE = ("evaluate", "gate panels", "warm start")
-"""Stages that measure or prepare: they do not count as time spent on learning."""
 LEARNING = ("rollout", "update", "judge", "evaluate")
 """Stages that do the work of an iteration; all else is orchestration."""
 
 
-def stages(manifest: Manifest) -> dict[str, float]:
-    """Seconds of every stage that ran for this revision."""
-    found = {name.removeprefix("seconds/"): spent for name, spent in manifest.observed["metrics"].items()
-             if name.startswith("seconds/")}  # fmt: skip
-    return {name: spent for name, spent in found.items() if name != "wall"}
-
-
 def loop(history: Sequence[Manifest]) -> float:
-    """Seconds spent on learning in the iterations of a run: all stages but those of ``OUTSIDE``."""
-    return sum(spent for manifest in history[1:] for name, spent in stages(manifest).items() if name not in OUTSIDE)
+    """Seconds spent on learning in the iterations of a run."""
+    return sum(learning_seconds(manifest) for manifest in history[1:])
 
 
 def orchestration(before: Manifest, after: Manifest) -> float:

@@ -11,6 +11,7 @@ from flows.commands import (
     bank,
     branch,
     catalogue,
+    compare,
     doctor,
     evaluate,
     fsck,
@@ -18,6 +19,7 @@ from flows.commands import (
     inspect,
     play,
     remote,
+    report,
     rollback,
     run,
     serve,
@@ -32,7 +34,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-GROUPS = (run, evaluate, inspect, rollback, branch, tag, fsck, gc, remote, play, catalogue, doctor, serve)
+GROUPS = (
+    run,
+    evaluate,
+    inspect,
+    compare,
+    report,
+    rollback,
+    branch,
+    tag,
+    fsck,
+    gc,
+    remote,
+    play,
+    catalogue,
+    doctor,
+    serve,
+)
 for group in GROUPS:
     for command in group.COMMANDS:
         app.command()(command)

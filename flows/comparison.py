@@ -1,44 +1,49 @@
-"""Runs side by side: what was set differently, and how far held-out success differs."""
+"""Runs side by side: what was set differently, and how far success differs, at the end and at equal expense."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from itertools import chain
 from statistics import mean, stdev
 from typing import Any
 
-from flows import history
-from flows.reference import Reading
-from lineage.code import flat
+from flows.reference import Reading, reading
+from flows.sides import Evaluated, Side, side
+from flows.spending import KINDS
+from lineage.workspace import Workspace
 
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the runs compared.
-
-    Attributes:
-        name: ``RUN@N`` as read.
-        evaluated: the revision whose evaluation is compared, the last one on the way to N; None without any.
-        settings: resolved configuration by dotted key, and the code revision.
-        success: success by panel.
-        panels: hash of each panel, equal where the tasks are.
-        outcomes: by panel ``1`` or ``0`` for each task, in the order of the panel.
-    """
-
-    name: str
-    evaluated: int | None
-    settings: dict[str, Any]
-    success: dict[str, float]
-    panels: dict[str, str]
-    outcomes: dict[str, str]
+END = "end"
+"""Compared where either side was last evaluated, whatever it had spent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Success of one side minus that of the first, on one panel; ``low`` and ``high`` bound the 95 % interval."""
+    """Success of one side minus that of the first, on one panel.
 
+    Attributes:
+        equal: what both sides had spent at most the same of: ``episodes``, ``tokens`` or ``seconds``; else ``end``.
+        panel: what was played.
+        run: the one side.
+        against: the first side.
+        budget: what neither side may have spent more of; None at the end.
+        revision: whose evaluation counts; ``against_revision`` that of the first side.
+        spent: what had been spent at it; None at the end, where kinds are not told apart.
+        success: there; ``against_success`` that of the first side.
+        difference: between the two; ``low`` and ``high`` bound its 95 % interval over ``tasks`` paired tasks, None
+            where tasks differ or are not known.
+    """
+
+    equal: str
+    panel: str
     run: str
     against: str
-    panel: str
+    budget: float | None
+    revision: int
+    against_revision: int
+    spent: float | None
+    against_spent: float | None
+    success: float
+    against_success: float
     difference: float
     low: float | None
     high: float | None
@@ -64,61 +69,104 @@ class Comparison:
         return {key: found for key, found in values.items() if not self._agree(found)}
 
     def success_rows(self) -> list[dict[str, Any]]:
-        """Success by panel, one row each."""
-        panels = dict.fromkeys(chain.from_iterable(side.success for side in self.sides))
-        return [{"panel": name, **{side.name: side.success.get(name) for side in self.sides}} for name in panels]
+        """Success by panel where each side was last evaluated, one row each."""
+        ends = {side.name: {each.panel: each.success for each in side.end} for side in self.sides}
+        panels = dict.fromkeys(chain.from_iterable(ends.values()))
+        return [{"panel": panel, **{name: end.get(panel) for name, end in ends.items()}} for panel in panels]
 
-    def sentences(self) -> list[str]:
-        """The differences in words."""
-        return [_sentence(difference) for difference in self.differences]
+    def uncounted(self) -> list[str]:
+        """Kinds of expense that cannot be equalled, since a side does not say."""
+        ends = [each.spent for side in self.sides for each in side.end]
+        return [kind for kind in KINDS if any(spent.of(kind) is None for spent in ends)]
 
     def document(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        sides = [{"run": side.name, "evaluated": side.evaluated, "success": side.success} for side in self.sides]
-        differences = [asdict(difference) for difference in self.differences]
-        return {"runs": sides, "settings": self.settings(), "differences": differences}
+        return {
+            "runs": [_told(side) for side in self.sides],
+            "settings": self.settings(),
+            "differences": [asdict(difference) for difference in self.differences],
+        }
 
     def _agree(self, values: dict[str, Any]) -> bool:
         first, *others = values.values()
         return len(values) == len(self.sides) and all(value == first for value in others)
 
 
+def compared(references: Sequence[str], place: Workspace) -> Comparison:
+    """Compare what ``RUN``, ``RUN@N`` and ``RUN@TAG`` name.
+
+    Raises:
+        CoevoError: one of them is malformed or not there.
+    """
+    with ExitStack() as stack:
+        return compare([stack.enter_context(reading(text, place)) for text in references])
+
+
 def compare(readings: Sequence[Reading]) -> Comparison:
-    """Compare runs where each was last evaluated."""
-    first, *others = (_side(opened) for opened in readings)
+    """Compare runs where each was last evaluated, and where each had spent as much as the others."""
+    first, *others = (side(opened) for opened in readings)
     return Comparison((first, *others), tuple(chain.from_iterable(_differences(other, first) for other in others)))
 
 
-def _side(opened: Reading) -> Side:
-    state = opened.manifest.state
-    settings = flat(state["config"]) | {"code": state["code"][:12]}
-    last = history.evaluated(opened.history)
-    if last is None:
-        return Side(opened.name, None, settings, {}, {}, {})
-    success = {panel: last.state["metrics"][f"success/{panel}"] for panel in last.state["panels"]}
-    return Side(opened.name, last.revision, settings, success, last.state["panels"], last.state.get("outcomes", {}))
+def _told(side: Side) -> dict[str, Any]:
+    last = side.end[0] if side.end else None
+    return {
+        "run": side.name,
+        "evaluated": last and last.revision,
+        "success": {each.panel: each.success for each in side.end},
+        "spent": last and asdict(last.spent),
+    }
 
 
-def _differences(side: Side, first: Side) -> list[Difference]:
-    return [
-        Difference(side.name, first.name, panel, success - first.success[panel], *_paired(side, first, panel))
-        for panel, success in side.success.items()
-        if panel in first.success
-    ]
+def _differences(one: Side, first: Side) -> Iterator[Difference]:
+    there = {each.panel: each for each in first.end}
+    for here in one.end:
+        if here.panel in there:
+            yield _difference(END, None, (one, here), (first, there[here.panel]))
+    for kind in KINDS:
+        for panel in dict.fromkeys(each.panel for each in one.evaluations):
+            yield from _at_equal(kind, panel, one, first)
 
 
-def _paired(side: Side, first: Side, panel: str) -> tuple[float | None, float | None, int | None]:
+def _at_equal(kind: str, panel: str, one: Side, first: Side) -> Iterator[Difference]:
+    """The last evaluations within what the more frugal side had spent at its last; none where that is unknown."""
+    latest = [last for last in (one.latest(panel), first.latest(panel)) if last is not None]
+    spent = [cost for last in latest if (cost := last.spent.of(kind)) is not None]
+    if len(spent) == 2:
+        here, there = one.within(panel, kind, min(spent)), first.within(panel, kind, min(spent))
+        if here is not None and there is not None:
+            yield _difference(kind, min(spent), (one, here), (first, there))
+
+
+def _difference(
+    equal: str, budget: float | None, one: tuple[Side, Evaluated], first: tuple[Side, Evaluated]
+) -> Difference:
+    (side, here), (other, there) = one, first
+    low, high, tasks = _paired(here, there)
+    return Difference(
+        equal=equal,
+        panel=here.panel,
+        run=side.name,
+        against=other.name,
+        budget=budget,
+        revision=here.revision,
+        against_revision=there.revision,
+        spent=None if equal == END else here.spent.of(equal),
+        against_spent=None if equal == END else there.spent.of(equal),
+        success=here.success,
+        against_success=there.success,
+        difference=here.success - there.success,
+        low=low,
+        high=high,
+        tasks=tasks,
+    )
+
+
+def _paired(here: Evaluated, there: Evaluated) -> tuple[float | None, float | None, int | None]:
     """Normal 95 % interval of the mean difference over tasks; nothing where tasks differ or are not known."""
-    here, there = side.outcomes.get(panel), first.outcomes.get(panel)
-    if here is None or there is None or side.panels[panel] != first.panels[panel] or len(here) < 2:
+    mine, theirs = here.outcomes, there.outcomes
+    if mine is None or theirs is None or here.panel_hash != there.panel_hash or len(mine) < 2:
         return None, None, None
-    gains = [int(a) - int(b) for a, b in zip(here, there, strict=True)]
+    gains = [int(a) - int(b) for a, b in zip(mine, theirs, strict=True)]
     half = 1.96 * stdev(gains) / len(gains) ** 0.5
     return mean(gains) - half, mean(gains) + half, len(gains)
-
-
-def _sentence(found: Difference) -> str:
-    claim = f"{found.panel}: {found.run} - {found.against} = {found.difference:+.3f}"
-    if found.low is None:
-        return f"{claim}, without an interval: the same tasks' outcomes are not kept on both sides"
-    return f"{claim} [{found.low:+.3f}, {found.high:+.3f}], paired over {found.tasks} tasks"

@@ -77,12 +77,12 @@ def coevolve(config: RunConfig) -> None:
 
 def evaluate(config: RunConfig) -> None:
     """Play every panel with what the run reached."""
-    from flows.evaluate import evaluate_revision
+    from flows.evaluate import Request, evaluate_revision
     from tasks.rollout import outcome_metrics
 
     made = json.loads((OUTPUTS / "coevolve.json").read_text(encoding="utf-8"))
     reference, place = f"{made['run']}@{made['revision']}", workspace()
-    played = {name: evaluate_revision(reference, name, None, "own", place).episodes for name in panel_names(config)}
+    played = {name: evaluate_revision(reference, Request(name), place).episodes for name in panel_names(config)}
     write("evaluation.json", {name: outcome_metrics(episodes, name) for name, episodes in played.items()})
 
 

@@ -5,12 +5,10 @@ tables, episodes from the cache. So they work while the run goes on.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Self
 
 from configs.errors import CoevoError
@@ -22,6 +20,8 @@ from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from memory.store import BankView
 
 WRITTEN = re.compile(r"(?P<run>[^@\s]+)(@((?P<revision>[0-9]{1,9})|(?P<tag>[A-Za-z0-9_][A-Za-z0-9._-]*)))?")
@@ -113,19 +113,24 @@ class Reading:
 
         Those of ``episodes_gone`` are not among them.
         """
+        for table in self.episode_tables(EPISODE_COLUMNS):
+            yield from table.to_pylist()
+
+    def episode_tables(self, columns: Sequence[str], revisions: Container[int] | None = None) -> "Iterator[pa.Table]":
+        """The same as tables of some columns, one a revision; of some revisions alone where they are given."""
         from pyarrow import parquet
 
         # A rollback has the episodes of the revision that it restored: they are read once.
         kept = set(self.lineage.retained())
         contents = {
-            m.artifacts["episodes"]: m.revision
-            for m in trail(self.history)
-            if "episodes" in m.artifacts and m.revision in kept
+            manifest.artifacts["episodes"]: manifest
+            for manifest in reversed(trail(self.history))
+            if "episodes" in manifest.artifacts and manifest.revision in kept
         }
-        with TemporaryDirectory(prefix="coevo-") as scratch:
-            for revision in sorted(contents.values()):
-                directory = self.lineage.materialise(revision, "episodes", Path(scratch) / str(revision))
-                yield from parquet.ParquetFile(directory / "episodes.parquet").read(list(EPISODE_COLUMNS)).to_pylist()
+        for manifest in sorted(contents.values(), key=lambda manifest: manifest.revision):
+            if revisions is None or manifest.revision in revisions:
+                file = self.lineage.files(manifest, "episodes")["episodes.parquet"]
+                yield parquet.ParquetFile(file).read(list(columns))
 
     def episodes_gone(self) -> list[int]:
         """Revisions that led to this one and whose episodes were dropped."""

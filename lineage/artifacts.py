@@ -132,6 +132,11 @@ class Artifacts:
             Cache(self.cache).place(content, fresh)
         fresh.rename(into)
 
+    def files(self, content: str) -> dict[str, Path]:
+        """Where the cache keeps the files of an artifact that is there, by relative path."""
+        cache = Cache(self.cache)
+        return {name: cache.path(oid) for name, oid in cache.files(content).items()}
+
     def close(self) -> None:
         """Let go of DVC's database; the next use opens it again."""
         if "_repo" in self.__dict__:

@@ -224,6 +224,17 @@ class Lineage:
             self._repository.artifacts.materialise(artifacts[artifact], into)
         return into
 
+    def files(self, manifest: Manifest, artifact: str) -> dict[str, Path]:
+        """Files of an artifact where the cache keeps them, by relative path, to be read only; nothing is copied.
+
+        Raises:
+            CoevoError: it is not whole.
+        """
+        with self._naming(manifest.revision):
+            content = {artifact: manifest.artifacts[artifact]}
+            self._repository.artifacts.check(content)
+            return self._repository.artifacts.files(content[artifact])
+
     def _settle(self) -> tuple[list[str], list[str]]:
         """Locks and files that a killed process left: removed."""
         repository = self._repository

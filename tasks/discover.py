@@ -11,16 +11,19 @@ from typing import NoReturn
 
 from configs.bank import BankConfig
 from configs.errors import CoevoError
+from configs.run import RunConfig
+from memory.admission.base import Admission
 from memory.clusters import Clusters
 from memory.index import Index
 from memory.library import Library
+from memory.references import References
 from memory.stats import Stats, born, tally
-from memory.writers.base import Evidence
+from memory.writers.base import Evidence, Writer
 from records.draws import extend, key
 from records.entry import Entry
 from records.episode import Episode
 from records.task import Panel, key_by
-from tasks.play import Attempt
+from tasks.play import Attempt, Player
 from tasks.recognise import associate, recognise
 from tasks.retrieve import NOTHING, Experience, is_shown, recall
 from tasks.session import Session
@@ -35,22 +38,59 @@ class Notebook:
     clusters: Clusters | None
 
 
-def discover(session: Session, panel: Panel, seen: Experience, first: Sequence[Episode]) -> dict[str, float]:
-    """Share of a panel's tasks that are solved within 1 to k attempts; nothing where k is 0.
+@dataclass(frozen=True)
+class Learner:
+    """Whoever attempts a task again and again; nothing of it is changed.
+
+    Attributes:
+        config: of the run.
+        player: plays with its policy.
+        writer: what writes after a failed attempt, and ``admission`` what lets that in; None without a bank.
+        admission: see ``writer``.
+        start: the bank that every task begins with.
+        references: earlier episodes that the writer looks at.
+        revision: of policy and bank.
+        iterations: that they have behind them.
+    """
+
+    config: RunConfig
+    player: Player
+    writer: Writer | None
+    admission: Admission | None
+    start: Notebook
+    references: References
+    revision: int
+    iterations: int
+
+
+def learner_of(session: Session) -> Learner:
+    """The revision in the making."""
+    parts, start = session.parts, Notebook(tuple(session.entries), dict(session.stats), session.clusters)
+    references, revision = session.references, session.draft.revision
+    return Learner(
+        session.config, parts.player, parts.writer, parts.admission, start, references, revision, session.updates()
+    )
+
+
+def discover(
+    learner: Learner, panel: Panel, seen: Experience, first: Sequence[Episode], attempts: int
+) -> dict[int, float]:
+    """Share of a panel's tasks that are solved within so many attempts, by number of attempts.
 
     Args:
-        session: the run; it is left as it is.
+        learner: who attempts them.
         panel: what is played.
         seen: what the first attempts were told.
         first: the first attempts, those of the ordinary evaluation.
+        attempts: k; nothing is attempted again, and nothing returned, where it is 0.
     """
-    failed, shares = [episode for episode in first if not episode.success], list[float]()
-    notes = Notes(session, panel, seen)
-    for number in range(1, session.config.evaluation.discovery + 1):
+    failed, shares = [episode for episode in first if not episode.success], dict[int, float]()
+    notes = Notes(learner, panel, seen)
+    for number in range(1, attempts + 1):
         if number > 1:
-            failed = again(session, panel, notes, failed, number)
-        shares.append(1 - len(failed) / len(first))
-    return {f"discovery/{panel.name}/{number}": share for number, share in enumerate(shares, start=1)}
+            failed = again(learner, panel, notes, failed, number)
+        shares[number] = 1 - len(failed) / len(first)
+    return shares
 
 
 class Notes:
@@ -59,11 +99,9 @@ class Notes:
     A panel that brings its own entries, or none, asks what the policy does with those: its attempts see no others.
     """
 
-    def __init__(self, session: Session, panel: Panel, seen: Experience) -> None:
-        self._session, self._seen = session, seen
-        bank = session.config.bank
-        self._bank = bank if session.parts.env.panel_bank(panel.name) is None else None
-        self._start = Notebook(tuple(session.entries), dict(session.stats), session.clusters)
+    def __init__(self, learner: Learner, panel: Panel, seen: Experience) -> None:
+        self._learner, self._seen = learner, seen
+        self._bank = learner.config.bank if learner.player.env.panel_bank(panel.name) is None else None
         self._books: dict[str, Notebook] = {}
 
     def after(self, failed: Episode, number: int) -> Experience:
@@ -71,42 +109,42 @@ class Notes:
         bank, name = self._bank, failed.task.id
         if bank is None:
             return self._seen
-        book = self._books[name] = learn(self._session, bank, self._books.get(name, self._start), failed)
-        if not is_shown(bank.retrieval, self._session.updates(), len(book.entries)):
+        book = self._books[name] = learn(self._learner, bank, self._books.get(name, self._learner.start), failed)
+        if not is_shown(bank.retrieval, self._learner.iterations, len(book.entries)):
             return NOTHING
         index = self._index.over(book.entries, book.stats, book.clusters)
-        return recall(index, key(self._session.config.seed, "evaluate", "attempt", number))
+        return recall(index, key(self._learner.config.seed, "evaluate", "attempt", number))
 
     @cached_property
     def _index(self) -> Index:
         """One of its own, made when it is needed: the run's must not come to know texts of a panel."""
-        book, bank = self._start, self._bank
+        book, bank = self._learner.start, self._bank
         assert bank is not None
         return Index(book.entries, bank.retrieval, book.stats, book.clusters, key=key_by(bank.key))
 
 
-def again(session: Session, panel: Panel, notes: Notes, failed: Sequence[Episode], number: int) -> list[Episode]:
+def again(learner: Learner, panel: Panel, notes: Notes, failed: Sequence[Episode], number: int) -> list[Episode]:
     """One attempt more at tasks whose last attempt failed; those that fail again."""
-    base = key(session.config.seed, "evaluate")
+    base = key(learner.config.seed, "evaluate")
     attempts = []
     for task, told in [(episode.task, notes.after(episode, number)) for episode in failed]:
         draws = extend(base, task.id, "attempt", number)
         step = partial(told.of_step, task)
-        stage, revision = f"evaluate-{panel.name}", session.draft.revision
+        stage, revision = f"evaluate-{panel.name}", learner.revision
         attempts.append(Attempt(task, number - 1, told.of_task(task), stage, revision, draws, step))
-    return [episode for episode in session.parts.player.play(attempts) if not episode.success]
+    return [episode for episode in learner.player.play(attempts) if not episode.success]
 
 
-def learn(session: Session, bank: BankConfig, book: Notebook, failed: Episode) -> Notebook:
+def learn(learner: Learner, bank: BankConfig, book: Notebook, failed: Episode) -> Notebook:
     """The bank of a task after an attempt that failed; the one before is left as it is."""
-    writer, admission, revision = session.parts.writer, session.parts.admission, session.draft.revision
+    writer, admission, revision = learner.writer, learner.admission, learner.revision
     assert writer is not None
     assert admission is not None
-    clusters = _copy(session, book.clusters, bank)
+    clusters = _copy(learner, book.clusters, bank)
     (failed,) = [failed] if clusters is None else recognise(clusters, [failed])
     stats = dict(book.stats) | {each.id: each for each in tally(book.stats, [failed], bank.utility)}
     library = Library(book.entries, stats, clusters)
-    proposal = writer.write(Evidence([failed], library, session.references, revision))
+    proposal = writer.write(Evidence([failed], library, learner.references, revision))
     decision = admission.decide(proposal, library, _no_replay, revision)
     if clusters is not None:
         associate(clusters, decision.entries, [failed])
@@ -116,8 +154,8 @@ def learn(session: Session, bank: BankConfig, book: Notebook, failed: Episode) -
     return Notebook(tuple(entry for entry in held.values() if entry.active), stats, clusters)
 
 
-def _copy(session: Session, clusters: Clusters | None, bank: BankConfig) -> Clusters | None:
-    settings = session.config.clusters
+def _copy(learner: Learner, clusters: Clusters | None, bank: BankConfig) -> Clusters | None:
+    settings = learner.config.clusters
     if clusters is None or settings is None or bank.retrieval.type != "cluster":
         return None
     return Clusters(settings, clusters.all())

@@ -8,7 +8,7 @@ from memory.index import Index
 from records.draws import extend, key
 from records.episode import Episode
 from records.task import Panel
-from tasks.discover import discover
+from tasks.discover import discover, learner_of
 from tasks.expert import expert_success
 from tasks.play import Attempt, Player
 from tasks.retrieve import Experience, recall
@@ -25,7 +25,9 @@ def evaluate(session: Session) -> None:
         index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)
         seen = recall(index, key(session.config.seed, "evaluate"))
         episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)
-        session.draft.metrics |= outcome_metrics(episodes, name) | discover(session, panel, seen, episodes)
+        found = discover(learner_of(session), panel, seen, episodes, session.config.evaluation.discovery)
+        session.draft.metrics |= outcome_metrics(episodes, name)
+        session.draft.metrics |= {f"discovery/{name}/{number}": share for number, share in found.items()}
         session.draft.panels[name] = panel.hash
         session.draft.metrics |= blind_expert(session, panel) if session.is_new() else {}
         session.draft.outcomes[name] = "".join("01"[episode.success] for episode in episodes)

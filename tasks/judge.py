@@ -11,6 +11,7 @@ from records.entry import Entry
 from records.task import Task
 from tasks.play import Attempt
 from tasks.session import Session
+from tasks.spend import spend
 from tasks.stage import stage
 
 
@@ -33,7 +34,9 @@ def replay(session: Session, added: Sequence[Entry], taught: Sequence[Entry], re
         for task in source_tasks(session, taught)
         for n in range(replicas)
     ]
-    return [episode.reward for episode in session.parts.player.play(attempts)]
+    episodes = session.parts.player.play(attempts)
+    spend(session, episodes)
+    return [episode.reward for episode in episodes]
 
 
 def source_tasks(session: Session, candidates: Sequence[Entry]) -> list[Task]:

@@ -15,6 +15,7 @@ from tasks.retrieve import NOTHING, Experience, sees
 from tasks.sample import draw
 from tasks.session import Session
 from tasks.slots import Plan
+from tasks.spend import spend
 from tasks.stage import stage
 
 
@@ -29,6 +30,7 @@ def rollout(session: Session, tasks: Sequence[Task]) -> list[Episode]:
     turns = session.config.rollout.turns
     played = _batch(session, tasks, seen) if turns is None else _slice(session, turns, seen)
     episodes = _recognised(session, played, seen)
+    spend(session, episodes)
     session.draft.metrics |= _outcomes(session, episodes) | _retrieval(session, episodes, seen)
     session.draft.rates |= retrieval_rates(seen)
     return episodes

@@ -1,16 +1,11 @@
-"""Looking at runs: ``coevo runs``, ``coevo log`` and ``coevo compare``."""
+"""Looking at runs: ``coevo runs`` and ``coevo log``."""
 
-import json
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Annotated, Any
 
 import typer
 
-from configs.errors import CoevoError
 from flows import history, output
-from flows.comparison import Comparison
-from flows.comparison import compare as compare_readings
 from flows.reference import reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
 from lineage.lineage import Lineage
@@ -19,7 +14,6 @@ from lineage.workspace import RunPaths, Workspace
 
 RUN_COLUMNS = ("run", "recipe", "revision", "iteration", "start_success", "final_success", "seconds")
 LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what", "tags", "kept", "commit")
-References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
 
 
 def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
@@ -74,40 +68,6 @@ def log(
         output.table([row | {"tags": ", ".join(row["tags"])} for row in rows], LOG_COLUMNS)
 
 
-def compare(references: References, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
-    """Set runs side by side.
-
-    Shows the settings that differ, held-out success where each was last evaluated, and its difference from the first
-    run: paired by task, with a 95 % interval.
-
-    Example: coevo compare homerules-coevo-rl-1 homerules-grpo-1@40
-    """
-    if len(references) < 2:
-        raise CoevoError(f"compare {references[0]}: one run is not a comparison, name another one")
-    place = workspace_at(workspace)
-    with ExitStack() as stack:
-        found = compare_readings([stack.enter_context(reading(text, place)) for text in references])
-    if as_json:
-        output.document(found.document())
-        return
-    settings = _setting_rows(found)
-    output.table(settings, ("setting", *found.names))
-    if not settings:
-        output.line("No setting differs.")
-    output.line()
-    output.table(found.success_rows(), ("panel", *found.names))
-    output.line()
-    for sentence in found.sentences():
-        output.line(sentence)
-
-
-def _setting_rows(found: Comparison) -> list[dict[str, object]]:
-    return [
-        {"setting": key} | {name: json.dumps(values[name]) if name in values else None for name in found.names}
-        for key, values in found.settings().items()
-    ]
-
-
 def _run_row(paths: RunPaths, place: Workspace) -> dict[str, object]:
     names = {"run": paths.name, "recipe": paths.read_config().recipe}
     row: dict[str, object] = dict.fromkeys(RUN_COLUMNS) | names
@@ -129,4 +89,4 @@ def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
     }
 
 
-COMMANDS = (runs, log, compare)
+COMMANDS = (runs, log)

@@ -77,4 +77,6 @@ def test_the_wheel_holds_the_house_and_nothing_else(tmp_path):
     house = {"coevo", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks"}
     about = "-".join(wheel.name.split("-")[:2]) + ".dist-info"
     assert {name.split("/")[0] for name in shipped} == house | {about}
-    assert {name for name in names if name.split("/")[0] in house and name.endswith(".py")} <= shipped
+    assert {
+        name for name in names if name.split("/")[0] in house and name.endswith((".py", ".html", ".css", ".js"))
+    } <= shipped

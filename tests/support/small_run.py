@@ -108,8 +108,8 @@ METRICS = (
 OUTCOMES = ("0000", None, "1100", "1111")
 
 
-def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64):
-    """Make the run in a workspace."""
+def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64, tokens=100):
+    """Make the run in a workspace; an episode costs so many tokens, None for a run that does not count."""
     place = Workspace(root)
     config = load_recipe(RECIPE, [*overrides])
     paths = place.create(name, config)
@@ -130,7 +130,7 @@ def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64):
                 "tables": bank.hashes(),
                 "panels": dict.fromkeys(evaluated, panel),
                 "outcomes": evaluated,
-                "metrics": metrics | success,
+                "metrics": metrics | success | _spent(played, tokens),
             }
             observed = {
                 "run": name,
@@ -140,6 +140,12 @@ def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64):
             }
             lineage.commit(_stage(paths, revision, played), state, observed)
     return paths
+
+
+def _spent(played, tokens):
+    if tokens is None or not played:
+        return {}
+    return {"spent/episodes": float(len(played)), "spent/tokens": float(len(played) * tokens)}
 
 
 def _stage(paths, revision, played):

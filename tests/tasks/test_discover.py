@@ -9,7 +9,7 @@ from support.sessions import iterate, opened
 
 from configs.load import load_recipe, validate
 from memory.stats import Stats
-from tasks.discover import Notebook, Notes, learn
+from tasks.discover import Notebook, Notes, learn, learner_of
 from tasks.evaluate import evaluate, play_panel
 from tasks.retrieve import NOTHING
 
@@ -73,7 +73,7 @@ def test_the_first_attempts_are_those_of_the_ordinary_evaluation(tmp_path):
 def test_an_attempt_is_told_what_the_failed_ones_taught_and_no_other_task_is(tmp_path):
     with opened(tmp_path, configured(), played=expert_player()) as session:
         panel, played = first(session)
-        notes, failed = Notes(session, panel, NOTHING), [each for each in played if not each.success]
+        notes, failed = Notes(learner_of(session), panel, NOTHING), [each for each in played if not each.success]
         told = {each.task.id: notes.after(each, 2).of_task(each.task) for each in failed}
         assert all({e.scope for e in entries} <= {task} for task, entries in told.items())
         assert all(e.sources == (each.id,) for each in failed for e in told[each.task.id])
@@ -116,7 +116,7 @@ def test_a_copy_of_clusters_grows_with_a_task_and_the_runs_do_not(tmp_path):
     with opened(tmp_path, clustered(), played=expert_player()) as session:
         panel, played = first(session)
         failed = next(each for each in played if not each.success)
-        notes = Notes(session, panel, NOTHING)
+        notes = Notes(learner_of(session), panel, NOTHING)
         told = notes.after(failed, 2)
         assert len(session.clusters) == 0
         found = {e for turn in failed.turns for e in told.of_step(failed.task, turn.observation)}
@@ -136,7 +136,7 @@ def test_utilities_follow_the_failed_attempts_in_the_copy(tmp_path):
         failed = next(each for each in played if not each.success)
         shown = entry("look here", keywords="task", scope=failed.task.scope)
         seen = replace(failed, turns=tuple(replace(turn, retrieved=(shown.id,)) for turn in failed.turns))
-        book = learn(session, session.config.bank, Notebook((shown,), {}, None), seen)
+        book = learn(learner_of(session), session.config.bank, Notebook((shown,), {}, None), seen)
         # 0.5 -> 0.7 * 0.5 - 0.3; lessons of the attempt begin with 0.
         assert book.stats[shown.id] == Stats(shown.id, 1, 0, pytest.approx(0.05), 2)
         assert {book.stats[each.id].utility for each in book.entries if each.id != shown.id} == {0.0}
@@ -149,4 +149,4 @@ def test_gates_of_retrieval_hold(tmp_path):
     ) as session:
         panel, played = first(session)
         failed = next(each for each in played if not each.success)
-        assert Notes(session, panel, NOTHING).after(failed, 2) is NOTHING
+        assert Notes(learner_of(session), panel, NOTHING).after(failed, 2) is NOTHING

@@ -21,12 +21,12 @@ class Result:
 
 @pytest.fixture(scope="session")
 def small_workspace(tmp_path_factory):
-    """Runs ``first`` and ``other`` (worse on two of the four panel tasks), ``bankless``, and ``new`` without any
-    revision. Nothing may change it."""
+    """Runs ``first`` and ``other`` (worse on two of the four panel tasks, at twice the tokens), ``bankless``, and
+    ``new`` without any revision. Nothing may change it."""
     root = tmp_path_factory.mktemp("small workspace")
     small_run.build(root)
-    small_run.build(root, "other", ["seed=4", "bank.retrieval.k=1"], ("0000", None, "1000", "1010"))
-    small_run.build(root, "bankless", ["bank=null"], panel="q" * 64)
+    small_run.build(root, "other", ["seed=4", "bank.retrieval.k=1"], ("0000", None, "1000", "1010"), tokens=200)
+    small_run.build(root, "bankless", ["bank=null"], panel="q" * 64, tokens=None)
     Workspace(root).create("new", load_recipe(small_run.RECIPE))
     return root
 

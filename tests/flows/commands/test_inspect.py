@@ -1,9 +1,7 @@
 """Listing, telling and comparing runs, beside a writer and without a trace."""
 
 import json
-import math
 
-import pytest
 from support.small_run import MUG, RECIPE
 
 from lineage.lock import writer_lock
@@ -56,39 +54,6 @@ def test_people_get_a_table(coevo):
     lines = coevo("log", "first").out.splitlines()
     assert lines[0].split()[:3] == ["revision", "iteration", "time"]
     assert len(lines) == 5
-
-
-def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
-    found = json.loads(coevo("compare", "first", "other", "--json").out)
-    assert found["settings"] == {
-        "seed": {"first@3": 0, "other@3": 4},
-        "bank.retrieval.k": {"first@3": 4, "other@3": 1},
-    }
-    assert found["runs"][1] == {"run": "other@3", "evaluated": 3, "success": {"seen-houses": 0.5}}
-    (difference,) = found["differences"]
-    # 1111 against 1010: gains 0, -1, 0, -1, whose standard deviation is sqrt(1/3).
-    half = 1.96 * math.sqrt(1 / 3) / 2
-    assert (difference["run"], difference["against"], difference["tasks"]) == ("other@3", "first@3", 4)
-    assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.5, -0.5 - half, -0.5 + half])
-
-
-def test_comparison_takes_the_last_evaluation_up_to_the_revision(coevo):
-    found = json.loads(coevo("compare", "first@1", "first@2", "--json").out)
-    assert [side["evaluated"] for side in found["runs"]] == [0, 2]
-    assert found["differences"][0]["difference"] == 0.5
-    assert "No setting differs." in coevo("compare", "first@1", "first@2").out.splitlines()
-
-
-def test_other_tasks_are_not_paired(coevo):
-    found = json.loads(coevo("compare", "first", "bankless", "--json").out)
-    assert found["differences"][0]["low"] is None
-    assert "without an interval" in coevo("compare", "first", "bankless").out
-
-
-def test_one_run_is_no_comparison(coevo):
-    result = coevo("compare", "first")
-    assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "name another one" in result.err
 
 
 READERS = (

@@ -1,0 +1,79 @@
+"""Comparisons as pandas frames, for notebooks and for what is written from them."""
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.comparison import END, Comparison, Difference, compared
+from lineage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
+LATEX = ("equal", "panel", "run", "success", "difference", "95 % interval", "tasks")
+
+
+def compare(*runs: str, workspace: Path | str = "workspace") -> "DataFrame":
+    """Paired differences of runs from the first, one row a panel, and once for each kind of equal expense.
+
+    Args:
+        runs: ``RUN``, ``RUN@N`` or ``RUN@TAG``, two or more.
+        workspace: where they live.
+
+    Returns:
+        A frame with the columns of ``flows.comparison.Difference``.
+
+    Raises:
+        CoevoError: one of them is malformed or not there.
+    """
+    return differences(compared(runs, Workspace(Path(workspace))))
+
+
+def curves(*runs: str, workspace: Path | str = "workspace") -> "DataFrame":
+    """Held-out success of runs over what they had spent: one row an evaluation on a panel.
+
+    Args:
+        runs: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
+        workspace: where they live.
+
+    Returns:
+        A frame with ``run``, ``revision``, ``panel``, ``success``, ``reward``, ``episodes``, ``tokens``, ``seconds``.
+
+    Raises:
+        CoevoError: one of them is malformed or not there.
+    """
+    from pandas import DataFrame
+
+    found = compared(runs, Workspace(Path(workspace)))
+    rows = [
+        (side.name, each.revision, each.panel, each.success, each.reward, *asdict(each.spent).values())
+        for side in found.sides
+        for each in side.evaluations
+    ]
+    return DataFrame(rows, columns=list(CURVES))
+
+
+def differences(found: Comparison) -> "DataFrame":
+    """The differences of a comparison, one row each."""
+    from pandas import DataFrame
+
+    names = [field.name for field in fields(Difference)]
+    return DataFrame([asdict(each) for each in found.differences], columns=names)
+
+
+def latex(found: Comparison) -> str:
+    """The differences as a table for a paper, in the commands of ``booktabs``."""
+    from pandas import DataFrame
+
+    rows = [_cells(each) for each in found.differences]
+    shown = DataFrame(rows, columns=list(LATEX)).style.format(escape="latex").format_index(axis=1, escape="latex")
+    title = f"% minus {found.names[0]}; intervals at 95 %, paired by task"
+    return f"{title}\n{shown.hide(axis='index').to_latex(hrules=True, column_format='lllrrrr')}"
+
+
+def _cells(each: Difference) -> tuple[str, ...]:
+    where = "at the end" if each.equal == END else f"equal {each.equal}"
+    interval = "" if each.low is None else f"[{each.low:+.3f}, {each.high:+.3f}]"
+    success, gain = f"{each.success:.3f}", f"{each.difference:+.3f}"
+    return where, each.panel, each.run, success, gain, interval, "" if each.tasks is None else str(each.tasks)

@@ -1,0 +1,101 @@
+"""Figures of the bank: a line for each life, and what replay said of candidates."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from flows.report.charts import WIDTH, Plot, Scale, across, upwards
+from flows.report.lives import Life
+from memory.change import Judged
+
+MOST_LIVES, ROW, ABOVE = 120, 9, 8
+LABEL = 200
+"""Room beside the lines for what an entry says."""
+BINS = 120
+"""Columns that the uses of an entry are drawn in, at most."""
+MOST_VERDICTS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class LifeLine:
+    """One entry's line.
+
+    Attributes:
+        life: what is drawn.
+        y: height of the line.
+        span: from birth to retirement, or to the last revision.
+        uses: paths of the columns in which less than a third, up to two thirds, and more of the episodes succeeded.
+        edits: places of its last change.
+        retired: place where it left; None while it is active.
+    """
+
+    life: Life
+    y: float
+    span: tuple[float, float]
+    uses: tuple[str, str, str]
+    edits: tuple[float, ...]
+    retired: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A verdict of replay: difference, the ends of its interval, and the threshold, as heights."""
+
+    judged: Judged
+    x: float
+    y: float
+    low: float
+    high: float
+    delta: float
+
+
+def life_lines(lives: Iterable[Life], edits: dict[str, list[int]], last: int) -> tuple[Scale, list[LifeLine]]:
+    """Lines of the entries that were shown most, in the order of birth; ``edits`` are revisions by entry."""
+    shown = sorted(lives, key=lambda life: (-life.shown, life.entry.created, life.entry.id))[:MOST_LIVES]
+    x = Scale(0, max(1, last), 16, WIDTH - LABEL)
+    ordered = sorted(shown, key=lambda life: (life.entry.created, life.entry.id))
+    return x, [_life_line(life, ABOVE + ROW * row, edits.get(life.entry.id, []), x) for row, life in enumerate(ordered)]
+
+
+def intervals(judged: Sequence[Judged], last: int) -> tuple[Plot, list[Interval]]:
+    """The latest verdicts; those of one revision stand side by side."""
+    shown = judged[-MOST_VERDICTS:]
+    values = [value for each in shown for value in (*each.verdict.interval, each.verdict.delta)]
+    x, y = across(last), upwards(values, 300, include=[0.0])
+    step = (x.end - x.start) / (x.high + 1) * 0.8
+    found = []
+    for _, group in groupby(shown, key=lambda each: each.verdict.revision):
+        beside = list(group)
+        for number, each in enumerate(beside):
+            aside = step * ((number + 0.5) / len(beside) - 0.5)
+            found.append(_interval(each, round(x.at(each.verdict.revision) + aside, 1), y))
+    return Plot(300, x, y), found
+
+
+def _interval(judged: Judged, x: float, y: Scale) -> Interval:
+    verdict = judged.verdict
+    low, high = verdict.interval
+    return Interval(judged, x, y.at(verdict.difference), y.at(low), y.at(high), y.at(verdict.delta))
+
+
+def _life_line(life: Life, y: float, edits: Sequence[int], x: Scale) -> LifeLine:
+    entry, last = life.entry, int(x.high)
+    end = last if entry.active else entry.retired
+    changed = sorted({*edits, *([entry.edited] if entry.edited > entry.created else [])})
+    span = x.at(entry.created), x.at(end)
+    retired = None if entry.active else x.at(entry.retired)
+    return LifeLine(life, y, span, _columns(life, y, x), tuple(x.at(revision) for revision in changed), retired)
+
+
+def _columns(life: Life, y: float, x: Scale) -> tuple[str, str, str]:
+    size = max(1, -(-(int(x.high) + 1) // BINS))
+    binned: dict[int, tuple[int, int]] = {}
+    for revision, (shown, solved) in life.uses.items():
+        before = binned.get(revision // size, (0, 0))
+        binned[revision // size] = before[0] + shown, before[1] + solved
+    wide = round((x.end - x.start) / (x.high + 1) * size, 1)
+    paths: tuple[list[str], list[str], list[str]] = ([], [], [])
+    for column, (shown, solved) in sorted(binned.items()):
+        at = x.at(column * size) - (wide / 2 if size == 1 else 0)
+        paths[min(2, 3 * solved // shown)].append(f"M{at:g} {y - 3:g}h{wide:g}v6h-{wide:g}z")
+    return "".join(paths[0]), "".join(paths[1]), "".join(paths[2])

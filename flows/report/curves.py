@@ -1,0 +1,142 @@
+"""Figures over revisions: success and reward by panel, the spread of advantages, seconds a stage."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from flows.history import predecessor, trail
+from flows.report.charts import Curve, Mark, Plot, Scale, across, area, line, upwards
+from flows.spending import stages
+from lineage.manifest import Manifest
+
+HEIGHT = 300
+LARGEST = 7
+"""Stages that are told apart; the others are drawn as one."""
+Value = Callable[[Manifest], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Seconds of one stage: its columns, and what they add up to."""
+
+    name: str
+    path: str
+    total: float
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """From the least to the greatest advantage, and a standard deviation on either side of the mean."""
+
+    extremes: str
+    deviation: str
+
+
+def panels(history: Sequence[Manifest]) -> list[str]:
+    """What success is told of: training first, then panels in the order of their first evaluation."""
+    named = [
+        name.removeprefix("success/") for m in history for name in m.state["metrics"] if name.startswith("success/")
+    ]
+    return sorted(dict.fromkeys(named), key=lambda name: name != "train")
+
+
+def by_panel(history: Sequence[Manifest], what: str) -> Plot | None:
+    """``success`` or ``reward`` by panel; None where no revision says."""
+    series = {panel: _metric(f"{what}/{panel}") for panel in panels(history)}
+    return _plot(history, series, (0, 1) if what == "success" else ())
+
+
+def spread(history: Sequence[Manifest]) -> tuple[Plot, Band] | None:
+    """The standard deviation of advantages, mean, and the band between extremes; None where there are none."""
+    led = [m for m in trail(history) if "advantage/std" in m.state["metrics"]]
+    if not led:
+        return None
+    ends = [_of(m, name) for m in led for name in ("min", "max")]
+    deviations = [_of(m, "mean") + sign * _of(m, "std") for m in led for sign in (-1, 1)]
+    series = {"mean": _metric("advantage/mean"), "deviation": _metric("advantage/std")}
+    plot = _plot(history, series, [*ends, *deviations])
+    assert plot is not None
+    x, y = plot.x, plot.y
+    lows, highs = ([(x.at(m.revision), y.at(_of(m, name))) for m in led] for name in ("min", "max"))
+    below, above = ([(x.at(m.revision), y.at(_of(m, "mean") + sign * _of(m, "std"))) for m in led] for sign in (-1, 1))
+    return plot, Band(area(highs, lows), area(above, below))
+
+
+def durations(history: Sequence[Manifest]) -> tuple[Plot, list[Layer]] | None:
+    """Seconds a stage, stacked, of every revision that took any; None where nobody measured."""
+    spent = {m.revision: stages(m) for m in history}
+    totals: dict[str, list[float]] = {}
+    for found in spent.values():
+        for name, value in found.items():
+            totals.setdefault(name, []).append(value)
+    if not totals:
+        return None
+    names = sorted(totals, key=lambda name: -sum(totals[name]))
+    x = across(history[-1].revision)
+    y = upwards([sum(found.values()) for found in spent.values()], HEIGHT, include=[0])
+    under = dict.fromkeys(spent, 0.0)
+    groups = [[name] for name in names[:LARGEST]] + ([names[LARGEST:]] if len(names) > LARGEST else [])
+    layers = [_layer(group, spent, under, x, y) for group in groups]
+    return Plot(HEIGHT, x, y), layers
+
+
+def _layer(
+    group: Sequence[str], spent: dict[int, dict[str, float]], under: dict[int, float], x: Scale, y: Scale
+) -> Layer:
+    """Columns of a group of stages, upon what is there already."""
+    wide = round(max(1.0, (x.end - x.start) / (x.high + 1) * 0.8), 1)
+    columns, values = [], []
+    for revision, found in spent.items():
+        value = sum(found.get(name, 0.0) for name in group)
+        if value:
+            top, bottom = y.at(under[revision] + value), y.at(under[revision])
+            columns.append(f"M{x.at(revision) - wide / 2:g} {top:g}h{wide:g}v{bottom - top:.1f}h-{wide:g}z")
+            under[revision] += value
+            values.append(value)
+    name = group[0] if len(group) == 1 else f"{len(group)} others"
+    return Layer(name, "".join(columns), sum(values), median(values))
+
+
+def _plot(history: Sequence[Manifest], series: dict[str, Value], include: Sequence[float]) -> Plot | None:
+    known = {name: {m.revision: v for m in history if (v := value(m)) is not None} for name, value in series.items()}
+    known = {name: values for name, values in known.items() if values}
+    if not known:
+        return None
+    x = across(history[-1].revision)
+    y = upwards([value for values in known.values() for value in values.values()], HEIGHT, include=include)
+    return Plot(HEIGHT, x, y, tuple(_curve(name, values, history, x, y) for name, values in known.items()))
+
+
+def _curve(name: str, values: dict[int, float], history: Sequence[Manifest], x: Scale, y: Scale) -> Curve:
+    led = {manifest.revision for manifest in trail(history)}
+
+    def place(revision: int) -> tuple[float, float]:
+        return x.at(revision), y.at(values[revision])
+
+    on_trail = [place(manifest.revision) for manifest in trail(history) if manifest.revision in values]
+    aside = [
+        line([place(before), place(revision)])
+        for revision in values
+        if revision not in led and (before := _measured_before(revision, values, history)) is not None
+    ]
+    marks = [
+        Mark(*place(revision), value, f"{name}, revision {revision}: {value:.4g}") for revision, value in values.items()
+    ]
+    return Curve(name, (line(on_trail),) if len(on_trail) > 1 else (), tuple(aside), tuple(marks))
+
+
+def _measured_before(revision: int, values: dict[int, float], history: Sequence[Manifest]) -> int | None:
+    """The nearest of the revisions it goes on from that was measured."""
+    before = predecessor(history[revision])
+    while before is not None and before not in values:
+        before = predecessor(history[before])
+    return before
+
+
+def _metric(name: str) -> Value:
+    return lambda manifest: manifest.state["metrics"].get(name)
+
+
+def _of(manifest: Manifest, name: str) -> float:
+    return float(manifest.state["metrics"][f"advantage/{name}"])

@@ -1,0 +1,132 @@
+"""What a report tells of a run, read once: revisions, entries with their lives and stories, verdicts, operations."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from flows import history
+from flows.reference import Reading
+from flows.report.graph import Offshoot, offshoots
+from flows.report.lives import COLUMNS, Life, extremes, lives
+from flows.spending import Spent, spending
+from flows.verdicts import ruling_row, verdict_row
+from lineage.manifest import Manifest
+from lineage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from memory.change import Judged, Ruling
+
+TOP = 10
+"""Entries on either side whose stories are told."""
+TOLD_COLUMNS = ("id", "instruction", "success", "turns.list.element.action")
+
+
+@dataclass(frozen=True)
+class Story:
+    """Where an entry comes from: ``taught`` are rows of ``TOLD_COLUMNS``, ``verdicts`` and ``rulings`` name it."""
+
+    life: Life
+    taught: tuple[Mapping[str, Any], ...]
+    verdicts: tuple[Mapping[str, Any], ...]
+    rulings: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is told.
+
+    Attributes:
+        name: ``RUN@N``.
+        manifests: revisions 0 to N.
+        commits: of each.
+        kept: revisions that are kept whole.
+        tags: revision by name.
+        offshoots: runs that were branched from this one.
+        spent: up to each revision.
+        sizes: active entries at each revision.
+        lives: by entry, in the order of birth; empty without a bank.
+        useful: stories of the entries that gained most; ``harmful`` of those that lost most.
+        judged: verdicts of replay, oldest first.
+        rulings: what became of edit operations, oldest first.
+        gone: revisions whose episodes were dropped, so that uses in them are not known.
+    """
+
+    name: str
+    manifests: Sequence[Manifest]
+    commits: Sequence[str]
+    kept: frozenset[int]
+    tags: Mapping[str, int]
+    offshoots: Sequence[Offshoot]
+    spent: Sequence[Spent]
+    sizes: Sequence[int | None]
+    lives: Mapping[str, Life]
+    useful: Sequence[Story]
+    harmful: Sequence[Story]
+    judged: Sequence["Judged"]
+    rulings: Sequence["Ruling"]
+    gone: Sequence[int]
+
+
+def facts(opened: Reading, place: Workspace) -> Facts:
+    """Read them.
+
+    Raises:
+        CoevoError: the revision was dropped, or something of it is damaged.
+    """
+    manifests, last = opened.history, opened.manifest.revision
+    found, judged, rulings = _of_bank(opened)
+    useful, harmful = extremes(found, TOP)
+    told = _stories(opened, [*useful, *harmful], judged, rulings)
+    return Facts(
+        name=opened.name,
+        manifests=manifests,
+        commits=opened.lineage.commits()[: last + 1],
+        kept=frozenset(opened.lineage.retained()),
+        tags={name: revision for name, revision in sorted(opened.lineage.names().items()) if revision <= last},
+        offshoots=offshoots(opened.lineage, opened.paths.name, place, last),
+        spent=spending(manifests),
+        sizes=history.bank_sizes(manifests),
+        lives=found,
+        useful=told[: len(useful)],
+        harmful=told[len(useful) :],
+        judged=judged,
+        rulings=rulings,
+        gone=opened.episodes_gone(),
+    )
+
+
+def _of_bank(opened: Reading) -> tuple[dict[str, Life], list["Judged"], list["Ruling"]]:
+    if opened.manifest.state["config"]["bank"] is None:
+        return {}, [], []
+    bank = opened.bank()
+    return lives(bank.entries(), opened.episode_tables(COLUMNS)), bank.judged(), bank.operations()
+
+
+def _stories(
+    opened: Reading, told: Sequence[Life], judged: Iterable["Judged"], rulings: Iterable["Ruling"]
+) -> list[Story]:
+    wanted = {source for life in told for source in life.entry.sources}
+    revisions = {int(head) for source in wanted if (head := source.partition("/")[0]).isdecimal()}
+    rows = {row["id"]: row for table in opened.episode_tables(TOLD_COLUMNS, revisions) for row in _rows(table, wanted)}
+    names = {life.entry.id for life in told}
+    verdicts = [(set(each.verdict.candidates) & names, verdict_row(each)) for each in judged]
+    changes = [(set(each.entries) & names, ruling_row(each)) for each in rulings]
+    return [
+        Story(
+            life,
+            tuple(rows[source] for source in life.entry.sources if source in rows),
+            tuple(row for concerned, row in verdicts if life.entry.id in concerned),
+            tuple(row for concerned, row in changes if life.entry.id in concerned),
+        )
+        for life in told
+    ]
+
+
+def _rows(table: Any, wanted: Iterable[str]) -> list[dict[str, Any]]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: list[dict[str, Any]] = table.filter(
+        pc.is_in(table["id"], value_set=pa.array(sorted(wanted), pa.string()))
+    ).to_pylist()
+    return found

@@ -1,0 +1,165 @@
+"""The lineage as a figure: what led to the last revision, what rollbacks left behind, where branches come and go."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flows.history import happened, predecessor, trail
+from flows.report.charts import WIDTH, Scale
+from lineage.lineage import Lineage
+from lineage.manifest import Manifest
+from lineage.workspace import Workspace
+
+LANE, FIRST = 26, 40
+ROOM = 90
+"""Beside the last revision, for the names of branches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offshoot:
+    """Another run that began at a revision of this one."""
+
+    run: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A revision: ``kind`` is ``led`` where the last one goes on from it, ``aside`` where a rollback left it behind."""
+
+    revision: int
+    x: float
+    y: float
+    kind: str
+    kept: bool
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From what a revision goes on from to it: ``next``, ``aside``, ``rollback`` or ``branch``."""
+
+    source: int
+    target: int
+    kind: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Words at a place of the figure."""
+
+    x: float
+    y: float
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """All of it; revisions from left to right, what was left behind below."""
+
+    height: float
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+    labels: tuple[Label, ...]
+
+
+def offshoots(lineage: Lineage, name: str, place: Workspace, last: int) -> list[Offshoot]:
+    """The runs of the workspace that were branched from this one, up to its revision ``last``."""
+    mine, found = lineage.commits(), []
+    for paths in place.runs():
+        if paths.name == name or not paths.lineage.is_dir():
+            continue
+        with Lineage.open(paths.lineage, place.cache) as other:
+            theirs = other.commits()
+            for manifest in other.log() if theirs[:1] == mine[:1] else ():
+                origin = manifest.observed.get("branched_from", {})
+                start = origin.get("revision", -1)
+                if origin.get("run") == name and 0 <= start <= last and theirs[start] == mine[start]:
+                    found.append(Offshoot(paths.name, start))
+    return sorted(found, key=lambda each: (each.revision, each.run))
+
+
+def graph(history: Sequence[Manifest], kept: set[int], tags: dict[str, int], branches: Sequence[Offshoot]) -> Graph:
+    """Draw a history; tags and branches by the revision that they belong to."""
+    x = Scale(0, max(1, history[-1].revision), 20, WIDTH - ROOM)
+    led = {manifest.revision for manifest in trail(history)}
+    lanes = _lanes(history, led)
+    lowest = max(lanes)
+
+    def at(revision: int) -> tuple[float, float]:
+        return x.at(revision), FIRST + LANE * lanes[revision]
+
+    nodes = tuple(
+        Node(m.revision, *at(m.revision), "led" if m.revision in led else "aside", m.revision in kept, _title(m))
+        for m in history
+    )
+    edges = [
+        _edge(m, before, led, *at(before), *at(m.revision)) for m in history if (before := predecessor(m)) is not None
+    ]
+    labels = [
+        *(
+            Label(at(m.revision)[0], at(m.revision)[1] - 10, "rollback", f"back to {m.restored_from}")
+            for m in history
+            if _is_rollback(m)
+        ),
+        *(
+            Label(at(m.revision)[0], at(m.revision)[1] - 10, "branch", _from(m))
+            for m in history
+            if "branched_from" in m.observed
+        ),
+        *(Label(at(revision)[0], 14, "tag", tag) for tag, revision in tags.items()),
+    ]
+    for number, branch in enumerate(branches, start=1):
+        start, y = at(branch.revision), FIRST + LANE * (lowest + number)
+        end = min(start[0] + 40, WIDTH - ROOM + 10)
+        edges.append(Edge(branch.revision, branch.revision, "branch", _curve(*start, end, y)))
+        labels.append(Label(end + 5, y + 4, "branch", branch.run))
+    return Graph(FIRST + LANE * (lowest + len(branches)) + 34, nodes, tuple(edges), tuple(labels))
+
+
+def _lanes(history: Sequence[Manifest], led: set[int]) -> list[int]:
+    """The row of each revision: 0 for those that led to the last, below it each stretch that was left behind."""
+    lanes: list[int] = []
+    ends: list[int] = []  # of each lane below, the last revision that is drawn in it
+    for manifest in history:
+        revision, before = manifest.revision, predecessor(manifest)
+        if revision in led or before is None:
+            lanes.append(0)
+        elif before == revision - 1 and before not in led:
+            lanes.append(lanes[before])
+            ends[lanes[before] - 1] = revision
+        else:
+            free = next((lane for lane, end in enumerate(ends) if end < before), len(ends))
+            ends[free : free + 1] = [revision]
+            lanes.append(free + 1)
+    return lanes
+
+
+def _edge(manifest: Manifest, before: int, led: set[int], x: float, y: float, to_x: float, to_y: float) -> Edge:
+    kind = "next" if manifest.revision in led else "aside"
+    if "branched_from" in manifest.observed:
+        kind = "branch"
+    elif _is_rollback(manifest):
+        kind = "rollback"
+    path = f"M{x:g} {y:g}H{to_x:g}" if y == to_y else _curve(x, y, to_x, to_y)
+    return Edge(before, manifest.revision, kind, path)
+
+
+def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
+    """Down or up at once, then along."""
+    bend = min(12.0, to_x - x)
+    return f"M{x:g} {y:g}C{x + bend / 2:g} {y:g} {x + bend / 2:g} {to_y:g} {x + bend:g} {to_y:g}H{to_x:g}"
+
+
+def _is_rollback(manifest: Manifest) -> bool:
+    return manifest.restored_from is not None and "branched_from" not in manifest.observed
+
+
+def _from(manifest: Manifest) -> str:
+    origin = manifest.observed["branched_from"]
+    return f"from {origin['run']}@{origin['revision']}"
+
+
+def _title(manifest: Manifest) -> str:
+    return ": ".join(part for part in (f"revision {manifest.revision}", happened(manifest)) if part)

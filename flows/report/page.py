@@ -1,0 +1,98 @@
+"""The report as HTML. Text of an environment or a policy reaches it only escaped and without control characters.
+
+The page's own style and script are named to the browser by their hashes, so that no other script would run in it, and
+nothing may be loaded from anywhere.
+"""
+
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows.output import plain
+from flows.report import rows
+from flows.report.bank import intervals, life_lines
+from flows.report.curves import by_panel, durations, spread
+from flows.report.facts import Facts
+from flows.report.graph import graph
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE = Path(__file__).parent
+
+
+def page(told: Facts) -> str:
+    """The whole document."""
+    style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            style=style,
+            script=script,
+            policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'",
+            told=told,
+            **_figures(told),
+            **_tables(told),
+        )
+    )
+
+
+def _figures(told: Facts) -> dict[str, Any]:
+    last = told.manifests[-1].revision
+    edits: dict[str, list[int]] = {}
+    for ruling in told.rulings:
+        for entry in ruling.entries if ruling.outcome == "applied" else ():
+            edits.setdefault(entry, []).append(ruling.revision)
+    return {
+        "success": by_panel(told.manifests, "success"),
+        "reward": by_panel(told.manifests, "reward"),
+        "spread": spread(told.manifests),
+        "durations": durations(told.manifests),
+        "graph": graph(told.manifests, set(told.kept), dict(told.tags), told.offshoots),
+        "lifelines": life_lines(told.lives.values(), edits, last),
+        "intervals": intervals(told.judged, last) if told.judged else None,
+    }
+
+
+def _tables(told: Facts) -> dict[str, Any]:
+    return {
+        "most": rows.MOST,
+        "headline": rows.headline(told),
+        "revisions": rows.revision_rows(told),
+        "entries": (rows.ENTRY_COLUMNS, rows.entry_rows(list(told.lives.values()))),
+        "verdicts": (rows.VERDICT_COLUMNS, rows.verdict_rows(told)),
+        "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
+        "settings": (("setting", "value"), rows.setting_rows(told)),
+    }
+
+
+def _environment() -> "Environment":
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters["inert"] = _inert
+    made.filters["cell"] = _cell
+    made.tests["figure"] = lambda value: isinstance(value, int | float) and not isinstance(value, bool)
+    return made
+
+
+def _inert(value: object) -> str:
+    """Text as it is, but for characters that would not be seen, such as those that turn its direction."""
+    return plain(str(value)).plain
+
+
+def _cell(value: object) -> str:
+    """A value as people read it."""
+    if value is None or value == "":
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3f}" if isinstance(value, float) else _inert(value)
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"

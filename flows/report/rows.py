@@ -1,0 +1,117 @@
+"""The report's tables: rows of plain values under column names."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from flows import history
+from flows.report.curves import panels
+from flows.report.facts import Facts
+from flows.report.lives import Life
+from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
+from lineage.code import flat
+
+MOST = 500
+"""Rows of a table; what is left out is said beneath it."""
+VERDICT_COLUMNS = (
+    "revision", "candidates", "admitted", "difference", "low", "high", "threshold", "pairs", "inside_noise",
+    "first candidate",
+)  # fmt: skip
+ENTRY_COLUMNS = (
+    "id", "entry", "scope", "born", "edited", "retired", "shown", "solved", "gain", "gain low", "gain high",
+)  # fmt: skip
+__all__ = ["ENTRY_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
+Row = dict[str, Any]
+
+
+def headline(told: Facts) -> list[tuple[str, str]]:
+    """The figures that come first, in a few words each."""
+    evaluated = history.evaluated(told.manifests)
+    panel = history.headline_panel(told.manifests[0])
+    start, end = history.held_out(told.manifests[0]), None if evaluated is None else history.held_out(evaluated)
+    found = [
+        ("iterations", str(told.manifests[-1].iteration)),
+        ("revisions", str(len(told.manifests))),
+        ("rollbacks", str(sum(_is_rollback(m) for m in told.manifests))),
+    ]
+    if end is not None:
+        found.insert(0, (f"success on {panel}", f"{end:.3f}" if start is None else f"{start:.3f} to {end:.3f}"))
+    if told.lives:
+        active = sum(life.entry.active for life in told.lives.values())
+        found.append(("entries, of all that ever were", f"{active} of {len(told.lives)}"))
+    spent = told.spent[-1]
+    for name, count in (("episodes", spent.episodes), ("tokens", spent.tokens)):
+        found += [] if count is None else [(f"{name} for learning", f"{count:,}")]
+    return [*found, ("seconds of learning", f"{spent.seconds:,.0f}")]
+
+
+def revision_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+    """One row a revision: what happened, success and reward by panel as the manifest has them."""
+    names = [f"{what}/{panel}" for panel in panels(told.manifests) for what in ("success", "reward")]
+    names = [name for name in names if any(name in manifest.state["metrics"] for manifest in told.manifests)]
+    led = {manifest.revision for manifest in history.trail(told.manifests)}
+    rows = []
+    for manifest, size, spent, commit in zip(told.manifests, told.sizes, told.spent, told.commits, strict=True):
+        number = manifest.revision
+        standing = ["" if number in led else "left behind", "" if number in told.kept else "dropped by gc"]
+        tags = [name for name, revision in told.tags.items() if revision == number]
+        rows.append(
+            {
+                "revision": number,
+                "iteration": manifest.iteration,
+                "committed": history.time_of(manifest),
+                "what": history.happened(manifest),
+                "standing": ", ".join(word for word in (*standing, *tags) if word),
+                **{name: manifest.state["metrics"].get(name) for name in names},
+                "bank": size,
+                "seconds": manifest.observed.get("metrics", {}).get("seconds/wall"),
+                "tokens so far": spent.tokens,
+                "commit": commit[:12],
+            }
+        )
+    return tuple(rows[0]), rows
+
+
+def entry_rows(lives: Sequence[Life]) -> list[Row]:
+    """One row an entry, those that were shown most first."""
+    return [_entry_row(life) for life in sorted(lives, key=lambda life: (-life.shown, life.entry.id))]
+
+
+def verdict_rows(told: Facts) -> list[Row]:
+    """One row a verdict of replay, the latest first."""
+    return [
+        verdict_row(judged) | {"threshold": judged.verdict.delta, "first candidate": judged.candidates[0].strategy}
+        for judged in reversed(told.judged)
+        if judged.candidates
+    ]
+
+
+def ruling_rows(told: Facts) -> list[Row]:
+    """One row an edit operation, the latest first."""
+    return [ruling_cells(ruling_row(ruling)) for ruling in reversed(told.rulings)]
+
+
+def setting_rows(told: Facts) -> list[Row]:
+    """The configuration that the last revision was made with."""
+    settings = flat(told.manifests[-1].state["config"])
+    return [{"setting": key, "value": str(value)} for key, value in sorted(settings.items())]
+
+
+def _entry_row(life: Life) -> Row:
+    entry, (low, high) = life.entry, life.interval
+    return {
+        "id": entry.id,
+        "entry": entry.strategy,
+        "scope": entry.scope,
+        "born": entry.created,
+        "edited": entry.edited if entry.edited > entry.created else None,
+        "retired": None if entry.active else entry.retired,
+        "shown": life.shown,
+        "solved": life.solved,
+        "gain": life.gain,
+        "gain low": low,
+        "gain high": high,
+    }
+
+
+def _is_rollback(manifest: Any) -> bool:
+    return manifest.restored_from is not None and "branched_from" not in manifest.observed

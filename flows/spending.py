@@ -1,0 +1,71 @@
+"""What a run has spent up to each revision: episodes and tokens played for learning, and seconds of learning.
+
+All that was spent counts, also on revisions that a rollback has left behind since.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from lineage.manifest import Manifest
+
+KINDS = ("episodes", "tokens", "seconds")
+OUTSIDE = ("evaluate", "gate panels", "warm start")
+"""Stages that measure or prepare: they do not count as time spent on learning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """An expense; episodes and tokens are None where a revision does not say, as before they were counted."""
+
+    episodes: int | None = 0
+    tokens: int | None = 0
+    seconds: float = 0.0
+
+    def __add__(self, other: "Spent") -> "Spent":
+        episodes, tokens = _sum(self.episodes, other.episodes), _sum(self.tokens, other.tokens)
+        return Spent(episodes, tokens, self.seconds + other.seconds)
+
+    def of(self, kind: str) -> float | None:
+        """One of ``KINDS``."""
+        found: float | None = getattr(self, kind)
+        return found
+
+
+def spending(history: Sequence[Manifest]) -> list[Spent]:
+    """What was spent up to each revision, itself included."""
+    return list(accumulate(_spent(manifest) for manifest in history))
+
+
+def stages(manifest: Manifest) -> dict[str, float]:
+    """Seconds of every stage that ran for this revision."""
+    found = {name.removeprefix("seconds/"): spent for name, spent in manifest.observed.get("metrics", {}).items()
+             if name.startswith("seconds/")}  # fmt: skip
+    return {name: spent for name, spent in found.items() if name != "wall"}
+
+
+def learning_seconds(manifest: Manifest) -> float:
+    """Seconds of its stages but those of ``OUTSIDE``."""
+    return sum(spent for name, spent in stages(manifest).items() if name not in OUTSIDE)
+
+
+def _spent(manifest: Manifest) -> Spent:
+    state = manifest.state
+    # A rollback repeats the figures of what it restored, without having played anything.
+    if state["parent"] is None or state["restored_from"] is not None or _imported(manifest):
+        return Spent()
+    episodes, tokens = (state["metrics"].get(f"spent/{kind}") for kind in ("episodes", "tokens"))
+    return Spent(_whole(episodes), _whole(tokens), learning_seconds(manifest))
+
+
+def _imported(manifest: Manifest) -> bool:
+    """Whether entries of a file made the revision; ``imported`` itself stays in later states."""
+    return "bank/imported" in manifest.state["metrics"]
+
+
+def _whole(count: float | None) -> int | None:
+    return None if count is None else int(count)
+
+
+def _sum(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else one + other

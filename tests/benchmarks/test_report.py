@@ -1,0 +1,11 @@
+"""The report's benchmark on a short history: real stores, the real command."""
+
+from benchmarks import report
+from lineage.workspace import Workspace
+
+
+def test_time_and_size_of_a_short_history(tmp_path):
+    found = report.measure(Workspace(tmp_path), 42, 8)
+    assert (found["revisions"], found["entries"]) == (42, found["entries"])
+    assert 0 < found["bytes"] < report.TARGET_BYTES * 42 / report.REVISIONS
+    assert 0 < found["cpu_seconds"] < report.TARGET_SECONDS
