@@ -16,6 +16,7 @@ from flows.commands import (
     fsck,
     gc,
     inspect,
+    package,
     play,
     remote,
     rollback,
@@ -32,7 +33,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-GROUPS = (run, evaluate, inspect, rollback, branch, tag, fsck, gc, remote, play, catalogue, doctor, serve)
+GROUPS = (run, evaluate, inspect, rollback, branch, tag, fsck, gc, remote, play, catalogue, doctor, serve, package)
 for group in GROUPS:
     for command in group.COMMANDS:
         app.command()(command)

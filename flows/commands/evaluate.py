@@ -1,11 +1,16 @@
 """``coevo evaluate``."""
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from configs.errors import CoevoError
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from lineage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from flows.evaluate import Evaluation
 
 
 def evaluate(
@@ -13,6 +18,7 @@ def evaluate(
     panel: Annotated[str, typer.Option(help="Panel that is played.")] = "seen-houses",
     tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; as in the run where not given.")] = None,
     bank: Annotated[str, typer.Option(help="own, none, random, or OTHER[@M]: the bank that is read.")] = "own",
+    through: Annotated[str | None, typer.Option(help="URL of `coevo serve`: the agent there plays instead.")] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -20,9 +26,7 @@ def evaluate(
 
     Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
     """
-    from flows.evaluate import evaluate_revision
-
-    result = evaluate_revision(run, panel, tasks, bank, workspace_at(workspace))
+    result = _played(run, panel, tasks, bank, through, workspace_at(workspace))
     row = {
         "run": run,
         "panel": panel,
@@ -36,6 +40,18 @@ def evaluate(
         output.document(row)
     else:
         output.table([row], tuple(row))
+
+
+def _played(run: str, panel: str, tasks: int | None, bank: str, through: str | None, place: Workspace) -> "Evaluation":
+    if through is None:
+        from flows.evaluate import evaluate_revision
+
+        return evaluate_revision(run, panel, tasks, bank, place)
+    if bank != "own":
+        raise CoevoError(f"--bank {bank}: an agent that is served has its own bank; leave out --bank or --through")
+    from flows.serving import evaluate_through
+
+    return evaluate_through(through, run, panel, tasks, place)
 
 
 COMMANDS = (evaluate,)

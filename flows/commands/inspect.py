@@ -30,7 +30,7 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
     Example: coevo runs --json
     """
     place = workspace_at(workspace)
-    rows = [_run_row(paths, place) for paths in place.runs()]
+    rows = run_rows(place)
     if as_json:
         output.document(rows)
     elif rows:
@@ -106,6 +106,11 @@ def _setting_rows(found: Comparison) -> list[dict[str, object]]:
         {"setting": key} | {name: json.dumps(values[name]) if name in values else None for name in found.names}
         for key, values in found.settings().items()
     ]
+
+
+def run_rows(place: Workspace) -> list[dict[str, Any]]:
+    """The runs of a workspace, newest last, as rows of ``RUN_COLUMNS``."""
+    return [_run_row(paths, place) for paths in place.runs()]
 
 
 def _run_row(paths: RunPaths, place: Workspace) -> dict[str, object]:

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from configs.load import load_recipe, validate
+from configs.load import load_recipe
 from flows.settings import WorkspaceOption, workspace_at
-from lineage.lock import writer_lock
+from lineage.workspace import lengthen
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -50,9 +50,7 @@ def resume(
     place = workspace_at(workspace)
     paths = place.existing(run)
     if iterations is not None:
-        with writer_lock(paths):
-            longer = {**paths.read_config().model_dump(mode="json"), "iterations": iterations}
-            paths.write_config(validate(longer, source=run))
+        lengthen(paths, iterations)
     from flows.operate import operate
 
     return operate(place, paths, Console(highlight=False), accept_change)
