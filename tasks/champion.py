@@ -22,7 +22,7 @@ from tasks.evaluate import panel_index, play_panel
 from tasks.package import Package
 from tasks.registry import Registered
 from tasks.retrieve import recall
-from tasks.tracking import Store, client, translated
+from tasks.tracking import Store, reached
 
 CHAMPION = "champion"
 REIGNS = "coevo.champions"
@@ -94,8 +94,8 @@ def champion(store: Store, model: str) -> int | None:
     Raises:
         CoevoError: there is no such model.
     """
-    with translated(store, "does not answer"):
-        return _reigning(client(store).get_registered_model(model))
+    with reached(store, "does not answer") as registry:
+        return _reigning(registry.get_registered_model(model))
 
 
 def crown(store: Store, challenger: Registered, over: int | None, verdict: Verdict | None) -> None:
@@ -110,8 +110,7 @@ def crown(store: Store, challenger: Registered, over: int | None, verdict: Verdi
     Raises:
         CoevoError: the champion is another one by now.
     """
-    with translated(store, "does not move the alias"), FileLock(store.lock):
-        registry = client(store)
+    with reached(store, "does not move the alias") as registry, FileLock(store.lock):
         model = registry.get_registered_model(challenger.model)
         if _reigning(model) != over:
             raise CoevoError(f"{challenger.model}: its champion is now version {_reigning(model)}: promote again")
@@ -128,11 +127,9 @@ def record(store: Store, challenger: Registered, over: int | None, verdict: Verd
         "difference": f"{verdict.difference:+.4f} [{verdict.low:+.4f}, {verdict.high:+.4f}]",
         "passed": verdict.passed,
     }
-    with translated(store, "does not take the verdict"):
+    with reached(store, "does not take the verdict") as registry:
         for name, value in said.items():
-            client(store).set_model_version_tag(
-                challenger.model, str(challenger.version), f"coevo.gate.{name}", str(value)
-            )
+            registry.set_model_version_tag(challenger.model, str(challenger.version), f"coevo.gate.{name}", str(value))
 
 
 def restore(store: Store, model: str) -> Registered:
@@ -141,8 +138,7 @@ def restore(store: Store, model: str) -> Registered:
     Raises:
         CoevoError: there is none.
     """
-    with translated(store, "does not move the alias"), FileLock(store.lock):
-        registry = client(store)
+    with reached(store, "does not move the alias") as registry, FileLock(store.lock):
         reigns = _reigns(registry.get_registered_model(model))
         if len(reigns) < 2:
             raise CoevoError(f"{model}: no version was champion before {reigns[-1] if reigns else 'any'}; leave it")

@@ -14,9 +14,10 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from configs.errors import CoevoError
+from tasks import telemetry
 from tasks.package import Package
 from tasks.signature import ARTIFACT, example, signature
-from tasks.tracking import Placement, Store, client, translated
+from tasks.tracking import Placement, Store, reached
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "mlflow" / "agent.py"
@@ -43,13 +44,12 @@ class Registered:
         return f"models:/{self.name}"
 
 
-def save(package: Package, into: Path, made: Any = None) -> None:
+def save(package: Package, into: Path) -> None:
     """Write a package as a model of MLflow into a new directory.
 
     Args:
         package: to be saved.
         into: the directory.
-        made: MLflow's ``Model``, where it is registered already.
 
     Raises:
         CoevoError: this is no checkout of the project, which alone has the script that a model is loaded by.
@@ -58,6 +58,7 @@ def save(package: Package, into: Path, made: Any = None) -> None:
         raise CoevoError(
             f"{SCRIPT} is not there: package in a checkout of coevo, or one that was installed with --editable"
         )
+    telemetry.switch_off()
     import mlflow.pyfunc
 
     mlflow.pyfunc.save_model(
@@ -68,7 +69,6 @@ def save(package: Package, into: Path, made: Any = None) -> None:
         pip_requirements=requirements(package),
         signature=signature(),
         input_example=example(),
-        mlflow_model=made,
     )
 
 
@@ -85,25 +85,16 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
     Raises:
         CoevoError: it cannot be saved, or MLflow does not take it.
     """
-    from mlflow.exceptions import MlflowException
-    from mlflow.models import Model
-
-    with translated(store, "does not take the model"), TemporaryDirectory(prefix="coevo-") as scratch:
-        registry, name = client(store), re.sub(r"[^\w-]", "-", package.origin.name)
-        logged = registry.create_logged_model(placement.experiment, name, placement.run, dict(tags), model_type="agent")
-        made = Model(model_uuid=logged.model_id, run_id=placement.run, model_id=logged.model_id)
+    with TemporaryDirectory(prefix="coevo-") as scratch, reached(store, "does not take the model") as registry:
         directory = Path(scratch) / "model"
-        save(package, directory, made)
+        save(package, directory)
+        name = re.sub(r"[^\w-]", "-", package.origin.name)
+        logged = registry.create_logged_model(placement.experiment, name, placement.run, dict(tags), model_type="agent")
         registry.log_model_artifacts(logged.model_id, str(directory))
         registry.finalize_logged_model(logged.model_id, "READY")
-        if not _exists(registry, model):
-            try:
-                registry.create_registered_model(model)
-            except MlflowException:
-                if not _exists(registry, model):  # another process may have made it meanwhile
-                    raise
-        uri = f"models:/{logged.model_id}"
-        made = registry.create_model_version(model, uri, placement.run, dict(tags), model_id=logged.model_id)
+        _make(registry, model)
+        where = logged.artifact_location  # ``models:/<id>`` would be looked for in the default store
+        made = registry.create_model_version(model, where, placement.run, dict(tags), model_id=logged.model_id)
         return Registered(model, int(made.version))
 
 
@@ -116,8 +107,8 @@ def find(store: Store, text: str) -> Registered:
     found = MENTION.fullmatch(text)
     if found is None:
         raise CoevoError(f"{text!r}: write MODEL/VERSION or MODEL@ALIAS, for example homerules-coevo-rl@champion")
-    with translated(store, "does not answer"):
-        registry, model = client(store), found["model"]
+    with reached(store, "does not answer") as registry:
+        model = found["model"]
         versions = {int(each.version) for each in registry.search_model_versions(f"name='{model}'")}
         if not versions:
             known = ", ".join(sorted(each.name for each in registry.search_registered_models())) or "none"
@@ -141,8 +132,8 @@ def fetch(store: Store, registered: Registered, into: Path) -> Path:
     import mlflow.artifacts
 
     into.mkdir(parents=True)
-    with translated(store, f"does not give {registered.name}"):
-        source = client(store).get_model_version_download_uri(registered.model, str(registered.version))
+    with reached(store, f"does not give {registered.name}") as registry:
+        source = registry.get_model_version_download_uri(registered.model, str(registered.version))
         found = mlflow.artifacts.download_artifacts(source, dst_path=str(into), tracking_uri=store.uri)
     return Path(found)
 
@@ -159,6 +150,17 @@ def requirements(package: Package) -> list[str]:
     wanted = [Requirement(text) for text in requires("coevo") or ()]
     chosen = [each for each in wanted if each.marker is None or any(each.marker.evaluate({"extra": e}) for e in extras)]
     return [f"{each.name}{each.specifier or '==' + version(each.name)}" for each in chosen]
+
+
+def _make(registry: Any, model: str) -> None:
+    from mlflow.exceptions import MlflowException
+
+    if not _exists(registry, model):
+        try:
+            registry.create_registered_model(model)
+        except MlflowException:
+            if not _exists(registry, model):  # another process may have made it meanwhile
+                raise
 
 
 def _exists(registry: Any, model: str) -> bool:

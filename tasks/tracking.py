@@ -271,6 +271,18 @@ def translated(store: Store, what: str = "does not take the run") -> Iterator[No
         raise TrackingError(f"MLflow at {store.uri} {what}: {reason}") from error
 
 
+@contextmanager
+def reached(store: Store, what: str) -> Iterator[Any]:
+    """MLflow's client, where it can be reached; whatever goes wrong within is one line.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses.
+    """
+    with translated(store, what):
+        _check_database(store)
+        yield client(store)
+
+
 def _check_database(store: Store) -> None:
     """Whether a database in a file can be written to: MLflow itself would try for minutes, and in silence."""
     path = store.uri.removeprefix(SQLITE).partition("?")[0]
