@@ -93,8 +93,10 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
         registry.log_model_artifacts(logged.model_id, str(directory))
         registry.finalize_logged_model(logged.model_id, "READY")
         _make(registry, model)
-        where = logged.artifact_location  # ``models:/<id>`` would be looked for in the default store
-        made = registry.create_model_version(model, where, placement.run, dict(tags), model_id=logged.model_id)
+        # MLflow would look ``models:/<id>``, and a model without a run, up in the default store rather than in this one.
+        linked = None if placement.run is None else logged.model_id
+        where = logged.artifact_location
+        made = registry.create_model_version(model, where, placement.run, dict(tags), model_id=linked)
         return Registered(model, int(made.version))
 
 

@@ -95,5 +95,5 @@ def test_a_method_without_a_bank_has_none(tmp_path):
 
 
 def test_what_is_no_package_is_named(tmp_path):
-    with pytest.raises(CoevoError, match=r"holds no origin\.json; name what `coevo package` has made"):
+    with pytest.raises(CoevoError, match=r"holds no config\.json; name what `coevo package` has made"):
         _ = Package(tmp_path).config
