@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from configs.errors import CoevoError
     from envs.base import Environment, Probe, Step
     from envs.registry import add as add_environment
-    from flows.api import bank, compare, evaluate, log, package, promote, resume, run, runs
+    from flows.api import bank, compare, evaluate, log, package, promote, resume, run, runs, serve
     from records.demonstration import Answer, Demonstration, Moment
     from records.draws import extend, generator, key
     from records.entry import Entry
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _HOME = {
     "configs.errors": ("CoevoError",),
     "envs.base": ("Environment", "Probe", "Step"),
-    "flows.api": ("bank", "compare", "evaluate", "log", "package", "promote", "resume", "run", "runs"),
+    "flows.api": ("bank", "compare", "evaluate", "log", "package", "promote", "resume", "run", "runs", "serve"),
     "records.demonstration": ("Answer", "Demonstration", "Moment"),
     "records.draws": ("extend", "generator", "key"),
     "records.entry": ("Entry",),
@@ -55,6 +55,7 @@ __all__ = [
     "resume",
     "run",
     "runs",
+    "serve",
 ]
 
 

@@ -6,7 +6,8 @@ given. A mistake raises ``CoevoError`` with the one line that the command would 
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from flows.evaluate import Evaluation
     from flows.package import Promotion
+    from flows.serving import Serving
 
 Place = Path | str | None
 
@@ -221,6 +223,24 @@ def promote(
     from flows.package import promote as decide
 
     return decide(version, panel, tasks, margin, seed, _place(workspace))
+
+
+@contextmanager
+def serve(
+    what: str, *, host: str = "127.0.0.1", port: int | None = None, workspace: Place = None
+) -> "Iterator[Serving]":
+    """Serve ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS`` within a ``with`` block, as ``coevo serve`` does.
+
+    Yields:
+        Its ``name`` and ``url``.
+
+    Raises:
+        CoevoError: it is not there, the port is taken, or the server did not start.
+    """
+    from flows.serving import serve as serving
+
+    with serving(what, host, port, _place(workspace)) as served:
+        yield served
 
 
 def _operate(name: str, place: Workspace, quiet: bool, accept_change: bool = False) -> str:

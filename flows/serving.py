@@ -43,11 +43,21 @@ class Serving:
         name: ``RUN@N`` or ``MODEL/VERSION``.
         url: root of its server.
         process: the server.
+        log: what it says.
     """
 
     name: str
     url: str
     process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait(self) -> None:
+        """Wait until the server ends.
+
+        Raises:
+            CoevoError: it ended by itself.
+        """
+        raise CoevoError(f"the server at {self.url} ended with code {self.process.wait()}: see {self.log}")
 
 
 @contextmanager
@@ -65,12 +75,12 @@ def serve(what: str, host: str, port: int | None, place: Workspace) -> Iterator[
     """
     chosen = _port(host, port)
     with _model(what, place) as (name, directory):
-        log = place.root / f"serve-{chosen}.log"
+        log = place.root.resolve() / f"serve-{chosen}.log"
         process = _start(directory, host, chosen, log)
         try:
             url = f"http://{LOOPBACK if host == ANYWHERE else host}:{chosen}"
             _wait(process, url, log)
-            yield Serving(name, url, process)
+            yield Serving(name, url, process, log)
         finally:
             _stop(process)
 
@@ -146,7 +156,6 @@ def _start(directory: Path, host: str, port: int, log: Path) -> subprocess.Popen
     command = ["mlflow", "models", "serve", "--model-uri", str(directory), "--env-manager", "local"]
     # The server finds uvicorn on the path.
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         return subprocess.Popen(
             [sys.executable, "-m", *command, "--host", host, "--port", str(port)],
@@ -154,6 +163,7 @@ def _start(directory: Path, host: str, port: int, log: Path) -> subprocess.Popen
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            cwd=directory,  # MLflow may leave a database where it starts
             env={**os.environ, **telemetry.OFF, "PATH": path},
         )
 

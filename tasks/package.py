@@ -2,23 +2,30 @@
 
 <directory>/policy/       model and tokenizer; the base model too, where the policy consists of adapters
 <directory>/bank/         see ``memory.plain``; left out where the method has no bank
+<directory>/encoders/     sentence encoders that the configuration names by a directory
 <directory>/config.json   the resolved configuration
 <directory>/origin.json   ``Origin``
 """
 
 import json
-from collections.abc import Mapping
+import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
 from memory.index import Index
 from memory.plain import PlainBank, Readable, save
+from memory.retrieval.encoder import BUNDLED
 from models.policy import Policy, bundle, load
 from tasks.retrieve import index_of, is_shown
+
+ENCODERS = "encoders"
+"""Folder of the encoders in a package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,11 @@ class Package:
     @cached_property
     def config(self) -> RunConfig:
         """The resolved configuration of its run."""
-        return validate(json.loads(self._text("config.json")), source=self.origin.name)
+        settings = json.loads(self._text("config.json"))
+        for encoder in _encoders(settings):
+            if encoder["model"].startswith(f"{ENCODERS}/"):
+                encoder["model"] = str(self.directory / encoder["model"])
+        return validate(settings, source=self.origin.name)
 
     @cached_property
     def origin(self) -> Origin:
@@ -99,12 +110,34 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: what it is packed from.
 
     Raises:
-        CoevoError: the policy's adapters have lost their base model.
+        CoevoError: the policy's adapters have lost their base model, or an encoder is not where its settings say.
     """
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")
     if bank is not None:
         save(bank, directory / "bank")
-    for name, value in {"config": config.model_dump(mode="json"), "origin": asdict(origin)}.items():
+    settings = config.model_dump(mode="json")
+    for number, encoder in enumerate(_encoders(settings)):
+        encoder["model"] = _packed(encoder["model"], directory, number)
+    for name, value in {"config": settings, "origin": asdict(origin)}.items():
         (directory / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
     return Package(directory)
+
+
+def _encoders(settings: Any) -> Iterator[dict[str, Any]]:
+    """The settings of every encoder within some settings."""
+    for name, value in settings.items() if isinstance(settings, dict) else ():
+        if name == "encoder":
+            yield value
+        yield from _encoders(value)
+
+
+def _packed(model: str, directory: Path, number: int) -> str:
+    """What an encoder is called in a package, after its files are there; that of the extra stays with its package."""
+    if model == BUNDLED:
+        return model
+    if not Path(model).is_dir():
+        raise CoevoError(f"encoder.model={model}: no such directory; name one of a sentence-transformers model")
+    inside = f"{ENCODERS}/{number}"
+    shutil.copytree(model, directory / inside)
+    return inside

@@ -93,7 +93,7 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
         registry.log_model_artifacts(logged.model_id, str(directory))
         registry.finalize_logged_model(logged.model_id, "READY")
         _make(registry, model)
-        # MLflow would look ``models:/<id>``, and a model without a run, up in the default store rather than in this one.
+        # What is named ``models:/<id>``, or has no run, MLflow would look up in the default store, not in this one.
         linked = None if placement.run is None else logged.model_id
         where = logged.artifact_location
         made = registry.create_model_version(model, where, placement.run, dict(tags), model_id=linked)

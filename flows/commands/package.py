@@ -87,7 +87,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A free one where none is given.")] = None,
     workspace: WorkspaceOption = None,
-) -> int:
+) -> None:
     """Serve a revision, or a registered version, with `mlflow models serve`, until it is interrupted.
 
     The server has no password: other machines reach it where --host says so.
@@ -99,7 +99,7 @@ def serve(
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with serving(what, host, port, workspace_at(workspace)) as served:
         output.line(f"{served.name} answers at {served.url}/invocations until it is interrupted (Ctrl-C)")
-        return served.process.wait()
+        served.wait()
 
 
 COMMANDS = (package, promote, demote, serve)

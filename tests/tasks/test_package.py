@@ -2,6 +2,7 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from support.packages import ORIGIN, AskedPlayer, Told, packaged
@@ -92,6 +93,21 @@ def test_a_method_without_a_bank_has_none(tmp_path):
     assert package.index() is None
     assert not (package.directory / "bank").exists()
     assert Agent(package).answer([Asked("house lotus", "at hall")], SEED)[0].shown == ()
+
+
+def test_an_encoder_of_its_own_travels_with_the_package(tmp_path):
+    (tmp_path / "encoder").mkdir()
+    (tmp_path / "encoder" / "modules.json").write_text("[]")
+    here = f"bank.retrieval.encoder.model={tmp_path / 'encoder'}"
+    config = load_recipe("homerules-coevo-rl", ["bank.retrieval.type=embedding", here])
+    package = packaged(tmp_path, config)
+    shutil.rmtree(tmp_path / "encoder")
+    moved = Package(package.directory.rename(tmp_path / "moved"))
+    encoder = moved.config.bank.retrieval.encoder
+    assert Path(encoder.model) == tmp_path / "moved" / "encoders" / "0"
+    assert (Path(encoder.model) / "modules.json").is_file()
+    with pytest.raises(CoevoError, match="no such directory"):
+        packaged(tmp_path / "again", config)
 
 
 def test_what_is_no_package_is_named(tmp_path):
