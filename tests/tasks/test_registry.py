@@ -59,7 +59,7 @@ def test_a_version_is_complete(store, household, tmp_path):
     assert len(package.index().search("task heat mug", "lotus")) == 2
     described = yaml.safe_load((model / "MLmodel").read_text())
     assert {"inputs", "outputs", "params"} <= described["signature"].keys()
-    assert described["flavors"]["python_function"]["model_code_path"] == "agent.py"
+    assert described["flavors"]["python_function"]["model_code_path"].endswith("mlflow/agent.py")
     assert (model / "input_example.json").is_file()
     pins = (model / "requirements.txt").read_text().splitlines()
     assert {"mlflow==3.17.2", "torch==2.13.0"} <= set(pins)
