@@ -1,6 +1,7 @@
 """Serving a package with MLflow's own server, and playing a panel through one."""
 
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -154,8 +155,7 @@ def _port(host: str, port: int | None) -> int:
 
 def _start(directory: Path, host: str, port: int, log: Path) -> subprocess.Popen[bytes]:
     command = ["mlflow", "models", "serve", "--model-uri", str(directory), "--env-manager", "local"]
-    # The server finds uvicorn on the path.
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    path = f"{_with_uvicorn(directory.parent / 'bin')}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     with log.open("wb") as output:
         return subprocess.Popen(
             [sys.executable, "-m", *command, "--host", host, "--port", str(port)],
@@ -166,6 +166,15 @@ def _start(directory: Path, host: str, port: int, log: Path) -> subprocess.Popen
             cwd=directory,  # MLflow may leave a database where it starts
             env={**os.environ, **telemetry.OFF, "PATH": path},
         )
+
+
+def _with_uvicorn(folder: Path) -> Path:
+    """A folder with the program that MLflow looks for on the path: uvicorn under this very Python."""
+    folder.mkdir()
+    program = folder / "uvicorn"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m uvicorn "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return folder
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

@@ -3,6 +3,7 @@
 A model carries the code that it was packed with (``CODE``), and asks for the packages that this project pins.
 """
 
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ def save(package: Package, into: Path) -> None:
     telemetry.switch_off()
     import mlflow.pyfunc
 
+    logging.getLogger("mlflow.pyfunc").setLevel(logging.WARNING)
     mlflow.pyfunc.save_model(
         str(into),
         python_model=str(SCRIPT),

@@ -224,7 +224,6 @@ def _mlflow() -> Any:
     for name, value in {
         "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
         "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-        "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     }.items():
         os.environ.setdefault(name, value)
     import mlflow
