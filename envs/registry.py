@@ -15,9 +15,27 @@ GROUP = "coevo.envs"
 """Entry-point group that a package registers its environments under."""
 
 
+_ADDED: dict[str, type[Environment[Any]]] = {}
+
+
+def add(environment: type[Environment[Any]]) -> type[Environment[Any]]:
+    """Make a class known by its ``name`` in this process; the class itself, so that it decorates.
+
+    Other processes know it only as ``package.module:Class``, or by the entry point of a package.
+
+    Raises:
+        ConfigError: it is no environment, it lacks a method, or the name is another one's.
+    """
+    found = _checked(getattr(environment, "name", repr(environment)), environment)
+    if found.name in _registered():
+        raise ConfigError(f"env.type = {found.name!r}: is registered already; give the class another name")
+    _ADDED[found.name] = found
+    return found
+
+
 def available() -> list[str]:
     """Names of the environments that are registered, sorted."""
-    return sorted(_registered())
+    return sorted(_registered() | _ADDED)
 
 
 def make(config: EnvConfig) -> Environment[Any]:
@@ -55,6 +73,8 @@ def find(kind: str) -> type[Environment[Any]]:
     Raises:
         ConfigError: the name is not registered, the module or class is not there, or the class is no environment.
     """
+    if kind in _ADDED:
+        return _ADDED[kind]
     registered = _registered()
     if ":" not in kind and kind not in registered:
         raise ConfigError(

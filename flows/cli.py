@@ -17,6 +17,7 @@ from flows.commands import (
     fsck,
     gc,
     inspect,
+    package,
     play,
     remote,
     report,
@@ -50,6 +51,7 @@ GROUPS = (
     catalogue,
     doctor,
     serve,
+    package,
 )
 for group in GROUPS:
     for command in group.COMMANDS:

@@ -1,11 +1,9 @@
 """Comparisons as pandas frames, for notebooks and for what is written from them."""
 
 from dataclasses import asdict, fields
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.comparison import END, Comparison, Difference, compared
-from lineage.workspace import Workspace
+from flows.comparison import END, Comparison, Difference
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -14,38 +12,14 @@ CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens",
 LATEX = ("equal", "panel", "run", "success", "difference", "95 % interval", "tasks")
 
 
-def compare(*runs: str, workspace: Path | str = "workspace") -> "DataFrame":
-    """Paired differences of runs from the first, one row a panel, and once for each kind of equal expense.
-
-    Args:
-        runs: ``RUN``, ``RUN@N`` or ``RUN@TAG``, two or more.
-        workspace: where they live.
-
-    Returns:
-        A frame with the columns of ``flows.comparison.Difference``.
-
-    Raises:
-        CoevoError: one of them is malformed or not there.
-    """
-    return differences(compared(runs, Workspace(Path(workspace))))
-
-
-def curves(*runs: str, workspace: Path | str = "workspace") -> "DataFrame":
-    """Held-out success of runs over what they had spent: one row an evaluation on a panel.
-
-    Args:
-        runs: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
-        workspace: where they live.
+def curves(found: Comparison) -> "DataFrame":
+    """Held-out success of the runs over what they had spent: one row an evaluation on a panel.
 
     Returns:
         A frame with ``run``, ``revision``, ``panel``, ``success``, ``reward``, ``episodes``, ``tokens``, ``seconds``.
-
-    Raises:
-        CoevoError: one of them is malformed or not there.
     """
     from pandas import DataFrame
 
-    found = compared(runs, Workspace(Path(workspace)))
     rows = [
         (side.name, each.revision, each.panel, each.success, each.reward, *asdict(each.spent).values())
         for side in found.sides
@@ -55,7 +29,7 @@ def curves(*runs: str, workspace: Path | str = "workspace") -> "DataFrame":
 
 
 def differences(found: Comparison) -> "DataFrame":
-    """The differences of a comparison, one row each."""
+    """The differences of a comparison, one row each, with the columns of ``flows.comparison.Difference``."""
     from pandas import DataFrame
 
     names = [field.name for field in fields(Difference)]

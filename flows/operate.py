@@ -31,7 +31,8 @@ def operate(place: Workspace, paths: RunPaths, console: Console, accept_change: 
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
-    summarise(place, paths)
+    if not console.quiet:
+        summarise(place, paths)
     return 0
 
 

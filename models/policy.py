@@ -1,6 +1,7 @@
 """The policy: a causal language model with its tokenizer, and how it is made, kept and brought back."""
 
 import os
+import shutil
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -30,6 +31,8 @@ from records.draws import Key, seed_of
 transformers_logging.disable_progress_bar()
 
 WEIGHTS, PEFT_WEIGHTS, PEFT_CONFIG = "model.safetensors", "adapter_model.safetensors", "adapter_config.json"
+BASE = "base"
+"""Folder of the base model that adapters in the same directory come on top of."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +77,20 @@ def load(directory: Path) -> Policy:
     tokenizer = _read(AutoTokenizer, str(directory))
     if not (directory / PEFT_CONFIG).is_file():
         return Policy(_model(str(directory)), tokenizer)
-    base = _model(str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path))
+    base = _model(_base(directory))
     _demand(directory / PEFT_WEIGHTS)
     return Policy(PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval(), tokenizer)
+
+
+def bundle(directory: Path, into: Path) -> None:
+    """Copy a policy into a new directory, adapters with their base model: it can be moved anywhere then.
+
+    Raises:
+        CoevoError: the base model is not where the adapters say.
+    """
+    shutil.copytree(directory, into)
+    if (into / PEFT_CONFIG).is_file() and not (into / BASE).is_dir():
+        _model(_base(directory)).save_pretrained(into / BASE)
 
 
 def load_weights(policy: Policy, directory: Path) -> None:
@@ -93,6 +107,12 @@ def load_weights(policy: Policy, directory: Path) -> None:
         fits = False
     if not fits:
         raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
+
+
+def _base(directory: Path) -> str:
+    """Where the base model of the adapters in a directory is: beside them, else where they were made."""
+    beside = directory / BASE
+    return str(beside) if beside.is_dir() else str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path)
 
 
 def _set_adapters(model: Any, directory: Path) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import attrgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,20 @@ class Task:
         object.__setattr__(self, "id", hashlib.sha256(text.encode()).hexdigest()[:16])
 
 
-Key = Callable[[Task], str]
+class About(Protocol):
+    """What retrieval needs to know of a task, see ``Task``."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102
+    @property
+    def kind(self) -> str: ...  # noqa: D102
+    @property
+    def instruction(self) -> str: ...  # noqa: D102
+    @property
+    def scope(self) -> str: ...  # noqa: D102
+
+
+Key = Callable[[About], str]
 """To which pool of experience a task belongs."""
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from configs.engine import TransformersEngineConfig, VllmEngineConfig
 from configs.errors import ConfigError
+from configs.rollout import RolloutConfig
 from configs.run import RunConfig
 from envs.base import Environment
 from memory.admission.base import admission_of
@@ -48,11 +49,15 @@ def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> 
 
 def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:
     """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
-    engine = config.rollout.engine
-    embedded = (
-        engine if isinstance(engine, TransformersEngineConfig) else TransformersEngineConfig(threads=engine.threads)
-    )
-    return player_with(config, env, TransformersEngine(policy, embedded, config.rollout.sampling))
+    return player_with(config, env, embedded_engine(policy, config.rollout))
+
+
+def embedded_engine(policy: Policy, rollout: RolloutConfig) -> TransformersEngine:
+    """An engine in this process, whatever the run's is."""
+    engine = rollout.engine
+    if not isinstance(engine, TransformersEngineConfig):
+        engine = TransformersEngineConfig(threads=engine.threads)
+    return TransformersEngine(policy, engine, rollout.sampling)
 
 
 def check_panels(config: RunConfig, env: Environment[object]) -> None:

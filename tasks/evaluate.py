@@ -10,7 +10,7 @@ from records.episode import Episode
 from records.task import Panel
 from tasks.discover import discover, learner_of
 from tasks.expert import expert_success
-from tasks.play import Attempt, Player
+from tasks.play import Attempt, Playing
 from tasks.retrieve import Experience, recall
 from tasks.rollout import outcome_metrics
 from tasks.session import Session
@@ -41,7 +41,7 @@ def blind_expert(session: Session, panel: Panel) -> dict[str, float]:
     return {f"expert/{panel.name}": expert_success(env, panel.tasks, key(session.config.seed, "expert"))}
 
 
-def play_panel(player: Player, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
+def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
     """One episode a task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
     base, stage = key(seed, "evaluate"), f"evaluate-{panel.name}"
     return player.play(

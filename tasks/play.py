@@ -1,5 +1,6 @@
 """Playing episodes: a batch of attempts, turn by turn, each leaving the batch when it is over."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -116,13 +117,11 @@ class Running:
         )
 
 
-class Player:
-    """Plays attempts with one policy in one environment."""
+class Playing(ABC):
+    """Plays attempts in one environment; who answers is left to others."""
 
-    def __init__(self, env: Environment[object], context: Context, engine: Engine, max_turns: int) -> None:
+    def __init__(self, env: Environment[object], max_turns: int) -> None:
         self.env = env
-        self.context = context
-        self.engine = engine
         self.max_turns = max_turns
 
     def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
@@ -141,6 +140,19 @@ class Player:
     def is_over(self, live: Running) -> bool:
         """Whether the environment or the turn limit has ended it."""
         return len(live.turns) >= self.max_turns or (live.last is not None and live.last.done)
+
+    @abstractmethod
+    def play_turn(self, running: Sequence[Running]) -> None:
+        """Play one turn of each."""
+
+
+class Player(Playing):
+    """Plays attempts with one policy in one environment."""
+
+    def __init__(self, env: Environment[object], context: Context, engine: Engine, max_turns: int) -> None:
+        super().__init__(env, max_turns)
+        self.context = context
+        self.engine = engine
 
     def cut(self, live: Running) -> Episode:
         """The part of an attempt that goes on, from its last cut to here."""

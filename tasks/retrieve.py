@@ -9,10 +9,10 @@ from configs.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
 from configs.run import RunConfig
 from memory.clusters import Clusters
 from memory.index import Hit, Index
-from memory.store import BankView
+from memory.plain import Readable
 from records.draws import Key, extend, generator
 from records.entry import Entry
-from records.task import Task, key_by
+from records.task import About, Task, key_by
 
 Entries = tuple[Entry, ...]
 
@@ -20,11 +20,11 @@ Entries = tuple[Entry, ...]
 class Experience(Protocol):
     """What attempts are shown."""
 
-    def of_task(self, task: Task) -> Entries:
+    def of_task(self, task: About) -> Entries:
         """Entries for the whole episode, best first."""
         ...
 
-    def of_step(self, task: Task, observation: str) -> Entries:
+    def of_step(self, task: About, observation: str) -> Entries:
         """Entries for one turn, best first."""
         ...
 
@@ -35,11 +35,11 @@ class Given:
     def __init__(self, entries: Mapping[str, Entries]) -> None:
         self._entries = entries
 
-    def of_task(self, task: Task) -> Entries:
+    def of_task(self, task: About) -> Entries:
         """What was given for the task."""
         return self._entries.get(task.id, ())
 
-    def of_step(self, task: Task, observation: str) -> Entries:
+    def of_step(self, task: About, observation: str) -> Entries:
         """Nothing more."""
         return ()
 
@@ -64,11 +64,11 @@ class Retrieved:
         self._draw = draw
         self._tally, self._parts = dict(index.tally), dict(index.seconds)
 
-    def of_task(self, task: Task) -> Entries:
+    def of_task(self, task: About) -> Entries:
         """What the instruction finds, unless only observations are asked for."""
         return self._ask("task", task.instruction, self.index.key(task)) if self.index.config.per != "step" else ()
 
-    def of_step(self, task: Task, observation: str) -> Entries:
+    def of_step(self, task: About, observation: str) -> Entries:
         """What the observation finds, unless only instructions are asked for."""
         if self.index.config.per == "task":
             return ()
@@ -91,7 +91,7 @@ class Retrieved:
         return tuple(hit.entry for hit in answers[scope, text])
 
 
-def step_query(task: Task, observation: str, config: AnyRetrievalConfig) -> str:
+def step_query(task: About, observation: str, config: AnyRetrievalConfig) -> str:
     """What is asked at a turn."""
     if isinstance(config, ClusterRetrievalConfig) or config.step_query == "observation":
         return observation
@@ -116,7 +116,7 @@ def at_random(entries: Sequence[Entry], count: int, tasks: Iterable[Task], key: 
     )
 
 
-def index_of(bank: BankView, config: RunConfig, clusters: Clusters | None = None) -> Index:
+def index_of(bank: Readable, config: RunConfig, clusters: Clusters | None = None) -> Index:
     """An index over a bank as it stands, with the settings of a run; the usual ones where the run has no bank.
 
     ``clusters`` are those of the bank, where they are at hand already.

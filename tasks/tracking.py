@@ -63,6 +63,14 @@ class Publication:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """Where something of a run belongs in MLflow: the id of its experiment, and of its MLflow run where it has one."""
+
+    experiment: str
+    run: str | None
+
+
+@dataclass(frozen=True)
 class Store:
     """Where MLflow keeps things.
 
@@ -129,6 +137,19 @@ class Tracker:
                 _check_database(self._store)
                 self._client.set_terminated(self._id, status)
 
+    def placement(self) -> Placement:
+        """Where the run is; its experiment is made where there is none.
+
+        Raises:
+            TrackingError: MLflow cannot be reached or refuses.
+        """
+        with translated(self._store, "does not answer"):
+            _check_database(self._store)
+            with FileLock(self._store.lock):
+                experiment = self._experiment_id()
+            found = self._search(experiment)
+            return Placement(experiment, found[0].info.run_id if found else None)
+
     @cached_property
     def _client(self) -> Any:
         return client(self._store)
@@ -150,12 +171,16 @@ class Tracker:
         return str(self._client.create_experiment(self._experiment, artifact_location=artifacts))
 
     def _find_or_create(self, experiment: str, timestamp: int) -> Any:
-        query = f"tags.`coevo.run` = '{self._run}' and tags.`coevo.origin` = '{self._origin}'"
-        found = self._client.search_runs([experiment], query, max_results=1)
+        found = self._search(experiment)
         if found:
             return found[0]
         tags = {"coevo.run": self._run, "coevo.origin": self._origin}
         return self._client.create_run(experiment, start_time=timestamp, tags=tags, run_name=self._run)
+
+    def _search(self, experiment: str) -> Sequence[Any]:
+        query = f"tags.`coevo.run` = '{self._run}' and tags.`coevo.origin` = '{self._origin}'"
+        found: Sequence[Any] = self._client.search_runs([experiment], query, max_results=1)
+        return found
 
     def _publish_config(self, run_id: str, manifest: Committed) -> None:
         """The resolved configuration as a file; as parameters the first one only, MLflow's cannot change."""
@@ -243,6 +268,18 @@ def translated(store: Store, what: str = "does not take the run") -> Iterator[No
         # Of SQLAlchemy's errors the database's own words are enough.
         reason = " ".join(str(getattr(error.__cause__, "orig", error)).split())[:200]
         raise TrackingError(f"MLflow at {store.uri} {what}: {reason}") from error
+
+
+@contextmanager
+def reached(store: Store, what: str) -> Iterator[Any]:
+    """MLflow's client, where it can be reached; whatever goes wrong within is one line.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses.
+    """
+    with translated(store, what):
+        _check_database(store)
+        yield client(store)
 
 
 def _check_database(store: Store) -> None:

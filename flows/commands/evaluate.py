@@ -6,9 +6,10 @@ import typer
 
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from lineage.workspace import Workspace
 
 if TYPE_CHECKING:
-    from flows.evaluate import Evaluation
+    from flows.evaluate import Evaluation, Request
 
 
 def evaluate(
@@ -22,6 +23,7 @@ def evaluate(
     discovery: Annotated[
         int, typer.Option(min=0, metavar="K", help="Attempts at each task, each told what the failed ones taught.")
     ] = 0,
+    through: Annotated[str | None, typer.Option(help="URL of `coevo serve`: the agent there plays instead.")] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -32,9 +34,9 @@ def evaluate(
 
     Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
     """
-    from flows.evaluate import Request, evaluate_revision
+    from flows.evaluate import Request
 
-    result = evaluate_revision(run, Request(panel, tasks, bank, discovery), workspace_at(workspace))
+    result = _played(run, Request(panel, tasks, bank, discovery), through, workspace_at(workspace))
     row = {"run": run, "panel": panel, "bank": bank, **_figures(result), "panel_hash": result.panel.hash[:16]}
     kinds = [{"type": kind, **_figures(part)} for kind, part in result.by_kind().items()]
     attempts = [{"attempts": number, "solved": share} for number, share in result.discovery.items()]
@@ -51,6 +53,16 @@ def evaluate(
 
 def _figures(result: "Evaluation") -> dict[str, Any]:
     return {"tasks": len(result.episodes), "success": result.success, "stderr": result.stderr}
+
+
+def _played(run: str, request: "Request", through: str | None, place: Workspace) -> "Evaluation":
+    if through is None:
+        from flows.evaluate import evaluate_revision
+
+        return evaluate_revision(run, request, place)
+    from flows.serving import evaluate_through
+
+    return evaluate_through(through, run, request, place)
 
 
 COMMANDS = (evaluate,)

@@ -24,7 +24,7 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
     Example: coevo runs --json
     """
     place = workspace_at(workspace)
-    rows = [_run_row(paths, place) for paths in place.runs()]
+    rows = run_rows(place)
     if as_json:
         output.document(rows)
     elif rows:
@@ -66,6 +66,11 @@ def log(
         output.document(rows)
     else:
         output.table([row | {"tags": ", ".join(row["tags"])} for row in rows], LOG_COLUMNS)
+
+
+def run_rows(place: Workspace) -> list[dict[str, Any]]:
+    """The runs of a workspace, newest last, as rows of ``RUN_COLUMNS``."""
+    return [_run_row(paths, place) for paths in place.runs()]
 
 
 def _run_row(paths: RunPaths, place: Workspace) -> dict[str, object]:

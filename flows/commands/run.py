@@ -6,10 +6,10 @@ import typer
 from rich.console import Console
 
 from configs.errors import CoevoError
-from configs.load import load_recipe, validate
+from configs.load import load_recipe
 from configs.run import RunConfig
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from lineage.lock import writer_lock
+from lineage.workspace import lengthen
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -67,9 +67,7 @@ def resume(
     place = workspace_at(workspace)
     paths = place.existing(run)
     if iterations is not None:
-        with writer_lock(paths):
-            longer = {**paths.read_config().model_dump(mode="json"), "iterations": iterations}
-            paths.write_config(validate(longer, source=run))
+        lengthen(paths, iterations)
     _check(paths.read_config())
     from flows.operate import operate
 

@@ -1,4 +1,5 @@
 import json
+import shutil
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ from support.policies import WORDS, llama, qwen
 
 from configs.errors import CoevoError
 from configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from models.policy import Policy, build, load, load_weights, save
+from models.policy import Policy, build, bundle, load, load_weights, save
 from records.draws import key
 
 IDS = torch.tensor([[7, 8, 9, 10]])
@@ -56,6 +57,16 @@ def test_weights_are_a_function_of_the_key_and_leave_other_draws_alone():
     assert torch.equal(torch.rand(1), expected)
     assert torch.equal(logits(first), logits(again))
     assert not torch.equal(logits(first), logits(other))
+
+
+def test_a_bundle_needs_nothing_else(tmp_path, base):
+    policy = adapted(base)
+    save(policy, tmp_path / "adapters")
+    bundle(tmp_path / "adapters", tmp_path / "bundle")
+    shutil.rmtree(base)
+    assert torch.equal(logits(policy), logits(load(tmp_path / "bundle")))
+    bundle(tmp_path / "bundle", tmp_path / "again")
+    assert torch.equal(logits(policy), logits(load(tmp_path / "again")))
 
 
 def test_round_trip_is_exact_and_holds_no_pickle(tmp_path):

@@ -6,6 +6,7 @@ panel tasks goes from 0 to 0.5 to 1; each of revisions 1 to 3 holds four trainin
 before them.
 """
 
+import shutil
 from dataclasses import replace
 
 import pyarrow.parquet as pq
@@ -108,8 +109,9 @@ METRICS = (
 OUTCOMES = ("0000", None, "1100", "1111")
 
 
-def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64, tokens=100):
-    """Make the run in a workspace; an episode costs so many tokens, None for a run that does not count."""
+def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64, tokens=100, policy=None):
+    """Make the run in a workspace; an episode costs so many tokens, None for a run that does not count; ``policy`` is
+    the directory of one that all revisions have."""
     place = Workspace(root)
     config = load_recipe(RECIPE, [*overrides])
     paths = place.create(name, config)
@@ -138,7 +140,7 @@ def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64, t
                 "tables": bank.versions(),
                 "metrics": {"seconds/wall": 2.0, "seconds/rollout": 1.5},
             }
-            lineage.commit(_stage(paths, revision, played), state, observed)
+            lineage.commit(_stage(paths, revision, played, policy), state, observed)
     return paths
 
 
@@ -148,10 +150,13 @@ def _spent(played, tokens):
     return {"spent/episodes": float(len(played)), "spent/tokens": float(len(played) * tokens)}
 
 
-def _stage(paths, revision, played):
+def _stage(paths, revision, played, policy):
     staged = {name: paths.staging / name for name in ("policy", "episodes")}
-    for directory in staged.values():
-        directory.mkdir(parents=True)
-    (staged["policy"] / "weights").write_text(f"policy of {revision}")
+    staged["episodes"].mkdir(parents=True)
+    if policy is None:
+        staged["policy"].mkdir()
+        (staged["policy"] / "weights").write_text(f"policy of {revision}")
+    else:
+        shutil.copytree(policy, staged["policy"])
     pq.write_table(episodes_to_table(played), staged["episodes"] / "episodes.parquet")
     return staged

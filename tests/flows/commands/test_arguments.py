@@ -25,6 +25,9 @@ READERS = (
     ("rollback", "RUN", "--to", "1"),
     ("resume", "RUN"),
     ("evaluate", "RUN"),
+    ("package", "RUN"),
+    ("promote", "RUN"),
+    ("serve", "RUN"),
     ("evaluate", "first", "--bank", "RUN"),
 )
 MISTAKES = (

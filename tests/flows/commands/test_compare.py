@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from flows import frames
+from flows import api
 
 
 def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
@@ -74,11 +74,11 @@ def test_the_differences_as_latex(coevo):
 
 
 def test_frames_for_notebooks(small_workspace):
-    frame = frames.compare("first", "other", workspace=small_workspace)
+    frame = api.compare("first", "other", workspace=small_workspace)
     assert frame.set_index("equal")["difference"].to_dict() == {
         "end": -0.5, "episodes": -0.5, "tokens": -1.0, "seconds": -0.5,
     }  # fmt: skip
-    curve = frames.curves("first", "other@2", workspace=small_workspace)
+    curve = api.curves("first", "other@2", workspace=small_workspace)
     assert curve[["run", "revision", "success", "tokens"]].values.tolist() == [
         ["first@3", 0, 0.0, 0], ["first@3", 2, 0.5, 800], ["first@3", 3, 1.0, 1200],
         ["other@2", 0, 0.0, 0], ["other@2", 2, 0.25, 1600],

@@ -1,0 +1,261 @@
+"""The Python API: what the ``coevo`` command does, as functions that return values; ``coevo`` re-exports it.
+
+Every function takes ``workspace``, the directory where runs live; without one it is that of ``COEVO_WORKSPACE``, else
+``workspace`` here. ``RUN[@N]`` names a run and one of its revisions, by number or tag; the last one where none is
+given. A mistake raises ``CoevoError`` with the one line that the command would print.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lineage.workspace import Workspace, lengthen
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from flows.evaluate import Evaluation
+    from flows.package import Promotion
+    from flows.serving import Serving
+
+Place = Path | str | None
+
+
+def run(
+    recipe: str,
+    overrides: Mapping[str, object] | None = None,
+    *,
+    name: str | None = None,
+    quiet: bool = False,
+    workspace: Place = None,
+) -> str:
+    """Start a run and play it to its end, as ``coevo run`` does.
+
+    Args:
+        recipe: name of a shipped recipe, or path of a ``.yaml`` file.
+        overrides: settings to change by dotted key, for example ``{"seed": 11, "bank.retrieval.k": 2}``.
+        name: of the run; ``<recipe>-<n>`` where none is given.
+        quiet: show no progress.
+        workspace: where runs live.
+
+    Returns:
+        Name of the run.
+
+    Raises:
+        CoevoError: the recipe, a setting or the name cannot be used, or no revision was committed.
+    """
+    import json
+
+    from configs.load import load_recipe
+
+    config = load_recipe(recipe, [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()])
+    place = _place(workspace)
+    paths = place.create(name or place.next_name(config.recipe), config)
+    return _operate(paths.name, place, quiet)
+
+
+def resume(
+    run: str,
+    iterations: int | None = None,
+    *,
+    accept_change: bool = False,
+    quiet: bool = False,
+    workspace: Place = None,
+) -> str:
+    """Continue a run from its last revision, as ``coevo resume`` does.
+
+    Args:
+        run: its name.
+        iterations: its new length; as it was where None.
+        accept_change: go on although settings, code or packages have changed.
+        quiet: show no progress.
+        workspace: where runs live.
+
+    Returns:
+        Name of the run.
+
+    Raises:
+        CoevoError: there is no such run, another process writes to it, or code or settings have changed.
+    """
+    place = _place(workspace)
+    if iterations is not None:
+        lengthen(place.existing(run), iterations)
+    return _operate(run, place, quiet, accept_change)
+
+
+def runs(*, workspace: Place = None) -> "pd.DataFrame":
+    """The runs of a workspace, oldest first: ``run``, ``recipe``, ``revision``, ``iteration``, success and seconds."""
+    import pandas as pd
+
+    from flows.commands.inspect import RUN_COLUMNS, run_rows
+
+    return pd.DataFrame(run_rows(_place(workspace)), columns=RUN_COLUMNS).set_index("run")
+
+
+def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
+    """The figures of every revision up to ``RUN[@N]``: one row a revision, one column a figure.
+
+    Raises:
+        CoevoError: there is no such run or revision.
+    """
+    import pandas as pd
+
+    from flows.reference import reading
+    from tasks.tracking import figures
+
+    with reading(reference, _place(workspace)) as opened:
+        rows = [{"revision": each.revision, "iteration": each.iteration, **figures(each)} for each in opened.history]
+    return pd.DataFrame(rows).set_index("revision")
+
+
+def bank(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
+    """The active entries of ``RUN[@N]`` with their counters: one row an entry, by id.
+
+    Raises:
+        CoevoError: there is no such revision, it was dropped, or the run has no bank.
+    """
+    import pandas as pd
+
+    from flows.reference import reading
+    from memory.stats import Stats
+    from records.arrow import ENTRIES
+
+    with reading(reference, _place(workspace)) as opened:
+        found = opened.bank()
+        entries, stats = found.active(), found.stats()
+    rows = [asdict(entry) | asdict(stats.get(entry.id, Stats(entry.id))) for entry in entries]
+    columns = [name for name in (*ENTRIES.names, *Stats.__slots__) if name != "id"]
+    return pd.DataFrame(rows, columns=["id", *columns]).set_index("id")
+
+
+def evaluate(
+    reference: str,
+    panel: str = "seen-houses",
+    *,
+    tasks: int | None = None,
+    bank: str = "own",
+    discovery: int = 0,
+    through: str | None = None,
+    workspace: Place = None,
+) -> "Evaluation":
+    """Play a held-out panel with the policy of ``RUN[@N]``; the bank is read-only, and the run is left as it is.
+
+    Args:
+        reference: the revision.
+        panel: name of the panel.
+        tasks: how many of its tasks; as in the run's own evaluations where None.
+        bank: ``own``, ``none``, ``random``, or ``OTHER[@M]``.
+        discovery: attempts at each task (k of Discovery@k); 0 for one attempt and no writing.
+        through: URL of ``coevo serve``, whose agent then plays with its own policy and bank.
+        workspace: where runs live.
+
+    Returns:
+        Its ``success`` and ``stderr``, and the ``episodes``.
+
+    Raises:
+        CoevoError: one of them is not there.
+    """
+    from flows.evaluate import Request, evaluate_revision
+    from flows.serving import evaluate_through
+
+    place, request = _place(workspace), Request(panel, tasks, bank, discovery)
+    if through is not None:
+        return evaluate_through(through, reference, request, place)
+    return evaluate_revision(reference, request, place)
+
+
+def compare(*references: str, workspace: Place = None) -> "pd.DataFrame":
+    """Paired differences of runs from the first: one row a panel at the end, and once for each kind of equal expense.
+
+    Returns:
+        A frame with the columns of ``flows.comparison.Difference``; no bounds where the tasks are not the same.
+
+    Raises:
+        CoevoError: one of them is malformed or not there.
+    """
+    from flows.comparison import compared
+    from flows.frames import differences
+
+    return differences(compared(references, _place(workspace)))
+
+
+def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
+    """Held-out success of runs over the episodes, tokens and seconds that they had spent: one row an evaluation.
+
+    Raises:
+        CoevoError: one of them is malformed or not there.
+    """
+    from flows import frames
+    from flows.comparison import compared
+
+    return frames.curves(compared(references, _place(workspace)))
+
+
+def package(reference: str, model: str | None = None, *, workspace: Place = None) -> str:
+    """Register policy, bank and settings of ``RUN[@N]`` as the next version of a model, as ``coevo package`` does.
+
+    Returns:
+        ``MODEL/VERSION``.
+
+    Raises:
+        CoevoError: there is no such revision, or MLflow does not take it.
+    """
+    from flows.package import register_revision
+
+    return register_revision(reference, model, _place(workspace))[0].name
+
+
+def promote(
+    version: str,
+    panel: str | None = None,
+    *,
+    tasks: int | None = None,
+    margin: float = 0.0,
+    seed: int = 0,
+    workspace: Place = None,
+) -> "Promotion":
+    """Make ``MODEL/VERSION`` the champion of its model, if it plays better than the present one.
+
+    Returns:
+        Whether it ``passed``, and the ``verdict`` with the paired difference and its interval.
+
+    Raises:
+        CoevoError: it is not there, or the two do not play the same tasks.
+    """
+    from flows.package import promote as decide
+
+    return decide(version, panel, tasks, margin, seed, _place(workspace))
+
+
+@contextmanager
+def serve(
+    what: str, *, host: str = "127.0.0.1", port: int | None = None, workspace: Place = None
+) -> "Iterator[Serving]":
+    """Serve ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS`` within a ``with`` block, as ``coevo serve`` does.
+
+    Yields:
+        Its ``name`` and ``url``.
+
+    Raises:
+        CoevoError: it is not there, the port is taken, or the server did not start.
+    """
+    from flows.serving import serve as serving
+
+    with serving(what, host, port, _place(workspace)) as served:
+        yield served
+
+
+def _operate(name: str, place: Workspace, quiet: bool, accept_change: bool = False) -> str:
+    from rich.console import Console
+
+    from flows.operate import operate
+
+    operate(place, place.existing(name), Console(highlight=False, quiet=quiet), accept_change)
+    return name
+
+
+def _place(workspace: Any) -> Workspace:
+    return Workspace(Path(workspace or os.environ.get("COEVO_WORKSPACE") or "workspace"))

@@ -1,0 +1,151 @@
+"""From a revision to a package, to a version of a registered model, and to the champion."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from configs.errors import CoevoError
+from envs.registry import find as find_env
+from envs.registry import make
+from flows import history
+from flows.reference import Reading, reading
+from lineage.workspace import NAME, Workspace
+from records.task import Panel
+from tasks.catchup import tracker_of
+from tasks.champion import Verdict, champion, crown, judge, outcomes, record
+from tasks.package import Origin, Package, pack
+from tasks.registry import Registered, fetch, find, packaged, register
+from tasks.tracking import tracking_store
+
+
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """What became of a promotion.
+
+    Attributes:
+        challenger: the version that asked for it.
+        over: the champion at that time; None where there was none.
+        verdict: how the challenger did against it; None where there was nobody to beat.
+    """
+
+    challenger: Registered
+    over: Registered | None
+    verdict: Verdict | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the challenger is champion now."""
+        return self.verdict is None or self.verdict.passed
+
+
+def package(opened: Reading, into: Path) -> Package:
+    """Write the package of a revision into a directory.
+
+    Raises:
+        CoevoError: the revision was dropped, or something of it is gone.
+    """
+    manifest, state = opened.manifest, opened.manifest.state
+    opened.lineage.require(manifest.revision)
+    last = history.evaluated(opened.history)
+    panels = {} if last is None else last.state["panels"]
+    origin = Origin(
+        run=opened.paths.name,
+        revision=manifest.revision,
+        iteration=manifest.iteration,
+        commit=opened.lineage.commit_hash(manifest.revision),
+        config_hash=state["config_hash"],
+        code=state["code"],
+        evaluated=None if last is None else last.revision,
+        success={} if last is None else {name: last.state["metrics"][f"success/{name}"] for name in panels},
+        panels=panels,
+    )
+    with TemporaryDirectory(prefix="coevo-") as scratch:
+        policy = opened.lineage.materialise(manifest.revision, "policy", Path(scratch) / "policy")
+        return pack(into, policy, opened.bank() if opened.config.bank else None, opened.config, origin)
+
+
+def register_revision(reference: str, model: str | None, place: Workspace) -> tuple[Registered, Package]:
+    """Package ``RUN[@N]`` and make it the next version of a model; one named as the recipe where none is given.
+
+    Raises:
+        CoevoError: there is no such revision, the name cannot be a model's, or MLflow does not take it.
+    """
+    with reading(reference, place) as opened, TemporaryDirectory(prefix="coevo-") as scratch:
+        name = opened.config.recipe if model is None else model
+        if not NAME.fullmatch(name):
+            raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")
+        made = package(opened, Path(scratch) / "package")
+        tracker = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name)
+        return register(tracking_store(place.root), name, made, tracker.placement(), tags(made.origin)), made
+
+
+def tags(origin: Origin) -> dict[str, str]:
+    """Tags of a version: where it comes from, and how it did."""
+    known = {
+        "run": origin.run,
+        "revision": origin.revision,
+        "iteration": origin.iteration,
+        "commit": origin.commit,
+        "config": origin.config_hash,
+        "code": origin.code,
+        "evaluated": origin.evaluated,
+        **{f"success.{panel}": f"{success:.4f}" for panel, success in origin.success.items()},
+        **{f"panel.{panel}": found for panel, found in origin.panels.items()},
+    }
+    return {f"coevo.{name}": str(value) for name, value in known.items() if value is not None}
+
+
+def promote(
+    mention: str, panel: str | None, tasks: int | None, margin: float, seed: int, place: Workspace
+) -> Promotion:
+    """Make a version the champion of its model, if it plays better than the present one or there is none.
+
+    Args:
+        mention: ``MODEL/VERSION`` or ``MODEL@ALIAS``.
+        panel: held-out panel that both play; the first one of the version's own evaluations where None.
+        tasks: how many of its tasks, at least two; as many as in these evaluations where None.
+        margin: what the lower bound of the difference has to exceed.
+        seed: of the draws, which both sides share.
+        place: the workspace.
+
+    Raises:
+        CoevoError: it is not there, is champion already, or the two do not play the same tasks.
+    """
+    store = tracking_store(place.root)
+    challenger = find(store, mention)
+    reigning = champion(store, challenger.model)
+    if reigning is None:
+        crown(store, challenger, None, None)
+        return Promotion(challenger, None, None)
+    over = Registered(challenger.model, reigning)
+    if over == challenger:
+        raise CoevoError(f"{challenger.name} is the champion already: name another version")
+    with TemporaryDirectory(prefix="coevo-") as scratch:
+        mine, theirs = (packaged(fetch(store, each, Path(scratch) / str(each.version))) for each in (challenger, over))
+        verdict = gate(mine, theirs, panel, tasks, margin, seed)
+    if verdict.passed:
+        crown(store, challenger, reigning, verdict)
+    else:
+        record(store, challenger, reigning, verdict)
+    return Promotion(challenger, over, verdict)
+
+
+def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Verdict:
+    """Let two packages play the same held-out tasks with the same draws.
+
+    Raises:
+        CoevoError: there is no such panel, or its tasks are not the same for both.
+    """
+    evaluation = mine.config.evaluation
+    name, size = panel or evaluation.panels[0], max(2, tasks or evaluation.tasks)
+    env, other = make(mine.config.env), make(theirs.config.env)
+    for each in (env, other):
+        if name not in each.panels:
+            raise CoevoError(f"{name!r} is no panel of {each.name}: choose one of {', '.join(each.panels)}")
+    played: Panel = env.panel(name, size)
+    if other.panel(name, size).hash != played.hash:
+        raise CoevoError(
+            f"panel {name!r}: {mine.origin.name} and the champion, {theirs.origin.name}, play different tasks: "
+            "package it under another model's name"
+        )
+    return judge(played, outcomes(mine, env, played, seed), outcomes(theirs, other, played, seed), margin)

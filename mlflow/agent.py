@@ -1,0 +1,7 @@
+"""The packaged agent as MLflow loads it: run from its copy inside a package (models from code), never imported."""
+
+import mlflow
+
+from tasks.pyfunc import PackagedAgent
+
+mlflow.models.set_model(PackagedAgent())

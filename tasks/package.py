@@ -1,0 +1,143 @@
+"""A package: the policy, the bank and the settings of one revision in plain files. Its agent needs nothing of the run.
+
+<directory>/policy/       model and tokenizer; the base model too, where the policy consists of adapters
+<directory>/bank/         see ``memory.plain``; left out where the method has no bank
+<directory>/encoders/     sentence encoders that the configuration names by a directory
+<directory>/config.json   the resolved configuration
+<directory>/origin.json   ``Origin``
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from configs.errors import CoevoError
+from configs.load import validate
+from configs.run import RunConfig
+from memory.index import Index
+from memory.plain import PlainBank, Readable, save
+from memory.retrieval.encoder import BUNDLED
+from models.policy import Policy, bundle, load
+from tasks.retrieve import index_of, is_shown
+
+ENCODERS = "encoders"
+"""Folder of the encoders in a package."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a package comes from.
+
+    Attributes:
+        run: name of the run.
+        revision: of the run.
+        iteration: policy updates behind it.
+        commit: hash of its lineage commit.
+        config_hash: of the configuration.
+        code: revision of the code that made it.
+        evaluated: the revision whose evaluation ``success`` is, the last one up to this; None without any.
+        success: success rate by held-out panel.
+        panels: hash of each of these panels.
+    """
+
+    run: str
+    revision: int
+    iteration: int
+    commit: str
+    config_hash: str
+    code: str
+    evaluated: int | None
+    success: Mapping[str, float]
+    panels: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """``RUN@N``."""
+        return f"{self.run}@{self.revision}"
+
+
+class Package:
+    """The package in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @cached_property
+    def config(self) -> RunConfig:
+        """The resolved configuration of its run."""
+        settings = json.loads(self._text("config.json"))
+        for encoder in _encoders(settings):
+            if encoder["model"].startswith(f"{ENCODERS}/"):
+                encoder["model"] = str(self.directory / encoder["model"])
+        return validate(settings, source=self.origin.name)
+
+    @cached_property
+    def origin(self) -> Origin:
+        """Where it comes from."""
+        return Origin(**json.loads(self._text("origin.json")))
+
+    def policy(self) -> Policy:
+        """The policy, ready to generate."""
+        return load(self.directory / "policy")
+
+    def index(self) -> Index | None:
+        """What its agent asks; None without a bank, or as long as the gates of retrieval are closed."""
+        if self.config.bank is None:
+            return None
+        bank = PlainBank(self.directory / "bank")
+        shown = is_shown(self.config.bank.retrieval, self.origin.iteration, len(bank.active()))
+        return index_of(bank, self.config) if shown else None
+
+    def _text(self, name: str) -> str:
+        try:
+            return (self.directory / name).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise CoevoError(f"{self.directory}: holds no {name}; name what `coevo package` has made") from None
+
+
+def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig, origin: Origin) -> Package:
+    """Write a package into a directory.
+
+    Args:
+        directory: where; made where it is not there.
+        policy: directory of the policy.
+        bank: as it was at the revision; None for a method without one.
+        config: resolved configuration.
+        origin: what it is packed from.
+
+    Raises:
+        CoevoError: the policy's adapters have lost their base model, or an encoder is not where its settings say.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    bundle(policy, directory / "policy")
+    if bank is not None:
+        save(bank, directory / "bank")
+    settings = config.model_dump(mode="json")
+    for number, encoder in enumerate(_encoders(settings)):
+        encoder["model"] = _packed(encoder["model"], directory, number)
+    for name, value in {"config": settings, "origin": asdict(origin)}.items():
+        (directory / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
+    return Package(directory)
+
+
+def _encoders(settings: Any) -> Iterator[dict[str, Any]]:
+    """The settings of every encoder within some settings."""
+    for name, value in settings.items() if isinstance(settings, dict) else ():
+        if name == "encoder":
+            yield value
+        yield from _encoders(value)
+
+
+def _packed(model: str, directory: Path, number: int) -> str:
+    """What an encoder is called in a package, after its files are there; that of the extra stays with its package."""
+    if model == BUNDLED:
+        return model
+    if not Path(model).is_dir():
+        raise CoevoError(f"encoder.model={model}: no such directory; name one of a sentence-transformers model")
+    inside = f"{ENCODERS}/{number}"
+    shutil.copytree(model, directory / inside)
+    return inside

@@ -1,0 +1,76 @@
+"""Playing through an endpoint: the environment is here, a packaged agent answers behind a URL, one turn at a time."""
+
+import json
+import urllib.request
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+from urllib.error import HTTPError
+
+from configs.errors import CoevoError
+from envs.base import Environment
+from records.demonstration import Answer
+from records.episode import Completion
+from tasks.play import Playing, Running
+
+PATIENCE = 300.0
+"""Seconds until a request is given up."""
+
+
+class ServedPlayer(Playing):
+    """Plays attempts with the agent behind a URL, which is sent one request a turn for all that are running.
+
+    Draws are the endpoint's own: those of an evaluation with ``seed``, whatever the keys of the attempts. Turns have no
+    token ids, and the ids of the entries that the agent was shown.
+    """
+
+    def __init__(self, env: Environment[object], url: str, seed: int, max_turns: int) -> None:
+        super().__init__(env, max_turns)
+        self._url = f"{url.rstrip('/').removesuffix('/invocations')}/invocations"
+        self._seed = seed
+
+    def play_turn(self, running: Sequence[Running]) -> None:
+        """Play one turn of each, all in one request.
+
+        Raises:
+            CoevoError: the endpoint does not answer, or refuses.
+        """
+        replies = self._ask([_row(live) for live in running])
+        steps = self.env.step([live.state for live in running], [reply["action"] for reply in replies])
+        for live, reply, step in zip(running, replies, steps, strict=True):
+            live.advance((), Completion((), (), reply["text"], True), Answer(reply["thought"], reply["action"]), step)
+            live.turns[-1] = replace(live.turns[-1], retrieved=tuple(entry["id"] for entry in reply["retrieved"]))
+
+    def _ask(self, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        body = json.dumps({"dataframe_records": rows, "params": {"seed": self._seed}}).encode()
+        request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+                replies: list[dict[str, Any]] = json.load(response)["predictions"]
+                return replies
+        except HTTPError as error:
+            raise CoevoError(f"{self._url} refuses: {_reason(error)}") from error
+        except OSError as error:
+            reason = getattr(error, "reason", error)
+            raise CoevoError(f"{self._url} does not answer ({reason}): start it with `coevo serve`") from error
+
+
+def _row(live: Running) -> dict[str, Any]:
+    task = live.attempt.task
+    return {
+        "instruction": task.instruction,
+        "observation": live.observation,
+        "scope": task.scope,
+        "kind": task.kind,
+        "task": task.id,
+        "history": [{"action": turn.action, "feedback": turn.feedback} for turn in live.turns],
+    }
+
+
+def _reason(error: HTTPError) -> str:
+    """What MLflow says of a request that it does not take."""
+    said = error.read().decode(errors="replace")
+    with suppress(ValueError, KeyError, TypeError):
+        said = json.loads(said)["message"]
+    return " ".join(f"{error.code} {said}".split())[:300]

@@ -1,0 +1,83 @@
+"""``coevo package``, ``promote`` and ``demote`` on runs that were never trained: a real registry, a real gate."""
+
+import json
+import shutil
+
+import pytest
+from support import small_run
+from support.packages import untrained
+
+from flows.serving import evaluate_through
+from lineage.workspace import Workspace
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A workspace with the runs ``first`` and ``other``, which plays in another world."""
+    root = tmp_path_factory.mktemp("packages")
+    policy = untrained(root / "policy")
+    small_run.build(root, policy=policy)
+    small_run.build(root, "other", ["env.world=3"], policy=policy)
+    return root
+
+
+@pytest.fixture
+def call(coevo, place, monkeypatch):
+    monkeypatch.setenv("COEVO_WORKSPACE", str(place))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return coevo
+
+
+def test_from_a_run_to_a_champion_and_back(call, place):
+    made = call("package", "first@2", "--name", "household")
+    assert (made.code, made.out.splitlines()[0]) == (0, "household/1 is first@2"), made.err
+    row = json.loads(call("package", "first", "--name", "household", "--json").out)
+    assert row == {
+        "model": "household", "version": 2, "run": "first", "revision": 3, "success": {"seen-houses": 1.0}
+    }  # fmt: skip
+    crowned = call("promote", "household/1")
+    assert (crowned.code, crowned.out) == (0, "household/1 is champion\n")
+
+    kept = shutil.move(place / "runs" / "first", place / "away")  # packages need no run
+    stays = call("promote", "household/2", "--tasks", "4")
+    assert stays.code == 1, stays.err
+    assert "seen-houses, 4 tasks: household/2 0.000, household/1 0.000, difference +0.000 [+0.000, +0.000]" in stays.out
+    assert stays.out.splitlines()[-1] == "household/1 stays champion of household"
+    passed = call("promote", "household/2", "--tasks", "4", "--margin", "-0.5", "--json")
+    assert (passed.code, json.loads(passed.out)["promoted"], json.loads(passed.out)["against"]) == (0, True, 1)
+    shutil.move(kept, place / "runs" / "first")
+
+    assert "household/2 is the champion already" in call("promote", "household@champion").err
+    assert call("demote", "household").out == "household/1 is champion again\n"
+    assert "no version was champion before 1" in call("demote", "household").err
+
+    call("package", "other", "--name", "household")
+    assert "other@3 and the champion, first@2, play different tasks" in call("promote", "household/3").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("package", "first@9"), "revision 9 is not in run 'first': it has 0 to 3"),
+        (("package", "nobody"), "run 'nobody' is not in"),
+        (("package", "first", "--name", "a/b"), "'a/b' cannot name a model"),
+        (("promote", "first"), "write MODEL/VERSION or MODEL@ALIAS"),
+        (("serve", "nobody"), "run 'nobody' is not in"),
+        (("serve", "first@9"), "revision 9 is not in run 'first'"),
+        (("serve", "first", "--host", "192.0.2.1"), "choose another --port or --host"),
+        (("evaluate", "first", "--through", "http://127.0.0.1:1", "--bank", "none"), "leave out --bank or --through"),
+        (("evaluate", "first", "--through", "http://127.0.0.1:1"), "does not answer"),
+        (("evaluate", "first", "--through", "http://127.0.0.1:1", "--panel", "other-houses"), "own bank"),
+    ],
+)
+def test_a_mistake_is_one_line(call, arguments, message):
+    result = call(*arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert message in result.err
+
+
+def test_a_panel_that_is_not_there_is_named(place):
+    from configs.errors import CoevoError
+
+    with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
+        evaluate_through("http://127.0.0.1:1", "first", "attic", None, Workspace(place))

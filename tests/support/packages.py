@@ -1,0 +1,74 @@
+"""Packages of an untrained policy, and an agent that is asked without a server."""
+
+from dataclasses import replace
+
+from support.player import CONFIG, environment
+from support.small_run import HEAT, MICROWAVE, MUG
+
+from memory.clusters import Cluster
+from memory.stats import Stats
+from models.context import CONTEXT_WORDS
+from models.policy import build, save
+from records.draws import key
+from records.entry import entry_id
+from tasks.agent import Asked
+from tasks.package import Origin, pack
+from tasks.served import ServedPlayer
+
+ORIGIN = Origin("first", 2, 2, "abc", "c" * 64, "d" * 64, 2, {"seen-houses": 0.5}, {"seen-houses": "p" * 64})
+
+
+class Told:
+    """A bank in memory: the same two lessons for every house, and one that nobody was asked about."""
+
+    def active(self):
+        scopes = {task.scope for task in environment().sample(64, key("scopes"))}
+        said = [replace(each, scope=scope) for scope in sorted(scopes) for each in (MUG, MICROWAVE)]
+        return [replace(each, id=entry_id(each.scope, each.strategy)) for each in said]
+
+    def stats(self):
+        return {entry_id("lotus", HEAT): Stats(entry_id("lotus", HEAT), 4, 3), "gone": Stats("gone", 9)}
+
+    def clusters(self):
+        return [Cluster(0, "at safe hold nothing", (entry_id("lotus", HEAT),))]
+
+
+def untrained(directory, seed=1):
+    """A policy whose answers are noise, but always the same noise for the same key."""
+    save(build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(seed)), directory)
+    return directory
+
+
+def packaged(root, config=CONFIG, bank=Told, origin=ORIGIN):
+    """A package under a directory."""
+    return pack(root / "package", untrained(root / "policy"), bank and bank(), config, origin)
+
+
+class AskedPlayer(ServedPlayer):
+    """Asks an agent in this process for what ``ServedPlayer`` sends to a URL."""
+
+    def __init__(self, env, agent, seed, max_turns=50):
+        super().__init__(env, "", seed, max_turns)
+        self.agent = agent
+
+    def _ask(self, rows):
+        asked = [
+            Asked(
+                row["instruction"],
+                row["observation"],
+                tuple((turn["action"], turn["feedback"]) for turn in row["history"]),
+                row["scope"],
+                row["kind"],
+                row["task"],
+            )
+            for row in rows
+        ]
+        return [
+            {
+                "text": reply.text,
+                "thought": reply.answer.thought,
+                "action": reply.answer.action,
+                "retrieved": [{"id": entry.id} for entry in reply.shown],
+            }
+            for reply in self.agent.answer(asked, self._seed)
+        ]
