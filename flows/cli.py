@@ -20,6 +20,7 @@ from flows.commands import (
     remote,
     rollback,
     run,
+    schedule,
     serve,
     tag,
 )
@@ -32,11 +33,12 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-GROUPS = (run, evaluate, inspect, rollback, branch, tag, fsck, gc, remote, play, catalogue, doctor, serve)
+GROUPS = (run, evaluate, inspect, rollback, branch, tag, fsck, gc, remote, play, catalogue, doctor, schedule, serve)
 for group in GROUPS:
     for command in group.COMMANDS:
         app.command()(command)
 app.add_typer(bank.app, name="bank")
+app.add_typer(schedule.app, name="schedule")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -5,9 +5,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from configs.load import load_recipe, validate
+from configs.load import load_recipe
 from flows.settings import WorkspaceOption, workspace_at
-from lineage.lock import writer_lock
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -41,21 +40,22 @@ def resume(
     accept_change: Annotated[
         bool, typer.Option("--accept-change", help="Go on although configuration, code or packages have changed.")
     ] = False,
+    max_hours: Annotated[
+        float | None, typer.Option("--max-hours", min=0.01, help="Begin no revision that would end later than this.")
+    ] = None,
     workspace: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
 
     Example: coevo resume homerules-coevo-rl-1 --iterations 60
     """
+    from flows.operate import lengthen, operate
+
     place = workspace_at(workspace)
     paths = place.existing(run)
     if iterations is not None:
-        with writer_lock(paths):
-            longer = {**paths.read_config().model_dump(mode="json"), "iterations": iterations}
-            paths.write_config(validate(longer, source=run))
-    from flows.operate import operate
-
-    return operate(place, paths, Console(highlight=False), accept_change)
+        lengthen(paths, iterations)
+    return operate(place, paths, Console(highlight=False), accept_change, max_hours)
 
 
 COMMANDS = (run, resume)
