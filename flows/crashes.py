@@ -1,12 +1,13 @@
 """Telling which flow runs are dead: they send heartbeats, and Prefect marks one Crashed whose heartbeats stop."""
 
 from datetime import timedelta
+from uuid import UUID
 
-from prefect.automations import Automation
+from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import StateType
 from prefect.events import EventTrigger
 from prefect.events.actions import ChangeFlowRunState
-from prefect.events.schemas.automations import Posture
+from prefect.events.schemas.automations import AutomationCore, Posture
 
 NAME = "coevo: mark dead runs Crashed"
 SILENCE = timedelta(seconds=120)
@@ -15,15 +16,15 @@ ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 FLOWS = ("night", "coevolve")
 
 
-def ensure_crash_detection(name: str = NAME, silence: timedelta = SILENCE) -> Automation:
-    """The automation of this name, made where there is none."""
-    try:
-        return Automation.read(name=name, _sync=True)
-    except ValueError:
-        return _automation(name, silence).create(_sync=True)
+def ensure_crash_detection(name: str = NAME, silence: timedelta = SILENCE) -> UUID:
+    """Id of the automation of this name, which is made where there is none."""
+    with get_client(sync_client=True) as client:
+        for known in client.read_automations_by_name(name):
+            return known.id
+        return client.create_automation(_automation(name, silence))
 
 
-def _automation(name: str, silence: timedelta) -> Automation:
+def _automation(name: str, silence: timedelta) -> AutomationCore:
     heartbeat = "prefect.flow-run.heartbeat"
     trigger = EventTrigger(
         after={heartbeat},
@@ -37,4 +38,4 @@ def _automation(name: str, silence: timedelta) -> Automation:
     )
     message = "its heartbeats stopped; what it committed is safe, and the next night goes on from there"
     action = ChangeFlowRunState(state=StateType.CRASHED, message=message)
-    return Automation(name=name, description=message, trigger=trigger, actions=[action])
+    return AutomationCore(name=name, description=message, trigger=trigger, actions=[action])

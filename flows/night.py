@@ -85,7 +85,7 @@ def night(
         said = str(error) if isinstance(error, CoevoError) else fault(error) or type(error).__name__
         tell(notify, f"coevo: the night of {run} failed", said, reporter)
         raise
-    create_markdown_artifact(account.body(), key=artifact_key(run), description=account.subject(), _sync=True)
+    create_markdown_artifact(account.body(), key=artifact_key(run), description=account.subject())
     tell(notify, account.subject(), account.body(), reporter)
 
 

@@ -4,7 +4,9 @@ What a block sends with (an address, a token) is a secret, and what sending rais
 kind is told.
 """
 
+import asyncio
 import re
+from collections.abc import Awaitable
 
 from prefect import task
 from prefect.blocks.abstract import NotificationBlock
@@ -27,7 +29,7 @@ def block_of(name: str) -> NotificationBlock:
     if not SLUG.fullmatch(name):
         raise CoevoError("--notify: name a block as type/name, for example slack-webhook/nightly, never its address")
     try:
-        block = Block.load(name, _sync=True)
+        block = Block.load(name)
     except ValueError:
         raise CoevoError(f"no block {name!r} on this server: make it on its page Blocks, see `coevo ui`") from None
     if not isinstance(block, NotificationBlock):
@@ -45,6 +47,16 @@ def notify(name: str, subject: str, body: str) -> None:
     block = block_of(name)
     try:
         with block.raise_on_failure():
-            block.notify(body, subject, _sync=True)  # type: ignore[call-arg]
+            _wait_for(block.notify(body, subject))
     except Exception as error:  # noqa: BLE001  (blocks raise what they like)
         raise CoevoError(f"block {name!r} did not notify: {type(error).__name__}") from None
+
+
+def _wait_for(sent: Awaitable[None] | None) -> None:
+    """Prefect's own blocks have sent by now where no event loop runs; those of others may want to be awaited."""
+    if sent is not None:
+
+        async def wait() -> None:
+            await sent
+
+        asyncio.run(wait())

@@ -189,12 +189,14 @@ def _ensure_pool(client: "SyncPrefectClient") -> None:
 
 def _deploy(run: str, schedule: Schedule) -> None:
     from prefect.client.schemas.objects import ConcurrencyLimitConfig, ConcurrencyLimitStrategy
-    from prefect.flows import EntrypointType
+    from prefect.deployments.runner import RunnerDeployment
     from prefect.schedules import Cron
+    from prefect.types.entrypoint import EntrypointType
 
     from flows.night import night
 
-    night.to_deployment(
+    RunnerDeployment.from_flow(
+        night,
         name=run,
         schedules=[Cron(schedule.cron, timezone=schedule.timezone)],
         concurrency_limit=ConcurrencyLimitConfig(limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW),
@@ -202,8 +204,7 @@ def _deploy(run: str, schedule: Schedule) -> None:
         work_pool_name=POOL,
         entrypoint_type=EntrypointType.MODULE_PATH,
         paused=False,
-        _sync=True,
-    ).apply(_sync=True)
+    ).apply()
 
 
 def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> Planned:

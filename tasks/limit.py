@@ -61,7 +61,8 @@ class Limit:
         return self._of_iterations(iteration - self._first) or self._of_hours(now) or self._of_disk(place, free)
 
     def _of_iterations(self, done: int) -> str | None:
-        return f"{done} iterations, as many as asked for" if done == self.iterations else None
+        over = self.iterations is not None and done >= self.iterations
+        return f"{done} iterations are done, {self.iterations} were asked for" if over else None
 
     def _of_hours(self, now: float) -> str | None:
         spent = now - self._began
