@@ -89,9 +89,9 @@ def prepare_server(place: Workspace) -> None:
 
 def planned(place: Workspace) -> list[Planned]:
     """The schedules of a workspace, by run."""
-    from prefect.client.schemas.filters import FlowFilter, FlowFilterName
-
     with _client(place) as client:
+        from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+
         found = client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[FLOW])))
         return sorted((_planned(one, client) for one in found if _is_of(one, place)), key=lambda one: one.run)
 

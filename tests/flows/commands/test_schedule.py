@@ -12,7 +12,7 @@ import pytest
         (("add", "first", "--cron", "0 2 * * *", "--iterations", "0"), "--iterations"),
         (("add", "first", "--cron", "0 2 * * *", "--max-hours", "0"), "--max-hours"),
         (("add", "first", "--cron", "0 2 * * *", "--rollback-on-drop", "2"), "--rollback-on-drop"),
-        (("pause",), "RUN"),
+        (("pause",), "argument 'run'"),
     ],
 )
 def test_a_mistake_is_one_line_and_starts_no_server(coevo, small_workspace, arguments, says):
