@@ -12,7 +12,12 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from support.nights import Nights, create, wait_for, worker
 from support.runs import coevo, published, revisions, states
 
+from configs.errors import CoevoError
+from flows.publishing import publish_the_rest
+from flows.restore import restore
+from lineage.cursor import Cursor
 from lineage.lock import in_use
+from lineage.workspace import Workspace
 
 SECRET = "swordfish-42"
 
@@ -29,20 +34,18 @@ def place(prefect_workspace, prefect_url, monkeypatch):
 def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhile_is_refused(
     place, prefect_url, tmp_path
 ):
-    paths = create(place, "nightly")
+    paths = create(place, "nightly", iterations=1)
     added = coevo("schedule", "add", "nightly", "--cron", "* * * * * */10", "--iterations", "1", workspace=place)
     assert added.returncode == 0, added.stderr
     nights = Nights(prefect_url, "nightly")
     with worker(place, tmp_path / "log"):
         wait_for(lambda: revisions(place, "nightly") >= 2)  # the first night makes revisions 0 and 1
         wait_for(lambda: len(nights.named("Completed")) == 1 and in_use(paths))
-        refused = coevo("rollback", "nightly", "--to", "0", workspace=place)
+        with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled night\)"):
+            restore(Workspace(place), paths, 0)
         wait_for(lambda: len(nights.named("Completed")) >= 2)
         paused = coevo("schedule", "pause", "nightly", workspace=place)
         wait_for(lambda: not in_use(paths))
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
-    assert "run 'nightly' is in use by process" in refused.stderr
-    assert "a scheduled night" in refused.stderr
     assert (paused.returncode, [row["next"] for row in listed(place)]) == (0, [None])
     found = states(place, "nightly")
     assert [(state["iteration"], state["parent"]) for state in found][:3] == [(0, None), (1, 0), (2, 1)]
@@ -56,7 +59,7 @@ def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhil
 def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_they_are(
     place, prefect_url, tmp_path, webhook
 ):
-    paths = create(place, "stubborn")
+    paths = create(place, "stubborn", iterations=6)
     terms = ("--cron", "0 2 29 2 *", "--iterations", "2", "--notify", "custom-webhook/nightly")
     added = coevo("schedule", "add", "stubborn", *terms, workspace=place)
     assert added.returncode == 0, added.stderr
@@ -71,9 +74,12 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
     assert [state["parent"] for state in states(place, "stubborn")] == [None, *range(revisions(place, "stubborn") - 1)]
     assert revisions(place, "stubborn") > before
     (told,) = webhook
-    assert told == {"text": "coevo: stubborn played 1 iterations", "token": SECRET}
-    assert coevo("resume", "stubborn", workspace=place).returncode == 0
-    assert published(place, "stubborn") == sorted(set(published(place, "stubborn")))
+    assert told == {"text": "coevo: stubborn played 2 iterations", "token": SECRET}
+    assert Cursor(paths.published).read() == -1
+    publish_the_rest(Workspace(place), paths)
+    steps = published(place, "stubborn")
+    assert steps == sorted(set(steps))
+    assert steps[-1] == revisions(place, "stubborn") - 1
     assert leaks(place, tmp_path) == []
 
 

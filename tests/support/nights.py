@@ -23,10 +23,12 @@ TINY = (
 )
 
 
-def create(root, name):
+def create(root, name, iterations):
     """A run that nothing was done for yet, with a frozen policy that has hardly learned anything."""
     known = {setting.split("=")[0]: setting for setting in (*SMALL, *TINY)}
-    return Workspace(root).create(name, load_recipe("homerules-experience-only", ["iterations=1", *known.values()]))
+    return Workspace(root).create(
+        name, load_recipe("homerules-experience-only", [f"iterations={iterations}", *known.values()])
+    )
 
 
 @contextmanager
