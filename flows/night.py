@@ -26,7 +26,7 @@ from lineage.workspace import RunPaths, Workspace
 from tasks import telemetry
 from tasks.limit import RESERVE, Limit
 
-PURPOSE = "a scheduled night: cancel it on Prefect's pages, or"
+PURPOSE = "a scheduled night"
 
 
 class Log:
