@@ -13,12 +13,13 @@ from support.runs import ROOT, SMALL, command
 from configs.load import load_recipe
 from lineage.workspace import Workspace
 
-PATIENCE = 200
+PATIENCE = 400
 TINY = (
     "rollout.tasks=2",
     "rollout.group_size=2",
-    "warmstart.steps=10",
-    "warmstart.probe_every=10",
+    "warmstart.steps=2",
+    "warmstart.probe_every=2",
+    "warmstart.probe_tasks=8",
     "evaluation.tasks=8",
 )
 
