@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lineage.workspace import Workspace, lengthen
+from lineage.workspace import Workspace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +80,8 @@ def resume(
     Raises:
         CoevoError: there is no such run, another process writes to it, or code or settings have changed.
     """
+    from flows.operate import lengthen
+
     place = _place(workspace)
     if iterations is not None:
         lengthen(place.existing(run), iterations)

@@ -23,6 +23,7 @@ from flows.commands import (
     report,
     rollback,
     run,
+    schedule,
     serve,
     tag,
 )
@@ -50,6 +51,7 @@ GROUPS = (
     play,
     catalogue,
     doctor,
+    schedule,
     serve,
     package,
 )
@@ -57,6 +59,7 @@ for group in GROUPS:
     for command in group.COMMANDS:
         app.command()(command)
 app.add_typer(bank.app, name="bank")
+app.add_typer(schedule.app, name="schedule")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

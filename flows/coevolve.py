@@ -13,6 +13,7 @@ from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
 from tasks.judge import judge
+from tasks.limit import Limit
 from tasks.open import open_session
 from tasks.publish import publish
 from tasks.report import Reporter
@@ -26,15 +27,18 @@ from tasks.write import write
 
 
 @flow(name="coevolve", validate_parameters=False, persist_result=False)
-def coevolve(run: str, workspace: str, reporter: Reporter, accept_change: bool = False) -> None:
-    """Continue a run from its last committed revision to its last iteration."""
+def coevolve(
+    run: str, workspace: str, reporter: Reporter, accept_change: bool = False, limit: Limit | None = None
+) -> None:
+    """Continue a run from its last committed revision to its last iteration, or to a limit, which then says why."""
+    limit = limit or Limit()
     with open_session(run, Path(workspace), reporter, accept_change) as session, recording(session.seconds):
         mark_crashed(run)
         if session.is_new():
             gate_panels(session)
             evaluate(session)
             publish(session, commit(session))
-        while session.iteration < session.config.iterations:
+        while session.iteration < session.config.iterations and limit.allows(session):
             check_prefect()
             iterate(session)
 

@@ -5,16 +5,21 @@ from contextlib import closing
 from rich.console import Console
 
 from configs.errors import CoevoError
+from configs.load import validate
+from configs.run import RunConfig
 from flows.progress import Progress
 from flows.servers import prefect_in_use, use_prefect
 from flows.summary import summarise
 from lineage.lineage import Lineage
+from lineage.lock import writer_lock
 from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 
 
-def operate(place: Workspace, paths: RunPaths, console: Console, accept_change: bool = False) -> int:
-    """Continue a run to its last iteration. Returns the exit code.
+def operate(
+    place: Workspace, paths: RunPaths, console: Console, accept_change: bool = False, max_hours: float | None = None
+) -> int:
+    """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code.
 
     Raises:
         CoevoError: no revision could be committed although iterations remained.
@@ -25,14 +30,19 @@ def operate(place: Workspace, paths: RunPaths, console: Console, accept_change: 
         return _finished(place, paths, console)
     use_prefect(place.root)
     from flows.coevolve import coevolve
+    from tasks.limit import Limit
+
+    limit = Limit(hours=max_hours)
 
     with closing(Progress(console, config.iterations)) as progress, prefect_in_use():
-        coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change)
+        coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change, limit)
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
     if not console.quiet:
         summarise(place, paths)
+    if limit.reason is not None:
+        console.print(f"stopped early: {limit.reason}; go on with: coevo resume {paths.name}")
     return 0
 
 
@@ -43,6 +53,28 @@ def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
     done = f"{paths.name} has done all of its {paths.read_config().iterations} iterations"
     console.print(f"{done}; see: coevo log {paths.name}")
     return 0
+
+
+def lengthen(paths: RunPaths, iterations: int) -> None:
+    """Give a run another last iteration.
+
+    Raises:
+        CoevoError: its configuration does not go with that many, or another process writes to the run.
+    """
+    config = paths.read_config()
+    if config.iterations != iterations:
+        longer = with_iterations(config, iterations, paths.name)
+        with writer_lock(paths):
+            paths.write_config(longer)
+
+
+def with_iterations(config: RunConfig, iterations: int, run: str) -> RunConfig:
+    """A run's configuration with another last iteration.
+
+    Raises:
+        CoevoError: it does not go with that many.
+    """
+    return validate({**config.model_dump(mode="json"), "iterations": iterations}, source=run)
 
 
 def head_of(place: Workspace, paths: RunPaths) -> Manifest | None:

@@ -19,11 +19,15 @@ from tasks.tracking import tracking_store
 
 CLIENT = {
     "PREFECT_CLIENT_MAX_RETRIES": "4",
+    "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
 }
 """Settings of Prefect's client: quiet, and half a minute rather than many until it gives up a server that has gone."""
+
+SERVER = {"PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem"}
+"""Settings of the server: which schedules have a night under way must outlive it, else one would have it for ever."""
 
 
 def ensure_prefect(workspace: Path) -> str:
@@ -36,7 +40,8 @@ def ensure_prefect(workspace: Path) -> str:
     if named:
         return named
     command = ["prefect", "server", "start", "--host", "127.0.0.1", "--port"]
-    return ensure(workspace, "prefect", command, "/api/health", {"PREFECT_HOME": str(_home(workspace))}).url + "/api"
+    settings = {**SERVER, "PREFECT_HOME": str(_home(workspace))}
+    return ensure(workspace, "prefect", command, "/api/health", settings).url + "/api"
 
 
 def ensure_mlflow_ui(workspace: Path) -> str:
@@ -78,13 +83,19 @@ def check_prefect() -> None:
     Raises:
         ServerError: it does not.
     """
-    url = os.environ["PREFECT_API_URL"]
+    if not answers(os.environ["PREFECT_API_URL"]):
+        raise _gone()
+
+
+def answers(url: str) -> bool:
+    """Whether the Prefect server at an API URL takes requests."""
     try:
         urllib.request.urlopen(f"{url}/health", timeout=10).close()
     except HTTPError:  # an answer, too
-        return
-    except OSError as error:
-        raise _gone() from error
+        return True
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

@@ -4,6 +4,7 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,18 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds to wait for the lock of the runs: making one takes less, collecting in a large workspace may take more."""
+
+_purpose: ContextVar[str | None] = ContextVar("purpose", default=None)
+
+
+@contextmanager
+def holding_for(purpose: str) -> Iterator[None]:
+    """What a lock that is taken within is held for: whoever has to wait for it is told."""
+    token = _purpose.set(purpose)
+    try:
+        yield
+    finally:
+        _purpose.reset(token)
 
 
 @contextmanager
@@ -33,10 +46,15 @@ def writer_lock(run: "RunPaths") -> Iterator[None]:
         pid = holder.read_text(encoding="utf-8") if holder.exists() else "unknown"
         raise CoevoError(f"run {run.name!r} is in use by process {pid}: wait for it, or stop it") from None
     try:
-        holder.write_text(str(os.getpid()), encoding="utf-8")
+        holder.write_text(" ".join([str(os.getpid()), *_why()]), encoding="utf-8")
         yield
     finally:
         lock.release()
+
+
+def _why() -> list[str]:
+    purpose = _purpose.get()
+    return [] if purpose is None else [f"({purpose})"]
 
 
 def in_use(run: "RunPaths") -> bool:

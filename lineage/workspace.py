@@ -20,7 +20,7 @@ from configs.load import validate
 from configs.run import RunConfig
 from lineage.files import write_atomically
 from lineage.lineage import Lineage
-from lineage.lock import runs_lock, writer_lock
+from lineage.lock import runs_lock
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -243,14 +243,3 @@ class Workspace:
         head = Lineage.open(latest.lineage, self.cache).head() if latest.lineage.is_dir() else None
         done = head.iteration if head else 0
         return latest.name if done < latest.read_config().iterations else None
-
-
-def lengthen(run: RunPaths, iterations: int) -> None:
-    """Give a run another length.
-
-    Raises:
-        CoevoError: another process writes to it, or the length is not possible.
-    """
-    with writer_lock(run):
-        longer = {**run.read_config().model_dump(mode="json"), "iterations": iterations}
-        run.write_config(validate(longer, source=run.name))

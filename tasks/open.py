@@ -100,7 +100,8 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         shutil.copytree(start, session.stores.paths.staging / "policy")
         session.draft.metrics |= {f"warmstart/{name}": value for name, value in start_report(start).items()}
         return
-    session.iteration, session.fired = head.iteration, int(head.state["fired"])
+    session.iteration = session.committed = head.iteration
+    session.fired = int(head.state["fired"])
     session.draft = Draft(revision=head.revision + 1)
     lineage = session.stores.lineage
     kept = {name: lineage.path(name) for name in (baselines.FOLDER, references.FOLDER) if name in head.artifacts}

@@ -91,6 +91,7 @@ class Session:
         self.parts = parts
         self.stores = stores
         self.iteration = 0
+        self.committed = 0
         self.fired = 0
         self.accepted: list[str] = []
         self.recent: list[Episode] = []
@@ -219,7 +220,7 @@ class Session:
 
     def next_revision(self, committed: int) -> None:
         """Begin the revision after a committed one; its clock starts now."""
-        self.draft = Draft(revision=committed + 1)
+        self.draft, self.committed = Draft(revision=committed + 1), self.iteration
         if self.clusters is not None:
             self.clusters.forget_changes()
         self.accepted = []

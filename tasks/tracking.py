@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from filelock import FileLock
 
@@ -266,8 +267,14 @@ def translated(store: Store, what: str = "does not take the run") -> Iterator[No
         yield
     except (_mlflow().MlflowException, sqlite3.Error, OSError) as error:
         # Of SQLAlchemy's errors the database's own words are enough.
-        reason = " ".join(str(getattr(error.__cause__, "orig", error)).split())[:200]
-        raise TrackingError(f"MLflow at {store.uri} {what}: {reason}") from error
+        reason = without_login(" ".join(str(getattr(error.__cause__, "orig", error)).split()), store.uri)[:200]
+        raise TrackingError(f"MLflow at {without_login(store.uri, store.uri)} {what}: {reason}") from error
+
+
+def without_login(text: str, uri: str) -> str:
+    """A text without the user and password of a URI: they are a secret, and it is shown and kept."""
+    login = urlsplit(uri).netloc.rpartition("@")[0]
+    return text.replace(f"{login}@", "") if login else text
 
 
 @contextmanager

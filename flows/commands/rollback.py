@@ -7,9 +7,6 @@ import typer
 from flows import output
 from flows.reference import reading
 from flows.settings import WorkspaceOption, workspace_at
-from lineage.lineage import Lineage
-from lineage.lock import writer_lock
-from lineage.manifest import Manifest
 
 
 def rollback(
@@ -27,21 +24,10 @@ def rollback(
     paths = place.existing(run)
     with reading(f"{run}@{to}", place):
         pass
-    from flows.publishing import publish_if_quick
-    from memory.store import Bank
+    from flows.restore import restore
 
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
-        bank = Bank(paths.bank)
-        made = lineage.rollback(to, bank)
-        entries = bank.size()
-        output.line(_said(run, to, made, entries))
-        publish_if_quick(place, paths, lineage, bank)
+    output.line(restore(place, paths, to))
     output.line(f"Continue from there with: coevo resume {run}")
-
-
-def _said(run: str, to: int, made: Manifest, entries: int) -> str:
-    kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
-    return f"{run}@{made.revision} is revision {to} again: iteration {made.iteration}, {kept}, {entries} entries."
 
 
 COMMANDS = (rollback,)

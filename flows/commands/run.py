@@ -9,7 +9,6 @@ from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.run import RunConfig
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from lineage.workspace import lengthen
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -58,20 +57,23 @@ def resume(
     accept_change: Annotated[
         bool, typer.Option("--accept-change", help="Go on although configuration, code or packages have changed.")
     ] = False,
+    max_hours: Annotated[
+        float | None, typer.Option("--max-hours", min=0.01, help="Begin no revision that would end later than this.")
+    ] = None,
     workspace: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
 
     Example: coevo resume homerules-coevo-rl-1 --iterations 60
     """
+    from flows.operate import lengthen, operate
+
     place = workspace_at(workspace)
     paths = place.existing(run)
     if iterations is not None:
         lengthen(paths, iterations)
     _check(paths.read_config())
-    from flows.operate import operate
-
-    return operate(place, paths, Console(highlight=False), accept_change)
+    return operate(place, paths, Console(highlight=False), accept_change, max_hours)
 
 
 def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from configs.errors import CoevoError
-from lineage.lock import writer_lock
+from lineage.lock import holding_for, writer_lock
 from lineage.workspace import RunPaths
 
 HOLDER = """
@@ -76,4 +76,16 @@ def test_an_error_inside_passes_and_releases(run):
     with pytest.raises(KeyError), writer_lock(run):
         raise KeyError
     with writer_lock(run):
+        pass
+
+
+def test_whoever_waits_is_told_what_for(run):
+    with (
+        holding_for("a scheduled night"),
+        writer_lock(run),
+        pytest.raises(CoevoError, match=rf"by process {os.getpid()} \(a scheduled night\): wait for it, or stop it"),
+        writer_lock(run),
+    ):
+        pass
+    with writer_lock(run), pytest.raises(CoevoError, match=f"by process {os.getpid()}: wait"), writer_lock(run):
         pass

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 import pytest
 from support.batches import entry
 
-from tasks.tracking import Publication, Store, Tracker, TrackingError, tracking_store
+from tasks.tracking import Publication, Store, Tracker, TrackingError, tracking_store, without_login
 
 
 @dataclass(frozen=True)
@@ -156,6 +156,18 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
     with pytest.raises(TrackingError, match=f"^MLflow at {uri} does not take the run: ") as caught:
         Tracker(Store(uri, None, tmp_path / "lock"), "e", "r", "o").publish(publication(0))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("uri", ["http://user:swordfish@h:9", "postgresql://swordfish@h/db"])
+def test_the_login_of_a_uri_is_never_told(uri):
+    said = without_login(f"MLflow at {uri} refuses: GET {uri}/api failed", uri)
+    assert "swordfish" not in said
+    assert uri.split("//")[0] + "//h" in said
+
+
+def test_a_uri_without_a_login_is_told_as_it_is():
+    said = "MLflow at sqlite:///a/b.db refuses"
+    assert without_login(said, "sqlite:///a/b.db") == said
 
 
 def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_path, capfd, monkeypatch):

@@ -1,0 +1,23 @@
+"""Going back to an earlier revision, which makes a new one."""
+
+from flows.publishing import publish_if_quick
+from lineage.lineage import Lineage
+from lineage.lock import writer_lock
+from lineage.workspace import RunPaths, Workspace
+from memory.store import Bank
+
+
+def restore(place: Workspace, paths: RunPaths, to: int) -> str:
+    """Make a revision with all state of an earlier one, and publish it; says in one line what it holds.
+
+    Raises:
+        CoevoError: there is no such revision, it was dropped or is damaged, or another process writes to the run.
+    """
+    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+        bank = Bank(paths.bank)
+        made = lineage.rollback(to, bank)
+        kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
+        entries = bank.size()
+        publish_if_quick(place, paths, lineage, bank)
+    name = f"{paths.name}@{made.revision}"
+    return f"{name} is revision {to} again: iteration {made.iteration}, {kept}, {entries} entries."

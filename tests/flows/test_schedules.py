@@ -1,0 +1,121 @@
+"""Schedules for real: a server, a worker, and nights that go on with a run whatever happened to the one before."""
+
+import json
+import os
+import signal
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from support.nights import Nights, create, wait_for, worker
+from support.runs import coevo, published, revisions, states
+
+from configs.errors import CoevoError
+from flows.publishing import publish_the_rest
+from flows.restore import restore
+from lineage.cursor import Cursor
+from lineage.lock import in_use
+from lineage.workspace import Workspace
+
+SECRET = "swordfish-42"
+
+
+@pytest.fixture
+def place(prefect_workspace, prefect_url, monkeypatch):
+    """The workspace of the session's server, and none other is named."""
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return prefect_workspace
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhile_is_refused(
+    place, prefect_url, tmp_path
+):
+    paths = create(place, "nightly", iterations=1)
+    added = coevo("schedule", "add", "nightly", "--cron", "* * * * * */10", "--iterations", "1", workspace=place)
+    assert added.returncode == 0, added.stderr
+    nights = Nights(prefect_url, "nightly")
+    with worker(place, tmp_path / "log"):
+        wait_for(lambda: revisions(place, "nightly") >= 2)  # the first night makes revisions 0 and 1
+        wait_for(lambda: len(nights.named("Completed")) == 1 and in_use(paths))
+        with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled night\)"):
+            restore(Workspace(place), paths, 0)
+        wait_for(lambda: len(nights.named("Completed")) >= 2)
+        paused = coevo("schedule", "pause", "nightly", workspace=place)
+        wait_for(lambda: not in_use(paths))
+    assert (paused.returncode, [row["next"] for row in listed(place)]) == (0, [None])
+    found = states(place, "nightly")
+    assert [(state["iteration"], state["parent"]) for state in found][:3] == [(0, None), (1, 0), (2, 1)]
+    assert {state.message for state in nights.named("Cancelled")} == {"Deployment concurrency limit reached."}
+    assert coevo("schedule", "remove", "nightly", workspace=place).returncode == 0
+    assert listed(place) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_they_are(
+    place, prefect_url, tmp_path, webhook
+):
+    paths = create(place, "stubborn", iterations=6)
+    terms = ("--cron", "0 2 29 2 *", "--iterations", "2", "--notify", "custom-webhook/nightly")
+    added = coevo("schedule", "add", "stubborn", *terms, workspace=place)
+    assert added.returncode == 0, added.stderr
+    nights = Nights(prefect_url, "stubborn")
+    missed = [nights.begin() for _ in range(3)]  # while no worker is there
+    with worker(place, tmp_path / "log", MLFLOW_TRACKING_URI=f"http://user:{SECRET}@127.0.0.1:9"):
+        wait_for(lambda: revisions(place, "stubborn") >= 1)
+        os.kill(int(paths.lock.with_suffix(".pid").read_text().split()[0]), signal.SIGKILL)
+        assert sorted(nights.end_of(night).name for night in missed) == ["Cancelled", "Cancelled", "Crashed"]
+        before = revisions(place, "stubborn")
+        assert nights.end_of(nights.begin()).name == "Completed"
+    assert [state["parent"] for state in states(place, "stubborn")] == [None, *range(revisions(place, "stubborn") - 1)]
+    assert revisions(place, "stubborn") > before
+    (told,) = webhook
+    assert told == {"text": "coevo: stubborn played 2 iterations", "token": SECRET}
+    assert Cursor(paths.published).read() == -1
+    publish_the_rest(Workspace(place), paths)
+    steps = published(place, "stubborn")
+    assert steps == sorted(set(steps))
+    assert steps[-1] == revisions(place, "stubborn") - 1
+    assert leaks(place, tmp_path) == []
+
+
+def listed(place):
+    return json.loads(coevo("schedule", "list", "--json", workspace=place).stdout)
+
+
+def leaks(*places):
+    """Files that hold the secret."""
+    files = [path for place in places for path in place.rglob("*") if path.is_file()]
+    return [path for path in files if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.fixture
+def webhook(prefect_url):
+    """What the block ``custom-webhook/nightly`` of the server has sent."""
+    received = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self):
+            received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server, temporary_settings({PREFECT_API_URL: prefect_url}):
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        CustomWebhookNotificationBlock(
+            name="nightly",
+            url=f"http://127.0.0.1:{server.server_port}/",
+            json_data={"text": "{{subject}}", "token": "{{token}}"},
+            secrets={"token": SECRET},
+        ).save("nightly", overwrite=True)
+        yield received
+        server.shutdown()
+        thread.join()
