@@ -16,7 +16,9 @@ from memory.store import Bank
 from records.entry import Entry
 from tasks.publisher import Publisher
 from tasks.report import Reporter
-from tasks.tracking import Publication, Tracker, TrackingError, tracking_store
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import TrackingError, tracking_store
+from tasks.tracking.tracker import Tracker
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from lineage.manifest import Manifest
 from tasks.session import Session
 from tasks.stage import stage
-from tasks.tracking import Publication
+from tasks.tracking.publication import Publication
 
 
 @stage("publish")

@@ -16,7 +16,9 @@ from urllib.parse import unquote
 import pytest
 from support.batches import entry
 
-from tasks.tracking import Publication, Store, Tracker, TrackingError, tracking_store
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import Store, TrackingError, tracking_store
+from tasks.tracking.tracker import Tracker
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,12 @@ class Manifest:
     observed: dict[str, Any]
 
 
-CONFIG = {"seed": 7, "rollout": {"tasks": 16, "sampling": {"temperature": 1.0}}}
+CONFIG = {
+    "recipe": "steps-grpo",
+    "seed": 7,
+    "env": {"type": "steps"},
+    "rollout": {"tasks": 16, "sampling": {"temperature": 1.0}},
+}
 
 
 def publication(revision, entries=(), config=CONFIG, config_hash="c0"):
@@ -160,7 +167,7 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
 
 def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_path, capfd, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr("tasks.tracking.LOCKED", 0.1)
+    monkeypatch.setattr("tasks.tracking.store.LOCKED", 0.1)
     store = tracking_store(tmp_path)
     tracker = Tracker(store, "locked", "demo-1", "abc")
     tracker.publish(publication(0))
@@ -199,9 +206,10 @@ def test_the_environment_variable_wins(tmp_path, monkeypatch):
 PUBLISH = """
 import sys
 from pathlib import Path
-sys.path[:0] = ["tests/tasks", "tests"]
-from test_tracking import publication
-from tasks.tracking import Tracker, tracking_store
+sys.path[:0] = ["tests/tasks/tracking", "tests"]
+from test_tracker import publication
+from tasks.tracking.store import tracking_store
+from tasks.tracking.tracker import Tracker
 Tracker(tracking_store(Path(sys.argv[1])), "e", sys.argv[2], "o").publish(publication(0))
 """
 
