@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from configs.errors import CoevoError
 from configs.run import RunConfig
 from envs.registry import make
@@ -18,11 +16,11 @@ from lineage.retention import trail_since
 from lineage.workspace import RunPaths, Workspace
 from memory.store import Bank
 from models.trainer.client import Trainer
-from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks import baselines, references, unfinished
 from tasks.assemble import assemble, check_panels
 from tasks.catchup import open_publisher
+from tasks.episodes import episodes_of
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
 from tasks.warmstart import start_report, warm_start
@@ -128,9 +126,3 @@ def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) 
     """Training episodes of the revisions after ``fired``, oldest first, along the history that led to ``head``."""
     trail = trail_since(lineage.manifest, head, fired)
     return [episode for revision in trail for episode in episodes_of(lineage, revision, scratch)]
-
-
-def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]:
-    """Training episodes of one revision."""
-    directory = lineage.materialise(revision, "episodes", scratch / f"episodes-{revision}")
-    return table_to_episodes(pq.read_table(directory / "episodes.parquet"))

@@ -11,5 +11,5 @@ def publish(session: Session, manifest: Manifest) -> None:
     """Hand a committed revision to the publisher, and tell whoever watches."""
     stores = session.stores
     commit = stores.lineage.commit_hash(manifest.revision)
-    stores.publisher.submit(Publication(manifest, commit, session.entries))
+    stores.publisher.submit(Publication(manifest, commit, session.entries, session.before, session.committed.episodes))
     stores.reporter.revision(manifest)

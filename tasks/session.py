@@ -104,6 +104,9 @@ class Session:
         self._index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
         self._stale = False
         self.draft = Draft(revision=0)
+        self.committed = self.draft
+        self.before: list[Entry] = []
+        self._held = list(self.entries)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
 
@@ -218,8 +221,12 @@ class Session:
         return recall(index, self.key("retrieve"))
 
     def next_revision(self, committed: int) -> None:
-        """Begin the revision after a committed one; its clock starts now."""
-        self.draft = Draft(revision=committed + 1)
+        """Begin the revision after a committed one; its clock starts now.
+
+        What was committed is left for whoever publishes it: ``committed``, and the bank ``before`` it.
+        """
+        self.before, self._held = self._held, list(self.entries)
+        self.committed, self.draft = self.draft, Draft(revision=committed + 1)
         if self.clusters is not None:
             self.clusters.forget_changes()
         self.accepted = []

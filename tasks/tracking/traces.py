@@ -52,20 +52,22 @@ def publish_traces(place: Place, publication: Publication) -> None:
     client = TracingClient(place.store.uri)
     known = {entry.id: entry.strategy for entry in (*(publication.before or ()), *(publication.entries or ()))}
     for episode in sample(publication.episodes):
-        spans = list(spans_of(episode, known, publication.timestamp))
-        client.start_trace(_info(place, publication, episode, spans))
+        trace = trace_id(place.run_id, episode)
+        spans = list(spans_of(trace, episode, known, publication.timestamp))
+        client.start_trace(_info(place, publication, episode, trace))
         client.log_spans(place.experiment, [_span(values) for values in spans])
 
 
-def spans_of(episode: Episode, known: Mapping[str, str], timestamp: int) -> Iterator[dict[str, Any]]:
+def spans_of(trace: str, episode: Episode, known: Mapping[str, str], timestamp: int) -> Iterator[dict[str, Any]]:
     """The spans of an episode in MLflow's dictionary form, the root first.
 
     Args:
+        trace: their trace's id.
         episode: what was played.
         known: text of entries by id.
         timestamp: of the commit, ms since 1970.
     """
-    started, trace = timestamp * 1_000_000, trace_id(episode)
+    started = timestamp * 1_000_000
     end = started + 3 * STEP * len(episode.turns)
     asked = {"task": episode.task.instruction, "scope": episode.task.scope}
     ended = {"outcome": outcome(episode), "reward": episode.reward, "shaped reward": episode.shaped}
@@ -77,9 +79,9 @@ def spans_of(episode: Episode, known: Mapping[str, str], timestamp: int) -> Iter
             yield _values(trace, f"{name} {number + 1}", "episode", kind, given, got, (since, since + STEP))
 
 
-def trace_id(episode: Episode) -> str:
-    """MLflow's id of an episode's trace."""
-    return f"tr-{_hash(episode.id, 32)}"
+def trace_id(run_id: str, episode: Episode) -> str:
+    """MLflow's id of the trace of an episode of a run."""
+    return f"tr-{_hash(run_id + episode.id, 32)}"
 
 
 def _told(turn: Turn, known: Mapping[str, str]) -> tuple[tuple[object, object], ...]:
@@ -111,15 +113,14 @@ def _span(values: dict[str, Any]) -> Any:
     return Span.from_dict(values)
 
 
-def _info(place: Place, publication: Publication, episode: Episode, spans: Sequence[Mapping[str, Any]]) -> Any:
+def _info(place: Place, publication: Publication, episode: Episode, trace: str) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
-    root = spans[0]
     return TraceInfo(
-        trace_id=trace_id(episode),
+        trace_id=trace,
         trace_location=TraceLocation.from_experiment_id(place.experiment),
         request_time=publication.timestamp,
-        execution_duration=(root["end_time_unix_nano"] - root["start_time_unix_nano"]) // 1_000_000,
+        execution_duration=3 * len(episode.turns) * STEP // 1_000_000,
         state=TraceState.OK,
         request_preview=episode.task.instruction,
         response_preview=outcome(episode),
