@@ -18,6 +18,7 @@ from memory.store import Bank
 from models.trainer.client import Trainer
 from records.episode import Episode
 from tasks import baselines, references, unfinished
+from tasks.artifacts import artifacts_of
 from tasks.assemble import assemble, check_panels
 from tasks.catchup import open_publisher
 from tasks.episodes import episodes_of
@@ -50,7 +51,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
-        stores = Stores(paths, bank, lineage, publisher, reporter)
+        artifacts = stack.enter_context(artifacts_of(run, config.iterations, reporter.warn))
+        stores = Stores(paths, bank, lineage, publisher, reporter, artifacts)
         session = Session(config, assemble(config, env, start, trainer), stores)
         session.accepted = accepted
         position(session, head, start)

@@ -20,6 +20,7 @@ from models.trainer.client import Trainer
 from records.draws import Key, key
 from records.entry import Entry
 from records.episode import Episode
+from tasks.artifacts import Artifacts
 from tasks.gates.episodes import EpisodeLimits
 from tasks.play import Player
 from tasks.publisher import Publisher
@@ -74,13 +75,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class Stores:
-    """Where a run is kept, and who is told of it."""
+    """Where a run is kept, and who is told of it; Prefect's pages are there within a flow only."""
 
     paths: RunPaths
     bank: Bank
     lineage: Lineage
     publisher: Publisher
     reporter: Reporter
+    artifacts: Artifacts | None = None
 
 
 class Session:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from configs.run import digest
 from memory.canonical import content_hash
+from memory.change import Judged
 from records.arrow import entries_to_table
 from records.entry import Entry
 from records.episode import Episode
@@ -36,6 +37,7 @@ class Publication:
         entries: the bank of the revision; None where it is not kept any more.
         before: the bank of the revision before; None where there is none, or it is not kept any more.
         episodes: what was played in training; empty where it is not kept any more.
+        judged: candidates and what replay said of them, where that is at hand.
     """
 
     manifest: Committed
@@ -43,6 +45,7 @@ class Publication:
     entries: Sequence[Entry] | None
     before: Sequence[Entry] | None = None
     episodes: Sequence[Episode] = ()
+    judged: Sequence[Judged] = ()
 
     @property
     def revision(self) -> int:
