@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import copy_context
 from uuid import UUID
 
 from httpx import HTTPStatusError, TransportError
@@ -39,7 +40,7 @@ class Artifacts:
 
     def submit(self, publication: Publication) -> None:
         """Make those of a committed revision soon."""
-        self._thread.submit(self._make, publication)
+        self._thread.submit(copy_context().run, self._make, publication)
 
     def close(self) -> None:
         """Wait for those that are under way."""
