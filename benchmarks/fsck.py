@@ -19,7 +19,9 @@ from memory.stats import Stats
 from memory.store import Bank
 from records.arrow import episodes_to_table
 from records.entry import Entry, entry_id
-from tasks.tracking import Publication, Tracker, tracking_store
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import tracking_store
+from tasks.tracking.tracker import Tracker
 
 RECIPE = "homerules-coevo-rl"
 REVISIONS, POLICY_BYTES, RETRIEVED, FIGURES = 200, 1_000_000, 16, 30

@@ -106,7 +106,7 @@ def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
     import pandas as pd
 
     from flows.reference import reading
-    from tasks.tracking import figures
+    from tasks.tracking.publication import figures
 
     with reading(reference, _place(workspace)) as opened:
         rows = [{"revision": each.revision, "iteration": each.iteration, **figures(each)} for each in opened.history]

@@ -120,7 +120,7 @@ class Check:
 
     def _published(self, paths: RunPaths, revisions: Sequence[Revision]) -> Iterator[Finding]:
         from tasks.check_published import check_published
-        from tasks.tracking import tracking_store
+        from tasks.tracking.store import tracking_store
 
         self._note(f"{paths.name}: what is published")
         if paths.created.is_file():

@@ -15,7 +15,7 @@ from tasks.catchup import tracker_of
 from tasks.champion import Verdict, champion, crown, judge, outcomes, record
 from tasks.package import Origin, Package, pack
 from tasks.registry import Registered, fetch, find, packaged, register
-from tasks.tracking import tracking_store
+from tasks.tracking.store import tracking_store
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def repair_run(check: Check, paths: RunPaths) -> None:
 def _mend_stores(check: Check, paths: RunPaths, repository: Repository, revisions: Sequence[Revision]) -> None:
     from tasks.check_published import check_published
     from tasks.republish import republish
-    from tasks.tracking import tracking_store
+    from tasks.tracking.store import tracking_store
 
     gone = dropped(repository)
     mend_artifacts(check.objects, check.donors, [one for one in revisions if one.number not in gone])

@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from flows.daemon import ServerError, ensure
 from tasks import telemetry
-from tasks.tracking import tracking_store
+from tasks.tracking.store import tracking_store
 
 CLIENT = {
     "PREFECT_CLIENT_MAX_RETRIES": "4",

@@ -27,7 +27,7 @@ from tasks.evaluate import play_panel
 from tasks.registry import fetch, find, save
 from tasks.retrieve import NOTHING
 from tasks.served import ServedPlayer
-from tasks.tracking import tracking_store
+from tasks.tracking.store import tracking_store
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""

@@ -5,6 +5,7 @@ Nothing here needs the loop or a policy, so that commands which commit without e
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from configs.errors import CoevoError
@@ -14,9 +15,13 @@ from lineage.manifest import Manifest
 from lineage.workspace import RunPaths
 from memory.store import Bank
 from records.entry import Entry
+from records.episode import Episode
+from tasks.episodes import episodes_of
 from tasks.publisher import Publisher
 from tasks.report import Reporter
-from tasks.tracking import Publication, Tracker, TrackingError, tracking_store
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import TrackingError, tracking_store
+from tasks.tracking.tracker import Tracker
 
 
 @contextmanager
@@ -26,7 +31,7 @@ def open_publisher(
     """The publisher of a run; what was committed but not published goes first."""
     tracker = tracker_of(root, paths, experiment)
     with publishing(tracker, Cursor(paths.published), reporter) as publisher:
-        for publication in unpublished(Cursor(paths.published), lineage, bank, reporter):
+        for publication in unpublished(Cursor(paths.published), lineage, bank, reporter, paths.scratch):
             publisher.submit(publication)
         yield publisher
 
@@ -38,7 +43,7 @@ def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, exper
         TrackingError: MLflow cannot be reached or refuses; what it took is not repeated.
     """
     tracker, cursor = tracker_of(root, paths, experiment), Cursor(paths.published)
-    for publication in unpublished(cursor, lineage, bank, reporter):
+    for publication in unpublished(cursor, lineage, bank, reporter, paths.scratch):
         tracker.publish(publication)
         cursor.advance(publication.manifest.state["revision"])
     tracker.finish()
@@ -49,13 +54,23 @@ def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
     return Tracker(tracking_store(root), experiment, paths.name, paths.created.read_text(encoding="utf-8").strip())
 
 
-def unpublished(cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter) -> Iterator[Publication]:
+def unpublished(
+    cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter, scratch: Path
+) -> Iterator[Publication]:
     """What an earlier process committed and could not publish any more."""
-    kept = set(lineage.retained())
+    kept, last = set(lineage.retained()), cursor.read()
+    # A branch has revisions that the run it comes from had dropped before.
+    before = entries_at(bank, lineage.manifest(last), reporter) if last in kept else None
     for manifest in cursor.unpublished(lineage):
-        # A branch has revisions that the run it comes from had dropped before.
-        entries = entries_at(bank, manifest, reporter) if manifest.revision in kept else None
-        yield Publication(manifest, lineage.commit_hash(manifest.revision), entries)
+        held = manifest.revision in kept
+        entries = entries_at(bank, manifest, reporter) if held else None
+        commit = lineage.commit_hash(manifest.revision)
+        publication = Publication(manifest, commit, entries, before)
+        if held and publication.evaluated and "episodes" in manifest.artifacts:
+            played = episodes_at(lineage, manifest.revision, reporter, scratch)
+            publication = replace(publication, episodes=played)
+        yield publication
+        before = entries
 
 
 def entries_at(bank: Bank, manifest: Manifest, reporter: Reporter) -> list[Entry] | None:
@@ -65,6 +80,16 @@ def entries_at(bank: Bank, manifest: Manifest, reporter: Reporter) -> list[Entry
     except CoevoError as error:
         reporter.warn(f"revision {manifest.revision} is published without its bank: {error}")
         return None
+
+
+def episodes_at(lineage: Lineage, revision: int, reporter: Reporter, scratch: Path) -> list[Episode]:
+    """Training episodes of a committed revision; none where their artifact is damaged, which keeps no run from going
+    on."""
+    try:
+        return episodes_of(lineage, revision, scratch)
+    except CoevoError as error:
+        reporter.warn(f"revision {revision} is published without its episodes: {error}")
+        return []
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tasks.evaluate import panel_index, play_panel
 from tasks.package import Package
 from tasks.registry import Registered
 from tasks.retrieve import recall
-from tasks.tracking import Store, reached
+from tasks.tracking.store import Store, reached
 
 CHAMPION = "champion"
 REIGNS = "coevo.champions"

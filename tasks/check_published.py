@@ -10,7 +10,8 @@ from lineage.cursor import Cursor
 from lineage.findings import Finding, lost, mendable
 from lineage.fsck.history import Revision
 from lineage.workspace import RunPaths
-from tasks.tracking import Store, TrackingError, client, figures, translated
+from tasks.tracking.publication import figures
+from tasks.tracking.store import Store, TrackingError, client, translated
 
 Point = tuple[float, int]
 """Value and timestamp."""

@@ -5,8 +5,6 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from configs.errors import CoevoError
 from configs.run import RunConfig
 from envs.registry import make
@@ -18,11 +16,12 @@ from lineage.retention import trail_since
 from lineage.workspace import RunPaths, Workspace
 from memory.store import Bank
 from models.trainer.client import Trainer
-from records.arrow import table_to_episodes
 from records.episode import Episode
 from tasks import baselines, references, unfinished
+from tasks.artifacts import artifacts_of
 from tasks.assemble import assemble, check_engine, check_panels, open_engine
 from tasks.catchup import open_publisher
+from tasks.episodes import episodes_of
 from tasks.report import Reporter
 from tasks.session import Draft, Session, Stores
 from tasks.warmstart import start_report, warm_start
@@ -54,7 +53,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
         engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
-        stores = Stores(paths, bank, lineage, publisher, reporter)
+        artifacts = stack.enter_context(artifacts_of(run, config.iterations, reporter.warn))
+        stores = Stores(paths, bank, lineage, publisher, reporter, artifacts)
         session = Session(config, assemble(config, env, engine, trainer), stores)
         session.accepted = accepted
         position(session, head, start)
@@ -131,9 +131,3 @@ def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) 
     """Training episodes of the revisions after ``fired``, oldest first, along the history that led to ``head``."""
     trail = trail_since(lineage.manifest, head, fired)
     return [episode for revision in trail for episode in episodes_of(lineage, revision, scratch)]
-
-
-def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]:
-    """Training episodes of one revision."""
-    directory = lineage.materialise(revision, "episodes", scratch / f"episodes-{revision}")
-    return table_to_episodes(pq.read_table(directory / "episodes.parquet"))

@@ -9,7 +9,8 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from tasks.tracking import Publication, TrackingError
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import TrackingError
 
 PAUSE = 0.5
 """Seconds between attempts at the end."""

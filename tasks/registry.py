@@ -18,7 +18,8 @@ from configs.errors import CoevoError
 from tasks import telemetry
 from tasks.package import Package
 from tasks.signature import ARTIFACT, example, signature
-from tasks.tracking import Placement, Store, reached
+from tasks.tracking.store import Store, reached
+from tasks.tracking.tracker import Placement
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "mlflow" / "agent.py"

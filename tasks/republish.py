@@ -10,7 +10,9 @@ from memory.store import Bank
 from tasks.catchup import entries_at
 from tasks.check_published import cursor_of, gaps, read_published
 from tasks.report import Silent
-from tasks.tracking import Publication, Store, Tracker
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import Store
+from tasks.tracking.tracker import Tracker
 
 
 def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:

@@ -20,6 +20,7 @@ from models.trainer.client import Trainer
 from records.draws import Key, key
 from records.entry import Entry
 from records.episode import Episode
+from tasks.artifacts import Artifacts
 from tasks.gates.episodes import EpisodeLimits
 from tasks.play import Player
 from tasks.publisher import Publisher
@@ -74,13 +75,14 @@ class Parts:
 
 @dataclass(frozen=True)
 class Stores:
-    """Where a run is kept, and who is told of it."""
+    """Where a run is kept, and who is told of it; Prefect's pages are there within a flow only."""
 
     paths: RunPaths
     bank: Bank
     lineage: Lineage
     publisher: Publisher
     reporter: Reporter
+    artifacts: Artifacts | None = None
 
 
 class Session:
@@ -105,6 +107,9 @@ class Session:
         self._index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
         self._stale = False
         self.draft = Draft(revision=0)
+        self.sealed = self.draft
+        self.before: list[Entry] = []
+        self._held = list(self.entries)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
 
@@ -219,8 +224,13 @@ class Session:
         return recall(index, self.key("retrieve"))
 
     def next_revision(self, committed: int) -> None:
-        """Begin the revision after a committed one; its clock starts now."""
-        self.draft, self.committed = Draft(revision=committed + 1), self.iteration
+        """Begin the revision after a committed one; its clock starts now.
+
+        What was committed is left for whoever publishes it: ``sealed``, and the bank ``before`` it.
+        """
+        self.before, self._held = self._held, list(self.entries)
+        self.sealed, self.committed = self.draft, self.iteration
+        self.draft = Draft(revision=committed + 1)
         if self.clusters is not None:
             self.clusters.forget_changes()
         self.accepted = []

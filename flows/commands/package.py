@@ -77,7 +77,7 @@ def demote(
     Example: coevo demote household
     """
     from tasks.champion import restore
-    from tasks.tracking import tracking_store
+    from tasks.tracking.store import tracking_store
 
     output.line(f"{restore(tracking_store(workspace_at(workspace).root), model).name} is champion again")
 

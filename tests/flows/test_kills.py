@@ -44,9 +44,9 @@ CHAINS = {
         "lineage.repository:Repository.seal@1+",
     ),
     "4-the-publication": (
-        "tasks.tracking:Tracker._find_or_create@1+",
-        "tasks.tracking:Tracker.publish@1",
-        "tasks.tracking:Tracker._publish_points@1+",
+        "tasks.tracking.tracker:Tracker._find_or_create@1+",
+        "tasks.tracking.tracker:Tracker.publish@1",
+        "tasks.tracking.tracker:Tracker._publish_points@1+",
         "lineage.cursor:Cursor.advance@1",
         "lineage.cursor:Cursor.advance@1+",
         "tasks.publisher:Publisher.submit@2+",

@@ -24,7 +24,7 @@ from flows.serving import evaluate_through
 from lineage.workspace import Workspace
 from tasks.champion import restore
 from tasks.registry import Registered, fetch, find, packaged
-from tasks.tracking import client, tracking_store
+from tasks.tracking.store import client, tracking_store
 
 pytestmark = pytest.mark.full
 PANEL = "seen-houses"

@@ -14,7 +14,7 @@ from lineage.lineage import Lineage
 from lineage.workspace import Workspace
 from memory.change import BankChange
 from memory.store import Bank
-from tasks.tracking import client, tracking_store
+from tasks.tracking.store import client, tracking_store
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ PARTS = {
     "closing": ("tasks.publisher:Publisher.close", "closing"),
 }
 """What a trace names besides the stages, and what it says afterwards."""
-PUBLISHING = "tasks.tracking:Tracker.publish"
+PUBLISHING = "tasks.tracking.tracker:Tracker.publish"
 WIDTH = 80
 AND = " + "
 

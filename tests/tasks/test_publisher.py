@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from tasks.publisher import Publisher
-from tasks.tracking import Publication, TrackingError
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import TrackingError
 
 
 class Cursor:

@@ -12,7 +12,8 @@ from configs.load import load_recipe
 from tasks.champion import champion, crown, judge, record, restore
 from tasks.registry import Registered, fetch, find, register, requirements
 from tasks.registry import packaged as package_in
-from tasks.tracking import Placement, Store, Tracker, client, tracking_store
+from tasks.tracking.store import Store, client, tracking_store
+from tasks.tracking.tracker import Placement, Tracker
 
 TAGS = {"coevo.run": "first", "coevo.revision": "2"}
 

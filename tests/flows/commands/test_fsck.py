@@ -13,7 +13,9 @@ from lineage.workspace import Workspace
 from memory.store import Bank
 from tasks.catchup import entries_at
 from tasks.report import Silent
-from tasks.tracking import Publication, Tracker, tracking_store
+from tasks.tracking.publication import Publication
+from tasks.tracking.store import tracking_store
+from tasks.tracking.tracker import Tracker
 
 
 @pytest.fixture(scope="session")

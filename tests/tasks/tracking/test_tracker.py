@@ -8,37 +8,17 @@ import subprocess
 import sys
 import time
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import unquote
 
 import pytest
 from support.batches import entry
+from support.publications import CONFIG, publication
 
-from tasks.tracking import Publication, Store, Tracker, TrackingError, tracking_store, without_login
-
-
-@dataclass(frozen=True)
-class Manifest:
-    state: dict[str, Any]
-    observed: dict[str, Any]
-
-
-CONFIG = {"seed": 7, "rollout": {"tasks": 16, "sampling": {"temperature": 1.0}}}
-
-
-def publication(revision, entries=(), config=CONFIG, config_hash="c0"):
-    state = {
-        "revision": revision,
-        "parent": revision - 1,
-        "config": config,
-        "config_hash": config_hash,
-        "panels": {"seen-houses": "p" * 64},
-        "metrics": {"success/train": 0.25 * revision, "advantage_histogram/from_-0.5": 3.0},
-    }
-    observed = {"timestamp": 1_700_000_000_000 + 1000 * revision, "metrics": {"seconds/rollout": 0.5 + revision}}
-    return Publication(Manifest(state, observed), f"commit{revision}", list(entries))
+from tasks.tracking.publication import identity
+from tasks.tracking.store import Store, TrackingError, tracking_store, without_login
+from tasks.tracking.tracker import Tracker
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +53,8 @@ def test_revisions_are_steps_of_one_run(store, client):
     for revision in range(3):
         tracker.publish(publication(revision))
     (run,) = found(client, "steps")
-    assert run.info.run_name == "demo-1"
+    assert run.info.run_name == "grpo-steps-7"
+    assert "the run `demo-1`" in run.data.tags["mlflow.note.content"]
     assert points(client, run, "success/train") == [(n, 0.25 * n, 1_700_000_000_000 + 1000 * n) for n in range(3)]
     assert points(client, run, "seconds/rollout")[2][1] == 2.5
     tags = {name: value for name, value in run.data.tags.items() if name.startswith("coevo.")}
@@ -81,6 +62,10 @@ def test_revisions_are_steps_of_one_run(store, client):
     assert tags == {
         "coevo.run": "demo-1",
         "coevo.origin": "abc",
+        "coevo.method": "grpo",
+        "coevo.env": "steps",
+        "coevo.seed": "7",
+        "coevo.setting": identity(CONFIG, "steps")["coevo.setting"],
         "coevo.revision": "2",
         "coevo.commit": "commit2",
         "coevo.parent": "1",
@@ -110,15 +95,21 @@ def test_configuration_is_a_file_and_its_first_version_the_parameters(store, cli
     tracker.publish(publication(1, config=CONFIG | {"seed": 8}, config_hash="c1"))
     tracker.publish(publication(2, config=CONFIG | {"seed": 8}, config_hash="c1"))
     (run,) = found(client, "config")
-    assert run.data.params == {"seed": "7", "rollout.tasks": "16", "rollout.sampling.temperature": "1.0"}
+    assert run.data.params == {
+        "recipe": "steps-grpo",
+        "seed": "7",
+        "env.type": "steps",
+        "rollout.tasks": "16",
+        "rollout.sampling.temperature": "1.0",
+    }
     assert {f.path for f in client.list_artifacts(run.info.run_id, "config")} == {"config/r0.json", "config/r1.json"}
     assert read(client, run, "config/r1.json")["seed"] == 8
 
 
 def test_more_parameters_than_one_call_takes(store, client):
-    config = {f"option{n}": n for n in range(250)}
+    config = CONFIG | {f"option{n}": n for n in range(250)}
     Tracker(store, "many", "demo-1", "abc").publish(publication(0, config=config))
-    assert len(found(client, "many")[0].data.params) == 250
+    assert len(found(client, "many")[0].data.params) == 255
 
 
 def test_the_bank_is_a_table_only_where_it_changed(store, client):
@@ -130,6 +121,62 @@ def test_the_bank_is_a_table_only_where_it_changed(store, client):
     table = read(client, run, "bank/r3.json")
     assert [row[table["columns"].index("strategy")] for row in table["data"]] == ["mug in safe", "other"]
     assert json.loads(run.data.tags["mlflow.loggedArtifacts"]) == [{"path": "bank/r3.json", "type": "table"}]
+
+
+def test_what_became_of_the_bank_is_a_table_beside_it(store, client):
+    tracker = Tracker(store, "changes", "demo-1", "abc")
+    kept, edited = entry("kept"), entry("goes")
+    tracker.publish(replace(publication(1, [kept, edited]), before=[]))
+    now = [kept, replace(edited, example="go oven"), entry("new")]
+    tracker.publish(replace(publication(2, now), before=[kept, edited, entry("old")]))
+    (run,) = found(client, "changes")
+    assert [row[0] for row in read(client, run, "bank/changes-r1.json")["data"]] == ["admitted", "admitted"]
+    table = read(client, run, "bank/changes-r2.json")
+    said = [[row[table["columns"].index(name)] for name in ("change", "strategy", "example")] for row in table["data"]]
+    assert said == [["admitted", "new", "go safe"], ["edited", "goes", "go oven"], ["retired", "old", "go safe"]]
+
+
+def test_seeds_of_one_setting_share_a_tag_and_other_settings_do_not():
+    settings = [
+        identity(CONFIG | change, "steps")["coevo.setting"]
+        for change in ({}, {"seed": 8}, {"recipe": "mine", "iterations": 9}, {"rollout": {"tasks": 17}})
+    ]
+    assert settings[0] == settings[1] == settings[2] != settings[3]
+
+
+def test_tasks_and_panels_are_the_run_s_data_once(store, client):
+    tracker = Tracker(store, "data", "demo-1", "abc")
+    for revision in range(2):
+        tracker.publish(publication(revision, config_hash=f"c{revision}"))
+    (run,) = found(client, "data")
+    used = {(used.dataset.name, used.tags[0].value): used.dataset.digest for used in run.inputs.dataset_inputs}
+    assert len(run.inputs.dataset_inputs) == 2
+    assert set(used) == {("data", "training"), ("data/seen-houses", "evaluation")}
+    assert used["data/seen-houses", "evaluation"] == "p" * 36
+
+
+def test_an_evaluated_revision_is_a_model_with_its_success_once(store, client):
+    for _ in range(2):
+        tracker = Tracker(store, "models", "demo-1", "abc")
+        for revision in (0, 1):
+            made = publication(revision)
+            made.manifest.state["metrics"]["success/seen-houses"] = 0.5 + revision / 4
+            made.manifest.state["panels"] = {"seen-houses": "p" * 64} if revision else {}
+            tracker.publish(made)
+    (run,) = found(client, "models")
+    (model,) = client.search_logged_models([run.info.experiment_id])
+    assert model.tags["coevo.reference"] == "demo-1@1"
+    assert model.status == "READY"
+    assert [(metric.key, metric.value, metric.step) for metric in model.metrics] == [("success/seen-houses", 0.75, 1)]
+    assert [step for step, *_ in points(client, run, "success/seen-houses")] == [0, 1]
+
+
+def test_pictures_show_success_and_advantages(store, client):
+    Tracker(store, "pictures", "demo-1", "abc").publish(publication(3))
+    (run,) = found(client, "pictures")
+    logged = {file.path: file.file_size for file in client.list_artifacts(run.info.run_id, "pictures")}
+    assert set(logged) == {"pictures/success.png", "pictures/advantages-r3.png"}
+    assert min(logged.values()) > 5000
 
 
 def test_artifacts_stay_in_the_workspace(store, client):
@@ -172,7 +219,7 @@ def test_a_uri_without_a_login_is_told_as_it_is():
 
 def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_path, capfd, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr("tasks.tracking.LOCKED", 0.1)
+    monkeypatch.setattr("tasks.tracking.store.LOCKED", 0.1)
     store = tracking_store(tmp_path)
     tracker = Tracker(store, "locked", "demo-1", "abc")
     tracker.publish(publication(0))
@@ -211,9 +258,10 @@ def test_the_environment_variable_wins(tmp_path, monkeypatch):
 PUBLISH = """
 import sys
 from pathlib import Path
-sys.path[:0] = ["tests/tasks", "tests"]
-from test_tracking import publication
-from tasks.tracking import Tracker, tracking_store
+sys.path[:0] = ["tests"]
+from support.publications import publication
+from tasks.tracking.store import tracking_store
+from tasks.tracking.tracker import Tracker
 Tracker(tracking_store(Path(sys.argv[1])), "e", sys.argv[2], "o").publish(publication(0))
 """
 
@@ -235,4 +283,4 @@ def test_two_processes_make_the_database_together_and_quietly(tmp_path):
     from mlflow import MlflowClient
 
     runs = found(MlflowClient(tracking_store(tmp_path).uri), "e")
-    assert {run.info.run_name for run in runs} == {"one", "two"}
+    assert {run.data.tags["coevo.run"] for run in runs} == {"one", "two"}

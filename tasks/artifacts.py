@@ -1,0 +1,87 @@
+"""Prefect's pages of a run: an artifact of each revision, and one that shows how far the run is.
+
+They are made in a thread of their own, from copies of what was committed: nothing waits for them, and a server that
+does not take one costs a warning.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from uuid import UUID
+
+from httpx import HTTPStatusError, TransportError
+from prefect.client.orchestration import SyncPrefectClient, get_client
+from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
+from prefect.context import FlowRunContext
+
+from tasks.revision_page import page
+from tasks.tracking.publication import Publication
+
+
+class Artifacts:
+    """Makes the artifacts of one flow run.
+
+    Args:
+        run: name of the run.
+        iterations: those of the whole run.
+        flow_run: what the artifacts belong to.
+        warn: told in one line what was not taken.
+    """
+
+    def __init__(self, run: str, iterations: int, flow_run: UUID, warn: Callable[[str], None]) -> None:
+        self._run = run
+        self._iterations = iterations
+        self._flow_run = flow_run
+        self._warn = warn
+        self._progress: UUID | None = None
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="artifacts")
+
+    def submit(self, publication: Publication) -> None:
+        """Make those of a committed revision soon."""
+        self._thread.submit(copy_context().run, self._make, publication)
+
+    def close(self) -> None:
+        """Wait for those that are under way."""
+        self._thread.shutdown()
+
+    def _make(self, publication: Publication) -> None:
+        try:
+            with get_client(sync_client=True) as client:
+                self._create(client, "revision", "markdown", page(self._run, publication))
+                self._show_progress(client, publication)
+        except (TransportError, HTTPStatusError) as error:
+            self._warn(f"Prefect has no artifact of revision {publication.revision}: {error}")
+
+    def _show_progress(self, client: SyncPrefectClient, publication: Publication) -> None:
+        share = 100.0 * publication.manifest.state["iteration"] / max(1, self._iterations)
+        if self._progress is None:
+            self._progress = self._create(client, "progress", "progress", share)
+        else:
+            client.update_artifact(self._progress, ArtifactUpdate(data=share))
+
+    def _create(self, client: SyncPrefectClient, what: str, kind: str, data: object) -> UUID:
+        made = ArtifactCreate(
+            key=key_of(self._run, what), type=kind, data=data, description=self._run, flow_run_id=self._flow_run
+        )
+        return client.create_artifact(made).id
+
+
+@contextmanager
+def artifacts_of(run: str, iterations: int, warn: Callable[[str], None]) -> Iterator[Artifacts | None]:
+    """Those of the flow run that this is called in; None outside of one."""
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        yield None
+        return
+    artifacts = Artifacts(run, iterations, context.flow_run.id, warn)
+    try:
+        yield artifacts
+    finally:
+        artifacts.close()
+
+
+def key_of(run: str, what: str) -> str:
+    """A key as Prefect wants it, of lower-case letters, digits and dashes."""
+    return f"{re.sub(r'[^a-z0-9]+', '-', run.lower()).strip('-')}-{what}"

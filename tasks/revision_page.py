@@ -1,0 +1,69 @@
+"""What a page about a revision says, in Markdown: its figures, what became of the bank, and where to look further."""
+
+import html
+import re
+from collections.abc import Iterator
+
+from tasks.tracking.publication import Publication, figures
+from tasks.tracking.tables import changes_of
+
+FIGURES = (
+    "success/", "reward/", "turns/train", "advantage/std", "advantage/zero_variance_share", "bank/", "update/kl",
+    "update/entropy", "update/grad_norm", "update/explained_variance", "seconds/",
+)  # fmt: skip
+"""Beginnings of the names of the figures that a page shows; MLflow has all."""
+LONGEST = 200
+"""Characters of an entry that a page shows."""
+
+
+def page(run: str, publication: Publication) -> str:
+    """The page of a revision."""
+    return "\n".join(_lines(run, publication)) + "\n"
+
+
+def _lines(run: str, publication: Publication) -> Iterator[str]:
+    state = publication.manifest.state
+    yield f"# {_plain(run)}@{publication.revision}"
+    yield ""
+    yield f"Iteration {state['iteration']}, commit `{publication.commit[:12]}`{_restored(state.get('restored_from'))}."
+    yield "All gates of this revision passed."
+    yield from _bank(publication)
+    yield from _verdicts(publication)
+    yield from ("", "| figure | value |", "|---|---:|")
+    for name, value in sorted(figures(publication.manifest).items()):
+        if name.startswith(FIGURES):
+            yield f"| {_plain(name)} | {value:.4g} |"
+    yield ""
+    yield f"Look further: `coevo bank why {_plain(run)}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
+    yield f"`coevo.run` is `{_plain(run)}` at step {publication.revision}."
+
+
+def _bank(publication: Publication) -> Iterator[str]:
+    if publication.before is None or publication.entries is None:
+        return
+    changes = list(changes_of(publication.before, publication.entries))
+    yield from ("", f"## Bank: {len(publication.entries)} entries")
+    for change, name, strategy, *_ in changes:
+        yield f"- {change} `{name}` {_plain(strategy)}"
+    if not changes:
+        yield "- as it was"
+
+
+def _verdicts(publication: Publication) -> Iterator[str]:
+    if publication.judged:
+        yield from ("", "## Replay", "| candidates | with | without | difference | needed | |")
+        yield "|---|---:|---:|---:|---:|---|"
+    for judged in publication.judged:
+        said, texts = judged.verdict, "; ".join(_plain(entry.strategy) for entry in judged.candidates)
+        numbers = f"{said.reward_with:.3f} | {said.reward_without:.3f} | {said.difference:+.3f} ± {said.stderr:.3f}"
+        yield f"| {texts} | {numbers} | > {said.delta:g} | {'admitted' if said.admitted else 'held back'} |"
+
+
+def _restored(revision: int | None) -> str:
+    return "" if revision is None else f", revision {revision} again"
+
+
+def _plain(text: str) -> str:
+    """Text of the world as text: no markup, no link, no table, no line of its own."""
+    short = " ".join(text.split())[:LONGEST]
+    return re.sub(r"([\\`*_{}\[\]()#+!|~>-])", r"\\\1", html.escape(short, quote=False))

@@ -1,0 +1,1 @@
+"""MLflow: what its pages show of a run. Everything here may be repeated, and changes nothing then."""

@@ -1,0 +1,105 @@
+"""Where MLflow keeps things, and a client that says in one line what is wrong."""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+from configs.errors import CoevoError
+from tasks import telemetry
+
+SQLITE = "sqlite:///"
+LOCKED = 2.0
+"""Seconds until a database that another process has locked is given up."""
+
+
+class TrackingError(CoevoError):
+    """MLflow did not take what was published; what the cursor lacks can be published later."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where MLflow keeps things.
+
+    Attributes:
+        uri: tracking URI.
+        artifacts: root URI of the artifacts of new experiments; None where the server decides.
+        lock: file that is locked while a run is looked up or made: two processes that make one database fail.
+    """
+
+    uri: str
+    artifacts: str | None
+    lock: Path
+
+
+def tracking_store(workspace: Path) -> Store:
+    """What ``MLFLOW_TRACKING_URI`` names, else a database and a folder in the workspace."""
+    root = workspace.resolve()
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / 'mlflow.db'}"
+    return Store(uri, None if uri.startswith("http") else (root / "mlartifacts").as_uri(), root / "mlflow.lock")
+
+
+def client(store: Store) -> Any:
+    """MLflow's client."""
+    return package().MlflowClient(tracking_uri=store.uri)
+
+
+@cache
+def package() -> Any:
+    """MLflow: imported in the publishing thread since it takes seconds, quiet, and quick to give a server up."""
+    telemetry.switch_off()
+    for name, value in {
+        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+        "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    }.items():
+        os.environ.setdefault(name, value)
+    import mlflow
+
+    logging.getLogger("mlflow.store").setLevel(logging.CRITICAL)  # it would show a traceback of what is said in a line
+    return mlflow
+
+
+@contextmanager
+def translated(store: Store, what: str = "does not take the run") -> Iterator[None]:
+    """Whatever MLflow and its transport raise, as one line."""
+    try:
+        yield
+    except (package().MlflowException, sqlite3.Error, OSError) as error:
+        # Of SQLAlchemy's errors the database's own words are enough.
+        reason = without_login(" ".join(str(getattr(error.__cause__, "orig", error)).split()), store.uri)[:200]
+        raise TrackingError(f"MLflow at {without_login(store.uri, store.uri)} {what}: {reason}") from error
+
+
+def without_login(text: str, uri: str) -> str:
+    """A text without the user and password of a URI: they are a secret, and it is shown and kept."""
+    login = urlsplit(uri).netloc.rpartition("@")[0]
+    return text.replace(f"{login}@", "") if login else text
+
+
+@contextmanager
+def reached(store: Store, what: str) -> Iterator[Any]:
+    """MLflow's client, where it can be reached; whatever goes wrong within is one line.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses.
+    """
+    with translated(store, what):
+        check_database(store)
+        yield client(store)
+
+
+def check_database(store: Store) -> None:
+    """Whether a database in a file can be written to: MLflow itself would try for minutes, and in silence."""
+    path = store.uri.removeprefix(SQLITE).partition("?")[0]
+    if store.uri.startswith(SQLITE):
+        with FileLock(store.lock), closing(sqlite3.connect(path, timeout=LOCKED)) as database:
+            database.execute("BEGIN IMMEDIATE")
+            database.rollback()
