@@ -1,6 +1,5 @@
 """A whole run whose episodes real vLLM generates."""
 
-import json
 import os
 import subprocess
 import time
@@ -11,19 +10,23 @@ from support.runs import ROOT, SMALL, command, revisions, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=1", "seed=5", *SMALL)
-BRIEF = ("warmstart.steps=20", "warmstart.probe_every=20", "evaluation.every=1", "rollout.engine.type=vllm")
+BRIEF = ("warmstart.steps=20", "warmstart.probe_every=20", "update.advantage.drop_zero_variance=false")
+VLLM = "rollout.engine.type=vllm"
 
 
 def server_of(run):
-    """The processes of the vLLM server that a run has started."""
-    guards = [child for child in run.children() if any("guard.py" in part for part in child.cmdline())]
-    return [process for guard in guards for process in guard.children(recursive=True)]
+    """The processes of the vLLM server that a run has started; none while one is ending."""
+    try:
+        guards = [child for child in run.children() if any("guard.py" in part for part in child.cmdline())]
+        return [process for guard in guards for process in guard.children(recursive=True)]
+    except psutil.Error:
+        return []
 
 
 def test_a_run_whose_server_is_killed_goes_on_with_another(tmp_path, prefect_url):
     environment = {**os.environ, "PREFECT_API_URL": prefect_url}
     run = psutil.Popen(
-        command(*RUN, *BRIEF, workspace=tmp_path),
+        command(*RUN, *BRIEF, VLLM, workspace=tmp_path),
         cwd=ROOT,
         env=environment,
         stdout=subprocess.PIPE,
@@ -50,4 +53,4 @@ def test_a_run_whose_server_is_killed_goes_on_with_another(tmp_path, prefect_url
     assert last["metrics"]["update/mismatch_max"] < 1e-5
     log = (tmp_path / "runs" / "first" / "engine" / "server-0.log").read_text()
     assert log.count("Application startup complete") == 2
-    assert json.dumps(last["config"]["rollout"]["engine"]).startswith('{"type": "vllm"')
+    assert last["config"]["rollout"]["engine"]["type"] == "vllm"
