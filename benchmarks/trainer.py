@@ -26,8 +26,8 @@ from records.draws import generator, key
 
 MODEL = ScratchPolicyConfig(hidden_size=256, layers=4, heads=8, kv_heads=8, head_dim=32, intermediate_size=1024)
 WORDS = tuple(f"word{number}" for number in range(500))
-GROUPS, EPISODES, HEAD, STATE, ANSWER = 8, 8, 32, 64, 16
-PROCESSES, TURNS, TOKENS = 2, 5, 2048
+GROUPS, EPISODES, HEAD, STATE, ANSWER = 4, 8, 32, 64, 16
+PROCESSES, TURNS, TOKENS = 2, 3, 1024
 TARGET_SPEEDUP, TARGET_READY = 1.5, 15.0
 
 
