@@ -5,7 +5,7 @@ from lineage.workspace import Workspace
 
 
 def test_time_and_size_of_a_short_history(tmp_path):
-    found = report.measure(Workspace(tmp_path), 42, 8)
-    assert (found["revisions"], found["entries"]) == (42, found["entries"])
-    assert 0 < found["bytes"] < report.TARGET_BYTES * 42 / report.REVISIONS
+    found = report.measure(Workspace(tmp_path), 8, 16)
+    assert (found["revisions"], found["episodes"]) == (8, 8 * 16)
+    assert 0 < found["bytes"] < report.TARGET_BYTES * 8 / report.REVISIONS
     assert 0 < found["cpu_seconds"] < report.TARGET_SECONDS
