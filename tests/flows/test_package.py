@@ -34,7 +34,7 @@ PANEL = "seen-houses"
 def place(tmp_path_factory):
     """A workspace with a run whose policy has been shown how to act; revisions 3 and 0 are versions 1 and 2."""
     place = Workspace(tmp_path_factory.mktemp("served"))
-    small_run.build(place.root, policy=novice(CONFIG, place))
+    small_run.build(place.root, policy=novice(CONFIG, place.warmstarts))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         assert register_revision("first@3", "agent", place)[0] == Registered("agent", 1)
