@@ -94,7 +94,7 @@ def test_it_is_stateless_and_takes_requests_side_by_side(server, place):
     assert set(alone[0]) == {"text", "thought", "action", "retrieved"}
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda row: ask(url, [row])[0], [first, later] * 4)) == alone * 4
-    assert ask(url, [first, later]) == alone
+    assert ask(url, [{**first, "scope": "", "history": [], "task": first["instruction"]}, later]) == alone
     seeds = [ask(url, [later], params={"seed": seed})[0]["text"] for seed in range(8)]
     assert len(set(seeds)) > 1
 
