@@ -34,7 +34,7 @@ PANEL = "seen-houses"
 def place(tmp_path_factory):
     """A workspace with a run whose policy has been shown how to act; revisions 3 and 0 are versions 1 and 2."""
     place = Workspace(tmp_path_factory.mktemp("served"))
-    small_run.build(place.root, policy=novice(CONFIG, place))
+    small_run.build(place.root, policy=novice(CONFIG, place.warmstarts))
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("MLFLOW_TRACKING_URI", raising=False)
         assert register_revision("first@3", "agent", place)[0] == Registered("agent", 1)
@@ -94,7 +94,7 @@ def test_it_is_stateless_and_takes_requests_side_by_side(server, place):
     assert set(alone[0]) == {"text", "thought", "action", "retrieved"}
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda row: ask(url, [row])[0], [first, later] * 4)) == alone * 4
-    assert ask(url, [first, later]) == alone
+    assert ask(url, [{**first, "scope": "", "history": [], "task": first["instruction"]}, later]) == alone
     seeds = [ask(url, [later], params={"seed": seed})[0]["text"] for seed in range(8)]
     assert len(set(seeds)) > 1
 
