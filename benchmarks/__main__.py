@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from benchmarks import durability, fsck, homerules, methods, newcomer, orchestration, retrieval
+from benchmarks import babyai, durability, fsck, homerules, methods, newcomer, orchestration, retrieval
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from configs.errors import CoevoError
@@ -17,6 +17,7 @@ BENCHMARKS = {
     "retrieval": retrieval.run,
     "homerules": homerules.run,
     "methods": methods.run,
+    "babyai": babyai.run,
 }
 
 
