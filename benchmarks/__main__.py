@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks import (
+    babyai,
     durability,
     fsck,
     gpu,
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "homerules": homerules.run,
     "methods": methods.run,
     "vllm": vllm.run,
+    "babyai": babyai.run,
 }
 
 

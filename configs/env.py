@@ -18,6 +18,8 @@ class HomeRulesConfig(Config):
     """Seed of the hidden conventions that are trained on and evaluated in."""
     houses: int = Field(default=16, ge=1, le=16)
     """Houses of the world that training tasks come from."""
+    extra_lessons: int = Field(default=0, ge=0, le=8, exclude_if=lambda extra: extra == 0)
+    """Lessons about other things that expert material shows besides, for banks that are not asked about the task."""
 
 
 BabyAIKind = Literal["goto", "pickup", "open", "pick_up_seq_go_to", "putnext"]

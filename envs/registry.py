@@ -46,7 +46,7 @@ def make(config: EnvConfig) -> Environment[Any]:
             its constructor refuses the options.
     """
     if isinstance(config, HomeRulesConfig):
-        return HomeRules(config.level, config.world, config.houses)
+        return HomeRules(config.level, config.world, config.houses, config.extra_lessons)
     if isinstance(config, BabyAIConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
     return _built(config.type, config.options)

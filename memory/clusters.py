@@ -33,9 +33,14 @@ class Cluster:
 
 
 class Clusters:
-    """The clusters of a run; those that have changed since the last commit are known."""
+    """The clusters of a run; those that have changed since the last commit are known.
+
+    Attributes:
+        linkings: how often entries were linked or unlinked; what was read of them before holds while it stays.
+    """
 
     def __init__(self, config: ClustersConfig, clusters: Iterable[Cluster] = ()) -> None:
+        self.linkings = 0
         self._delta = config.delta
         self._likeness = Likeness()
         self._prototypes: list[str] = []
@@ -80,6 +85,7 @@ class Clusters:
         self._entries[cluster].update(dict.fromkeys(entries))
         if len(self._entries[cluster]) > before:
             self._changed.add(cluster)
+            self.linkings += 1
 
     def all(self) -> tuple[Cluster, ...]:
         """Every cluster, in the order in which they were made."""
@@ -92,6 +98,7 @@ class Clusters:
             for entry in gone & linked.keys():
                 del linked[entry]
                 self._changed.add(cluster)
+                self.linkings += 1
 
     def changed(self) -> tuple[Cluster, ...]:
         """Clusters made, linked or unlinked since the last ``forget_changes``."""

@@ -16,6 +16,9 @@ from records import draws
 from records.entry import Entry
 from records.task import BY_SCOPE, Key
 
+FEW = 256
+"""Scores that are sorted as they are: less work than to find the best ones first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -83,10 +86,8 @@ class Index:
         """
         if self._score is None:
             return []
-        scoped = self.config.scoped
-        pool = self._pool(scope if scoped else None)
-        without = frozenset(WORD.findall(scope.lower())) if scoped else frozenset[str]()
-        question = Question(query, pool.rows, without, draw or draws.key("search"), self.tally, self.seconds)
+        pool = self._pool(scope if self.config.scoped else None)
+        question = Question(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
         # Rounded, so that entries with the same words tie whatever the order of summation.
         scores = self._score(question).round(12)
         if scores.max(initial=NEVER) == NEVER:
@@ -97,27 +98,35 @@ class Index:
     def _pool(self, scope: str | None) -> "_Pool":
         if scope not in self._pools:
             rows = self._library.rows(scope)
-            self._pools[scope] = _Pool(rows, _shelves([self._library.entries[row] for row in rows], self.config))
+            shelves = _shelves([self._library.entries[row] for row in rows], self.config)
+            self._pools[scope] = _Pool(rows, shelves, frozenset(WORD.findall((scope or "").lower())))
         return self._pools[scope]
 
 
 @dataclass(frozen=True)
 class _Pool:
-    """What a question is asked of: rows of the library, and places among them with how many of each are returned."""
+    """What a question is asked of.
+
+    Attributes:
+        rows: of the library.
+        shelves: places among them, with how many of each are returned.
+        without: words that all of them have, lower-case.
+    """
 
     rows: Rows
     shelves: tuple[tuple[Rows, int], ...]
+    without: frozenset[str]
 
 
 def top(scores: Floats, k: int) -> Rows:
     """Places of the k best scores above ``NEVER``, best first, the earlier of equals first."""
-    if k >= len(scores):
-        able = np.flatnonzero(scores > NEVER)
-    elif k == 0:
+    if k == 0:
         return np.zeros(0, np.intp)
-    else:
-        least = np.partition(scores, len(scores) - k)[len(scores) - k]
-        able = np.flatnonzero((scores >= least) & (scores > NEVER))
+    if k >= len(scores) or len(scores) <= FEW:
+        best = (-scores).argsort(kind="stable")[:k]
+        return best[scores[best] > NEVER]
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    able = np.flatnonzero((scores >= least) & (scores > NEVER))
     return able[np.argsort(-scores[able], kind="stable")[:k]]
 
 

@@ -28,12 +28,12 @@ NAMES = HOUSES + OTHER_HOUSES
 """Every house of the vocabulary."""
 
 
-def episode(level: int, draw: Key) -> list[Demonstration]:
-    """One expert episode in a house of a fresh world, a demonstration a turn."""
+def episode(level: int, draw: Key, extra: int = 0) -> list[Demonstration]:
+    """One expert episode in a house of a fresh world, a demonstration a turn; ``extra`` lessons more fill a prompt."""
     goal, rng = draw_goal(level, NAMES, extend(draw, "goal")), generator(extend(draw, "lessons"))
     truth = facts(level, fresh(draw), goal.house)
     told = truth.contrary(rng) if rng.random() < MISLED else truth
-    return _play(goal, truth, _lessons(goal, told, rng), extend(draw, "answer"))
+    return _play(goal, truth, _lessons(goal, told, rng, LESSONS + extra), extend(draw, "answer"))
 
 
 def drill(level: int, draw: Key) -> Demonstration:
@@ -59,14 +59,14 @@ def shuffled(words: Sequence[str], rng: np.random.Generator) -> list[str]:
     return [words[index] for index in rng.permutation(len(words))]
 
 
-def _lessons(goal: Goal, told: Facts, rng: np.random.Generator) -> tuple[str, ...]:
+def _lessons(goal: Goal, told: Facts, rng: np.random.Generator, full: int) -> tuple[str, ...]:
     relevant, share = shuffled(goal.subjects, rng), rng.random()
     kept = relevant if share < ALL_RELEVANT else relevant[: share < ALL_RELEVANT + ONE_RELEVANT]
     lessons = [told.lesson(subject) for subject in kept]
     if goal.family in told.appliance and rng.random() < WARNED:
         lessons += shuffled(told.warnings(goal.family), rng)[: rng.integers(1, MOST_WARNINGS + 1)]
     if rng.random() >= UNFILLED:
-        lessons += map(told.lesson, distractors(goal, told, rng)[: max(0, LESSONS - len(lessons))])
+        lessons += map(told.lesson, distractors(goal, told, rng)[: max(0, full - len(lessons))])
     return tuple(shuffled(lessons, rng))
 
 

@@ -29,6 +29,7 @@ class HomeRules(Environment[State]):
             sixteen places and ten steps.
         world: seed of the hidden conventions.
         houses: how many houses of the world are trained and evaluated in, 1 to 16.
+        extra_lessons: lessons about other things that demonstrations and the probe show beyond the usual, 0 to 8.
 
     Raises:
         ConfigError: an option is out of its bounds.
@@ -39,9 +40,9 @@ class HomeRules(Environment[State]):
     panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in panels.PANELS.items()}
     has_expert: ClassVar[bool] = True
 
-    def __init__(self, level: Literal[1, 2] = 1, world: int = 0, houses: int = 16) -> None:
+    def __init__(self, level: Literal[1, 2] = 1, world: int = 0, houses: int = 16, extra_lessons: int = 0) -> None:
         try:
-            self._config = HomeRulesConfig(level=level, world=world, houses=houses)
+            self._config = HomeRulesConfig(level=level, world=world, houses=houses, extra_lessons=extra_lessons)
         except ValidationError as error:
             problem = error.errors()[0]
             raise ConfigError(f"env.{problem['loc'][0]} = {problem['input']!r}: {problem['msg']}") from None
@@ -80,11 +81,11 @@ class HomeRules(Environment[State]):
 
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """The turns of ``episodes`` expert episodes, each of a fresh world, then ``drills`` recitation drills."""
-        level = self._config.level
-        played = [demonstrations.episode(level, extend(key, "episode", index)) for index in range(episodes)]
+        level, extra = self._config.level, self._config.extra_lessons
+        played = [demonstrations.episode(level, extend(key, "episode", index), extra) for index in range(episodes)]
         recited = [demonstrations.drill(level, extend(key, "drill", index)) for index in range(drills)]
         return [turn for turns in played for turn in turns] + recited
 
     def probe(self, size: int, key: Key) -> Probe:
-        """Tasks of one fresh world, each with its relevant facts."""
-        return probe.probe(size, self._config.level, key)
+        """Tasks of one fresh world, each with its relevant facts, and ``extra_lessons`` others."""
+        return probe.probe(size, self._config.level, key, self._config.extra_lessons)

@@ -3,30 +3,31 @@
 from itertools import count
 
 from envs.base import Probe
-from envs.homerules.demonstrations import NAMES, shuffled
+from envs.homerules.demonstrations import NAMES, distractors, shuffled
 from envs.homerules.language import Goal
 from envs.homerules.tasks import draw_goal, task_of
 from envs.homerules.world import facts, fresh
 from records.draws import Key, extend, generator
 
 
-def probe(size: int, level: int, draw: Key) -> Probe:
+def probe(size: int, level: int, draw: Key, extra: int = 0) -> Probe:
     """``size`` different tasks of one fresh world with all relevant facts told: once truly, once falsely.
 
-    Nothing else is told, as in the prompts of a run: retrieval brings in what concerns the task.
+    Nothing else is told where retrieval brings in what concerns the task; otherwise ``extra`` facts about other things.
     """
     world, goals = fresh(extend(draw, "probe")), dict[Goal, None]()
     for index in count():
         if len(goals) == size:
             break
         goals[draw_goal(level, NAMES, extend(draw, "probe", index))] = None
-    told = [_lessons(goal, level, world, extend(draw, "lessons", *goal)) for goal in goals]
+    told = [_lessons(goal, level, world, extend(draw, "lessons", *goal), extra) for goal in goals]
     tasks = tuple(task_of(goal, level, world, "probe") for goal in goals)
     return Probe(tasks, tuple(right for right, _ in told), tuple(wrong for _, wrong in told))
 
 
-def _lessons(goal: Goal, level: int, world: str, draw: Key) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _lessons(goal: Goal, level: int, world: str, draw: Key, extra: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     rng, truth = generator(draw), facts(level, world, goal.house)
     subjects = shuffled(goal.subjects, rng)
     lies = truth.contrary(rng)
-    return tuple(map(truth.lesson, subjects)), tuple(map(lies.lesson, subjects))
+    told = shuffled([*subjects, *distractors(goal, truth, rng)[:extra]], rng) if extra else subjects
+    return tuple(map(truth.lesson, told)), tuple(map(lies.lesson, told))

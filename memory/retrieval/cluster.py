@@ -1,5 +1,7 @@
 """Cluster-indexed retrieval (SLEA-RL Eq. 1 and 2): the pools of the observation's cluster, else the whole library."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from configs.retrieval import ClusterRetrievalConfig
@@ -18,28 +20,16 @@ class ClusterIndexed:
 
     def fit(self, library: Library) -> Score:
         """Read the texts that were never read."""
-        numbers = self._read(library)
+        numbers, pools = self._read(library), _Pools(library)
 
         def score(question: Question) -> Floats:
-            pool = self._pool(library, question)
-            if pool is not None:
+            pool = pools.of(question.text)[question.rows]
+            if pool.max(initial=NEVER) > NEVER:
                 return pool
             question.tally["fallbacks"] += 1
             return self._like(question.text)[numbers[question.rows]]
 
         return score
-
-    def _pool(self, library: Library, question: Question) -> Floats | None:
-        """Utilities where the cluster has entries that may be returned; None where it has none."""
-        clusters = library.clusters
-        linked = () if clusters is None else clusters.entries(clusters.nearest(question.text))
-        rows = [library.row_of[entry] for entry in linked if entry in library.row_of]
-        if not rows:
-            return None
-        scores = np.full(len(library), NEVER)
-        scores[rows] = library.utility[rows]
-        pool = scores[question.rows]
-        return pool if np.isfinite(pool).any() else None
 
     def _like(self, text: str) -> Floats:
         """By number of a text, its likeness where that is above the threshold."""
@@ -53,6 +43,35 @@ class ClusterIndexed:
             if text not in self._numbers:
                 self._numbers[text] = self._likeness.add(text)
         return np.array([self._numbers[entry.strategy] for entry in library.entries], np.intp)
+
+
+class _Pools:
+    """What the entries of each cluster are worth, [library]; read once for as long as they stay linked."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._nothing = np.full(len(library), NEVER)
+        self._linkings = -1
+        self._read: dict[int, Floats] = {}
+
+    def of(self, observation: str) -> Floats:
+        """Utilities of the entries of the observation's cluster, ``NEVER`` for all others."""
+        clusters = self._library.clusters
+        if clusters is None:
+            return self._nothing
+        if clusters.linkings != self._linkings:
+            self._linkings = clusters.linkings
+            self._read.clear()
+        cluster = clusters.nearest(observation)
+        if cluster not in self._read:
+            self._read[cluster] = self._utilities(clusters.entries(cluster))
+        return self._read[cluster]
+
+    def _utilities(self, linked: Iterable[str]) -> Floats:
+        rows = [self._library.row_of[entry] for entry in linked if entry in self._library.row_of]
+        scores = self._nothing.copy()
+        scores[rows] = self._library.utility[rows]
+        return scores
 
 
 def scorer(config: ClusterRetrievalConfig) -> ClusterIndexed:

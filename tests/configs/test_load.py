@@ -3,7 +3,7 @@
 import pytest
 
 from configs.errors import ConfigError
-from configs.load import load_recipe, names
+from configs.load import load_recipe, names, validate
 
 RECIPE = "homerules-coevo-rl"
 
@@ -150,6 +150,13 @@ def test_an_unreadable_recipe_file_is_one_line(tmp_path, text):
 def test_missing_recipe_names_those_there_are():
     with pytest.raises(ConfigError, match=RECIPE):
         load_recipe("nope")
+
+
+def test_extra_lessons_are_part_of_a_run_only_where_there_are_any():
+    none, some = (load_recipe(RECIPE, [f"env.extra_lessons={extra}"]) for extra in (0, 2))
+    assert none.digest() == load_recipe(RECIPE).digest() != some.digest()
+    assert "extra_lessons" not in none.model_dump_json()
+    assert validate(some.model_dump(mode="json"), "kept") == some
 
 
 def test_digest_ignores_only_the_length_of_the_run():

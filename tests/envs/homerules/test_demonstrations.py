@@ -103,3 +103,13 @@ def test_drills_ask_in_another_order():
     drills = HomeRules().demonstrations(0, 20, key("order"))
     told = [[said for said in drill.answer.thought.split(" . ") if "guess" not in said] for drill in drills]
     assert sum(tuple(said) != drill.moment.lessons for said, drill in zip(told, drills, strict=True)) >= 18
+
+
+def test_extra_lessons_are_true_of_the_house_and_about_other_things():
+    usual, more = (HomeRules(extra_lessons=extra).demonstrations(60, 0, key("extra")) for extra in (0, 5))
+    assert len(openings(usual)) == len(openings(more))
+    for before, after in zip(openings(usual), openings(more), strict=True):
+        assert before.instruction == after.instruction
+        assert set(before.lessons) <= set(after.lessons)
+        assert len(after.lessons) <= 8
+    assert max(len(moment.lessons) for moment in openings(more)) == 8

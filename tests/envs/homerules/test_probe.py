@@ -38,3 +38,11 @@ def test_a_reader_passes_the_probe_and_obeys_the_wrong_lessons(play):
     )
     assert right == 192
     assert wrong < 0.2 * 192
+
+
+def test_extra_lessons_are_those_of_the_usual_probe_and_others():
+    usual, more = (HomeRules(extra_lessons=extra).probe(32, key("probe")) for extra in (0, 5))
+    assert usual.tasks == more.tasks
+    for before, after in zip((*usual.right, *usual.wrong), (*more.right, *more.wrong), strict=True):
+        assert set(before) <= set(after)
+        assert len(after) == len(set(after)) == len(before) + 5
