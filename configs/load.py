@@ -135,9 +135,15 @@ def _bases(settings: DictConfig, path: Path) -> list[str]:
     for base in bases if isinstance(bases, list) else [bases]:
         if not isinstance(bases, list) or base not in known:
             raise ConfigError(
-                f"{_shown(path)}: defaults: {_shown(base)} cannot be built on: list some of {', '.join(known)}"
+                f"{_shown(path)}: defaults: {_shown(base)} cannot be built on: list some of {_some(known)}"
             )
     return cast(list[str], bases)
+
+
+def _some(known: Sequence[str]) -> str:
+    """Names for a message of one line: all of the parts, and how many recipes there are."""
+    parts = [name for name in known if not name.startswith("recipes/")]
+    return f"{', '.join(parts)}, or one of {len(known) - len(parts)} recipes (`coevo recipes`) as recipes/NAME"
 
 
 def _override(text: str) -> DictConfig:

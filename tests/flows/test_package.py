@@ -17,7 +17,7 @@ from support.loop import novice
 from support.player import CONFIG
 from support.runs import ROOT, coevo
 
-from flows.evaluate import evaluate_revision
+from flows.evaluate import Request, evaluate_revision
 from flows.package import promote, register_revision
 from flows.reference import reading
 from flows.serving import evaluate_through
@@ -71,8 +71,8 @@ def said(episodes):
 
 
 def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
-    here = evaluate_revision("first@3", PANEL, 32, "own", place)
-    there = evaluate_through(server[1], "first@3", PANEL, 32, place)
+    here = evaluate_revision("first@3", Request(PANEL, 32), place)
+    there = evaluate_through(server[1], "first@3", Request(PANEL, 32), place)
     assert said(there.episodes) == said(here.episodes)
     assert there.success == here.success
     assert 0 < there.success < 1

@@ -1,6 +1,7 @@
 """Evaluating a committed revision: the run's own figures again, other banks, types of tasks, several attempts."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from support.player import expert_player
@@ -31,8 +32,8 @@ def evaluated(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def plays_as_the_expert(monkeypatch):
-    monkeypatch.setattr(flows.evaluate, "load", lambda directory: None)
-    monkeypatch.setattr(flows.evaluate, "player_of", lambda *_: expert_player())
+    monkeypatch.setattr(flows.evaluate, "open_engine", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(flows.evaluate, "player_with", lambda *_: expert_player())
 
 
 def test_the_run_s_own_attempts_come_out_again(evaluated):

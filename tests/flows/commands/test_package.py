@@ -7,6 +7,7 @@ import pytest
 from support import small_run
 from support.packages import untrained
 
+from flows.evaluate import Request
 from flows.serving import evaluate_through
 from lineage.workspace import Workspace
 
@@ -65,7 +66,10 @@ def test_from_a_run_to_a_champion_and_back(call, place):
         (("serve", "nobody"), "run 'nobody' is not in"),
         (("serve", "first@9"), "revision 9 is not in run 'first'"),
         (("serve", "first", "--host", "192.0.2.1"), "choose another --port or --host"),
-        (("evaluate", "first", "--through", "http://127.0.0.1:1", "--bank", "none"), "leave out --bank or --through"),
+        (
+            ("evaluate", "first", "--through", "http://127.0.0.1:1", "--bank", "none"),
+            "--bank none: an agent that is served has its own bank",
+        ),
         (("evaluate", "first", "--through", "http://127.0.0.1:1"), "does not answer"),
         (("evaluate", "first", "--through", "http://127.0.0.1:1", "--panel", "other-houses"), "own bank"),
     ],
@@ -80,4 +84,4 @@ def test_a_panel_that_is_not_there_is_named(place):
     from configs.errors import CoevoError
 
     with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
-        evaluate_through("http://127.0.0.1:1", "first", "attic", None, Workspace(place))
+        evaluate_through("http://127.0.0.1:1", "first", Request("attic"), Workspace(place))
