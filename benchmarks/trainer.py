@@ -1,7 +1,7 @@
 """The trainer over several processes: seconds until it is ready, and of an update beside that of one process.
 
 Both take turns on the same samples in one run, so that what else the machine does meets both. Processor seconds of the
-busiest process say what a quiet machine would do.
+busiest process say how evenly the work is shared, and nothing of the time that processes wait for each other.
 """
 
 import shutil
