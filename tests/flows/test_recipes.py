@@ -14,7 +14,11 @@ SMALL = (
 BANK = ("bank.every=1", "bank.retrieval.warmup=0")
 EVALUATED = ("homerules-react",)
 """Recipes that learn nothing."""
-THEIRS = {"homerules-context-lite": ("rollout.tasks=32",), "homerules-skillrl-style": ("bank.writer.below=1.0",)}
+THEIRS = {
+    "babyai-context-lite": ("update.critic.warmup=0",),
+    "homerules-context-lite": ("rollout.tasks=32",),
+    "homerules-skillrl-style": ("bank.writer.below=1.0",),
+}
 """What makes two iterations enough to learn something."""
 UNREWARDED = ("babyai-grpo",)
 """Where a novice is never rewarded in two iterations."""
