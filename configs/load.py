@@ -135,7 +135,9 @@ def _bases(settings: DictConfig, path: Path) -> list[str]:
     for base in bases if isinstance(bases, list) else [bases]:
         if not isinstance(bases, list) or base not in known:
             raise ConfigError(
-                f"{_shown(path)}: defaults: {_shown(base)} cannot be built on: list some of {', '.join(known)}"
+                f"{_shown(path)}: defaults: {_shown(base)} cannot be built on: list some of "
+                f"{', '.join(each for each in known if not each.startswith('recipes/'))}, or recipes/NAME of one that "
+                "`coevo recipes` shows"
             )
     return cast(list[str], bases)
 

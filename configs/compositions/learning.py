@@ -80,6 +80,6 @@ def _precision(config: "RunConfig") -> Iterator[str]:
         return
     if policy.dtype != "float32" and config.update.deepspeed.zero_stage == 0:
         yield (
-            f"policy.dtype={policy.dtype} cannot be updated, update.deepspeed.zero_stage=0 keeps no float32 copy: "
-            "set zero_stage=1 or higher, policy.dtype=float32, policy.lora={} or update=null"
+            f"policy.dtype={policy.dtype} is updated through a copy in float32, which zero_stage=0 does not keep: "
+            "set update.deepspeed.zero_stage=1 or higher, policy.dtype=float32 or policy.lora={}"
         )

@@ -71,7 +71,12 @@ REFUSED = {
     # policy
     "prose for words": (COEVO, ["context.style=chat"], "needs a pretrained policy", "context.style=words"),
     "heads that do not share": (COEVO, ["policy.heads=4"], "kv_heads=3 does not divide heads=4", "set kv_heads=4"),
-    "half precision": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16"], "computes in float32", "policy.dtype=float32"),
+    "half precision without a copy": (
+        GRPO,
+        [*PRETRAINED, "policy.dtype=bfloat16", "update.deepspeed.zero_stage=0"],
+        "updated through a copy in float32",
+        "zero_stage=1",
+    ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
     # evaluation
     "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),
@@ -90,6 +95,7 @@ ALLOWED = {
     ),
     "lessons that no bank has": (GRPO, ["context.experience_tokens=0"]),
     "half precision of a frozen policy": (EXPERIENCE, [*PRETRAINED, "policy.dtype=bfloat16"]),
+    "half precision": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16"]),
     "half precision under adapters": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16", "policy.lora={}"]),
     "a nucleus of a frozen policy": (EXPERIENCE, ["rollout.sampling.top_p=0.9"]),
     "a divisor": (GRPO, ["update.loss.aggregation=seq-mean-token-sum-norm", "update.loss.width=64"]),
