@@ -1,6 +1,7 @@
 """What each method gains: success at the end against the start, task by task, over three seeds of HomeRules level 1.
 
-All methods of a seed start from the same warm-started policy and run for the iterations that their recipe says.
+Each method runs for the iterations that its recipe says, and is measured on tasks of the houses that its recipe plays in:
+the table compares every method with its own start, not methods with each other.
 ``reflexion-style`` learns nothing that lasts: its gain is what later attempts at the same task add to the first.
 """
 
