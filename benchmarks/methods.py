@@ -1,7 +1,7 @@
 """What each method gains: success at the end against the start, task by task, over three seeds of HomeRules level 1.
 
-Each method runs for the iterations that its recipe says, and is measured on tasks of the houses that its recipe plays in:
-the table compares every method with its own start, not methods with each other.
+Each method runs for the iterations that its recipe says, and is measured on tasks of the houses that its recipe plays
+in: the table compares every method with its own start, not methods with each other.
 ``reflexion-style`` learns nothing that lasts: its gain is what later attempts at the same task add to the first.
 """
 
