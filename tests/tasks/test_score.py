@@ -39,8 +39,8 @@ def scored(tmp_path, episodes=EPISODES, **settings):
     trainer = Counting(config)
     paths = SimpleNamespace(scratch=tmp_path / "scratch")
     session = SimpleNamespace(
-        config=SimpleNamespace(update=config),
-        parts=SimpleNamespace(trainer=trainer),
+        config=SimpleNamespace(update=config, placement=None),
+        parts=SimpleNamespace(trainer=trainer, player=SimpleNamespace(engine=None)),
         stores=SimpleNamespace(paths=paths),
     )
     return score(session, episodes), trainer
