@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from models.context import Context
 from models.engines.base import Request
+from models.engines.transformers import embedded_engine
 from records.demonstration import Answer, Moment
 from records.draws import extend, key
 from records.entry import Entry
-from tasks.assemble import embedded_engine
 from tasks.package import Package
 from tasks.retrieve import Experience, recall
 

@@ -2,16 +2,15 @@
 
 from pathlib import Path
 
-from configs.engine import TransformersEngineConfig, VllmEngineConfig
+from configs.engine import VllmEngineConfig
 from configs.errors import ConfigError
-from configs.rollout import RolloutConfig
 from configs.run import RunConfig
 from envs.base import Environment
 from memory.admission.base import admission_of
 from memory.writers.base import writer_of
 from models.context import Context
 from models.engines.base import Engine
-from models.engines.transformers import TransformersEngine
+from models.engines.transformers import TransformersEngine, embedded_engine
 from models.engines.vllm.engine import VllmEngine, check_there
 from models.policy import Policy, load
 from models.trainer.client import Trainer
@@ -50,14 +49,6 @@ def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> 
 def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:
     """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
     return player_with(config, env, embedded_engine(policy, config.rollout))
-
-
-def embedded_engine(policy: Policy, rollout: RolloutConfig) -> TransformersEngine:
-    """An engine in this process, whatever the run's is."""
-    engine = rollout.engine
-    if not isinstance(engine, TransformersEngineConfig):
-        engine = TransformersEngineConfig(threads=engine.threads)
-    return TransformersEngine(policy, engine, rollout.sampling)
 
 
 def check_panels(config: RunConfig, env: Environment[object]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 
 from configs.engine import TransformersEngineConfig
-from configs.rollout import SamplingConfig
+from configs.rollout import RolloutConfig, SamplingConfig
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from models.layout import lay_out
 from models.policy import Policy, load_weights
@@ -110,3 +110,11 @@ class TransformersEngine:
         )
         logits: torch.Tensor = output.logits[:, -1]
         return logits
+
+
+def embedded_engine(policy: Policy, rollout: RolloutConfig) -> TransformersEngine:
+    """An engine in this process, whatever the run's is."""
+    engine = rollout.engine
+    if not isinstance(engine, TransformersEngineConfig):
+        engine = TransformersEngineConfig(threads=engine.threads)
+    return TransformersEngine(policy, engine, rollout.sampling)
