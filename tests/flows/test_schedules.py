@@ -29,7 +29,7 @@ def place(prefect_workspace, prefect_url, monkeypatch):
     return prefect_workspace
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhile_is_refused(
     place, prefect_url, tmp_path
@@ -54,7 +54,7 @@ def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhil
     assert listed(place) == []
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_they_are(
     place, prefect_url, tmp_path, webhook
