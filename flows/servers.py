@@ -7,8 +7,9 @@ and shared by whoever works in the workspace. ``flows.daemon.down`` stops what w
 import os
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from queue import Empty
 from urllib.error import HTTPError
 
 from filelock import FileLock
@@ -110,6 +111,7 @@ def prefect_in_use() -> Iterator[None]:
     try:
         yield
     except TransportError as error:
+        _drop_events()
         raise _gone() from error
     except HTTPStatusError as error:
         raise _refused(error.response.status_code) from error
@@ -118,6 +120,20 @@ def prefect_in_use() -> Iterator[None]:
 def _gone() -> ServerError:
     url = os.environ["PREFECT_API_URL"]
     return ServerError(f"the Prefect server at {url} has gone: what is committed is safe, continue with `coevo resume`")
+
+
+def _drop_events() -> None:
+    """Leave the events that wait for a server that has gone: each is tried for nine seconds before the process may end.
+
+    Prefect has no call for it, hence the private queue.
+    """
+    from prefect.events.worker import EventsWorker
+
+    waiting = EventsWorker.instance()._queue
+    with suppress(Empty):
+        while True:
+            waiting.get_nowait()
+            waiting.task_done()
 
 
 def _refused(status: int) -> ServerError:

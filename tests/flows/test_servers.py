@@ -66,6 +66,7 @@ def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_server
 
 GONE = """
 import sys
+import time
 from pathlib import Path
 from configs.errors import CoevoError
 from flows.daemon import down
@@ -82,10 +83,12 @@ def work():
 @flow(name="left alone")
 def run():
     check_prefect()
+    for _ in range(5):
+        work()
+        time.sleep(0.5)
+    down(workspace)
     for _ in range(10):
         work()
-    down(workspace)
-    work()
     check_prefect()
 
 try:
@@ -99,7 +102,7 @@ except CoevoError as error:
 @pytest.mark.full
 def test_a_run_ends_in_one_line_soon_after_its_server(tmp_path, no_servers_named):
     done = subprocess.run(
-        [sys.executable, "-c", GONE, tmp_path], check=False, capture_output=True, text=True, timeout=240
+        [sys.executable, "-c", GONE, tmp_path], check=False, capture_output=True, text=True, timeout=180
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(r"the Prefect server at http://\S+ has gone: .* `coevo resume`\n", done.stderr)
