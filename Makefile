@@ -24,7 +24,7 @@ test: lint
 	$(PYTEST) -m "not full and not soak"
 
 test-full: .venv/installed-dev $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
-	$(PYTEST) -m full
+	$(PYTEST) -m full --durations=40
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ from benchmarks import (
     methods,
     newcomer,
     orchestration,
+    publishing,
     report,
     retrieval,
     trainer,
@@ -25,6 +26,7 @@ from configs.errors import CoevoError
 BENCHMARKS = {
     "newcomer": newcomer.run,
     "orchestration": orchestration.run,
+    "publishing": publishing.run,
     "durability": durability.run,
     "fsck": fsck.run,
     "report": report.run,

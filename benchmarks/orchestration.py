@@ -13,7 +13,7 @@ RECIPE = "homerules-coevo-rl"
 ITERATIONS = 12
 COLD = 2
 """Iterations left out at the beginning."""
-TARGET_SECONDS, TARGET_SHARE = 0.5, 0.15
+TARGET_SECONDS, TARGET_SHARE = 0.2, 0.08
 
 
 def run(bench: Bench) -> None:

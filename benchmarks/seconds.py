@@ -19,13 +19,14 @@ def orchestration(before: Manifest, after: Manifest) -> float:
 
     It is what is left of the time between the two, so that what runs between the stages counts too.
     """
-    return _between(before, after) - sum(stages(after).get(name, 0.0) for name in LEARNING)
+    return between(before, after) - sum(stages(after).get(name, 0.0) for name in LEARNING)
 
 
 def share(before: Manifest, after: Manifest) -> float:
     """Orchestration as a share of the iteration without its evaluation."""
-    return orchestration(before, after) / (_between(before, after) - stages(after).get("evaluate", 0.0))
+    return orchestration(before, after) / (between(before, after) - stages(after).get("evaluate", 0.0))
 
 
-def _between(before: Manifest, after: Manifest) -> float:
+def between(before: Manifest, after: Manifest) -> float:
+    """Seconds from one commit to the next."""
     return float(after.observed["timestamp"] - before.observed["timestamp"]) / 1000
