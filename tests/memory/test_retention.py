@@ -26,9 +26,10 @@ def history(tmp_path):
         elif revision > 0:
             fresh = entry(f"lesson {revision}")
             old = Stats(entry("lesson 0").id, retrievals=revision, successes=0)
-            bank.merge(BankChange(entries=(fresh,), stats=(old, Stats(fresh.id))))
+            counters = (old, Stats(fresh.id)) if revision != 3 else ()
+            bank.merge(BankChange(entries=(fresh,), stats=counters))
         if revision == 3:
-            bank = replaced_in_place(tmp_path / "bank", Stats(fresh.id, retrievals=3))
+            bank = replaced_in_place(tmp_path / "bank", old)
         marks.append((bank.versions(), bank.hashes()))
     return tmp_path / "bank", marks
 
