@@ -1,25 +1,25 @@
 """Checking a bank: every recorded version of a table can be read and has the recorded content. Nothing is written.
 
 Versions share their fragments, so reading each version whole takes time that grows with the square of their number.
-Here a version is the one before it, less the rows that it replaced, with the rows of its new fragments; row ids, the
-number of rows and the content hash prove that. Where they do not, as after a restore, the version is read whole.
+Here a version is the one before it, with or without the fragments of which nothing counts any more, and the rows of its
+new fragment; the number of rows and the content hash prove that. Where they do not, as after a restore, the version is
+read whole.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from memory.canonical import content_hash
 from memory.change import SCHEMAS
 from memory.damage import UnreadableError, readable
+from memory.folding import FRAGMENT, ROW, counting, fragments
+from memory.versioned import VersionedTable
 
-ROW = "_rowid"
-FRAGMENT = 32
-"""Bits of a row id below the number of its fragment."""
 NEW_ROWS = 256
 """Rows of a new fragment that are looked for; a version with more is read whole."""
 
@@ -58,7 +58,7 @@ def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
     for name, content in wanted.items():
         try:
             with readable(name):
-                found = content_hash(_open(bank, name).to_arrow())
+                found = VersionedTable(_open(bank, name)).hash()
         except UnreadableError as error:
             yield Fault(name, None, f"cannot be read: {error.reason}")
         else:
@@ -105,30 +105,20 @@ class _Reader:
             return None
         self._table.checkout(version)
         first = self._frontier << FRAGMENT
-        added = self._query(range(first, first + NEW_ROWS))
-        replaced = pc.is_in(self._rows["id"], value_set=added["id"].combine_chunks())
-        kept = self._rows.filter(pc.invert(replaced)) if pc.any(replaced).as_py() else self._rows
-        if kept.num_rows + added.num_rows != self._table.count_rows():
-            return None
-        if kept.num_rows < self._rows.num_rows and not self._deleted(self._rows.filter(replaced), kept):
-            return None
-        return self._keep(pa.concat_tables([kept, added]))
+        rows = pa.concat_tables([self._rows, self._query(range(first, first + NEW_ROWS))])
+        count = self._table.count_rows()
+        if rows.num_rows > count:
+            rows = rows.filter(pa.array(np.isin(fragments(rows), fragments(counting(rows)))))
+        return self._keep(rows) if rows.num_rows == count else None
 
     def _keep(self, rows: pa.Table) -> str:
-        found = content_hash(rows.drop_columns([ROW]))
+        found = content_hash(counting(rows).drop_columns([ROW]))
         self._rows = rows.combine_chunks()
         if rows.num_rows:
-            self._frontier = max(self._frontier, (pc.max(rows[ROW]).as_py() >> FRAGMENT) + 1)
+            self._frontier = int(fragments(rows).max()) + 1
         return found
 
-    def _deleted(self, replaced: pa.Table, kept: pa.Table) -> bool:
-        """Whether the fragments that held the replaced rows have lost just these."""
-        touched = {row >> FRAGMENT for row in replaced[ROW].to_pylist()}
-        expected = {row for row in kept[ROW].to_pylist() if row >> FRAGMENT in touched}
-        held = self._query([*expected, *replaced[ROW].to_pylist()], [ROW])
-        return set(held[ROW].to_pylist()) == expected
-
-    def _query(self, rows: Iterable[int], columns: list[str] | None = None) -> pa.Table:
+    def _query(self, rows: range) -> pa.Table:
         # Lance opens the fragments of listed row ids only; for a range of ids it opens all of them.
         query = self._table.search().where(f"{ROW} IN ({', '.join(map(str, rows))})").with_row_id(True)
-        return (query.select(columns) if columns else query).to_arrow()
+        return query.to_arrow()

@@ -1,5 +1,6 @@
-"""One Lance table of a bank: rows by ``id``, a version a write, old versions restorable.
+"""One Lance table of a bank: rows by ``id``, old versions restorable.
 
+A row replaces those of its id in earlier fragments, so a write adds what it changes and little else (``folding``).
 Nothing here cleans up: that is what would make an old version unreachable.
 """
 
@@ -12,7 +13,7 @@ from configs.errors import CoevoError
 from memory.canonical import content_hash
 from memory.compare import changed_rows
 from memory.damage import UnreadableError, readable
-from memory.folding import folded
+from memory.folding import ROW, counting, folding, within
 
 
 class VersionedTable:
@@ -32,7 +33,7 @@ class VersionedTable:
         """All rows of this version, sorted by id. Raises ``UnreadableError`` where its files are damaged."""
         if self._rows is None:
             with readable(self._table.name):
-                self._rows = self._table.to_arrow().sort_by("id")
+                self._rows = counting(self._table.search().with_row_id(True).to_arrow()).drop_columns([ROW])
         return self._rows
 
     def hash(self) -> str:
@@ -42,14 +43,18 @@ class VersionedTable:
         return self._hash
 
     def upsert(self, rows: pa.Table) -> None:
-        """Insert or replace by id in one commit; rows that are there already make none. Of equal ids the last wins."""
+        """Insert or replace by id in one commit; rows that are there already make none. Of equal ids the last wins.
+
+        Now and then a second commit drops what counts no more: with or without it, the table holds the same.
+        """
         held = self.rows()
         changed = changed_rows(held, rows)
         if changed.num_rows:
-            written = pa.concat_tables([changed, folded(self._table, held, changed)])
-            merge = self._table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-            merge.execute(written)
+            besides = folding(self._table, held, changed)
+            self._table.add(pa.concat_tables([changed, besides.rows]))
             self._rows, self._hash = _merged(held, changed), None
+            if besides.idle:
+                self._table.delete(within(besides.idle))
 
     def checkout(self, version: int) -> None:
         """Read an old version from here on. Raises ``CoevoError`` where it is gone."""

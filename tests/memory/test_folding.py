@@ -1,12 +1,15 @@
-"""Many writes leave few fragments, and every version stays what it was."""
+"""Many writes leave few fragments and add little, and every version stays what it was."""
 
 import random
 import shutil
+from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 
+from memory import versioned
 from memory.change import BankChange
-from memory.folding import FEW
+from memory.folding import FEW, IDLE
 from memory.stats import Stats
 from memory.store import Bank
 
@@ -40,7 +43,7 @@ def written(tmp_path_factory):
 
 
 def test_many_writes_leave_few_fragments(written):
-    assert fragments(written[0]) <= FEW + 1
+    assert fragments(written[0]) <= FEW + 1 + IDLE
 
 
 def test_every_version_has_the_rows_and_the_hash_that_were_recorded(written):
@@ -51,9 +54,33 @@ def test_every_version_has_the_rows_and_the_hash_that_were_recorded(written):
         assert view.hashes() == hashes
 
 
-def test_every_write_is_one_version(written):
+def test_a_write_is_one_version_and_now_and_then_another(written):
     versions = [versions["stats"] for versions, *_ in written[1]]
-    assert versions == list(range(versions[0], versions[0] + WRITES))
+    steps = [after - before for before, after in pairwise(versions)]
+    assert set(steps) == {1, 2}
+    assert steps.count(2) <= WRITES / IDLE
+
+
+def test_no_write_leaves_a_deletion_file(written):
+    assert not list(written[0].rglob("_deletions/*"))
+
+
+def test_what_ends_before_fragments_are_dropped_holds_the_same(tmp_path, monkeypatch):
+    whole, cut = Bank(tmp_path / "whole"), Bank(tmp_path / "cut")
+    for number in range(30):
+        change = BankChange(stats=tuple(Stats(f"e{i:02}", number) for i in range(20)))
+        whole.merge(change)
+        with monkeypatch.context() as patch:
+            patch.setattr(versioned, "within", killed)
+            with suppress(KeyboardInterrupt):
+                cut.merge(change)
+        cut = Bank(tmp_path / "cut")
+        assert cut.hashes() == whole.hashes()
+    assert fragments(tmp_path / "cut") == 30 > fragments(tmp_path / "whole")
+
+
+def killed(idle):
+    raise KeyboardInterrupt
 
 
 def test_an_old_version_is_restored_and_written_on(written, tmp_path):

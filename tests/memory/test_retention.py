@@ -2,6 +2,7 @@
 
 import shutil
 
+import lancedb
 import pytest
 from support.batches import entry
 
@@ -25,9 +26,19 @@ def history(tmp_path):
         elif revision > 0:
             fresh = entry(f"lesson {revision}")
             old = Stats(entry("lesson 0").id, retrievals=revision, successes=0)
-            bank.merge(BankChange(entries=(fresh,), stats=(old, Stats(fresh.id))))
+            counters = (old, Stats(fresh.id)) if revision != 3 else ()
+            bank.merge(BankChange(entries=(fresh,), stats=counters))
+        if revision == 3:
+            bank = replaced_in_place(tmp_path / "bank", old)
         marks.append((bank.versions(), bank.hashes()))
     return tmp_path / "bank", marks
+
+
+def replaced_in_place(path, row):
+    """The bank after a write as other tools make it, which leaves a deletion file."""
+    table = lancedb.connect(path).open_table("stats")
+    table.merge_insert("id").when_matched_update_all().execute(BankChange(stats=(row,)).tables()["stats"])
+    return Bank(path)
 
 
 def kept(marks, *revisions):
