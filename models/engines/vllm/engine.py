@@ -88,9 +88,11 @@ class VllmEngine:
         """Leave the servers' GPUs to others until the next ``load``.
 
         Args:
-            level: 1 keeps the weights in the memory of the machine, 2 keeps nothing.
+            level: 1 keeps the weights in the memory of the machine, 2 keeps nothing but the base model of adapters,
+                which no load brings.
         """
-        list(self._threads.map(lambda replica: replica.sleep(level), self._replicas))
+        depth = 1 if self._adapted else level
+        list(self._threads.map(lambda replica: replica.sleep(depth), self._replicas))
 
     def forget(self) -> None:
         """Compute every prefix anew from now on."""

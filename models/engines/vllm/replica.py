@@ -48,7 +48,7 @@ class Replica:
         self._client = Client(self._server.url if self._server else url, config.timeout)
         self._is_new = True
         self._held = ""
-        self._asleep = 0
+        self._asleep = False
 
     def load(self, weights: Weights) -> None:
         """Have other weights from now on, checked.
@@ -61,7 +61,7 @@ class Replica:
         self._insist(self._take)
 
     def sleep(self, level: int) -> None:
-        """Leave its GPUs to others until weights are asked for; 1 keeps them in main memory, 2 nothing.
+        """Leave its GPUs to others until it is next needed; at level 1 weights stay in main memory, at 2 nothing does.
 
         One of our own that does not answer is ended, which leaves them as well, and started anew to wake.
         """
@@ -74,7 +74,7 @@ class Replica:
             if self._server is None:
                 raise
             self._server.stop()
-        self._asleep = level
+        self._asleep = True
 
     def forget(self) -> None:
         """Have nothing in the prefix cache."""
@@ -142,7 +142,7 @@ class Replica:
         assert self._start
         assert self._server
         self._server.stop()
-        self._held, self._asleep = "", 0
+        self._held, self._asleep = "", False
         self._server = self._start(self._weights)
         self._client = Client(self._server.url, self._config.timeout)
         self._await()
@@ -161,24 +161,19 @@ class Replica:
         if self._asleep:
             self._client.post("/wake_up?tags=weights", {})  # keys and values need their memory only afterwards
         if self._weights.adapter:
-            if self._asleep == 2:
-                self._reload({})
             self._add_adapter()
         else:
-            self._reload({"weights_path": str(self._weights.directory)})
+            where = {"weights_path": str(self._weights.directory)}
+            self._client.post("/collective_rpc", {"method": "reload_weights", "kwargs": where})
         if self._asleep:
             self._rise()
         self._reset()
         self._verify()
 
-    def _reload(self, where: Mapping[str, str]) -> None:
-        """Full weights, by default those that it was started with; they leave no adapters."""
-        self._client.post("/collective_rpc", {"method": "reload_weights", "kwargs": where})
-
     def _rise(self) -> None:
         if self._client.post("/wake_up?tags=kv_cache", {})["status"] != "awake":
             raise UnreachableError(f"the vLLM server at {self.url} does not wake up")
-        self._asleep = 0
+        self._asleep = False
 
     def _add_adapter(self) -> None:
         former, self._held = self._held, self._weights.adapter
