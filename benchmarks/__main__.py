@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from benchmarks import (
     babyai,
     durability,
+    engines,
     fsck,
     gpu,
     homerules,
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "homerules": homerules.run,
     "methods": methods.run,
     "vllm": vllm.run,
+    "engines": engines.run,
     "babyai": babyai.run,
 }
 

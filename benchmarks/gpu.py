@@ -7,8 +7,8 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any, Literal
@@ -19,14 +19,18 @@ import torch
 
 from benchmarks.bench import ROOT, Bench, Result
 from benchmarks.command import reach
+from configs.engine import VllmEngineConfig
 from configs.env import HomeRulesConfig
 from configs.policy import LoraConfig, PretrainedPolicyConfig
+from configs.rollout import SamplingConfig
 from configs.shape import ShapeConfig
 from configs.update import UpdateConfig
 from envs.registry import make
 from flows.spending import stages
 from models.context import CONTEXT_WORDS
 from models.devices import here
+from models.engines.base import Request
+from models.engines.vllm.engine import VllmEngine
 from models.noise import write_noise
 from models.policy import build, save
 from models.samples import SAMPLES
@@ -81,6 +85,10 @@ CASES = {
     "update-0.6b-full": Case(SMALL, None, 16, 768, 256, 12_000, 120),
     "update-4b-lora": Case(LARGE, LoraConfig(r=64, alpha=64), 16, 768, 256, 6_300, 200),
 }
+SLEEPERS = {"sleep-vllm-full": None, "sleep-vllm-lora": LoraConfig(r=64, alpha=64)}
+"""Servers that make room, by the adapters that they serve."""
+SLEEP = 120.0
+"""Seconds that one may take, its start included."""
 ITERATION = 200.0
 """Seconds that the iteration with vLLM may take."""
 
@@ -96,6 +104,8 @@ def run(bench: Bench) -> None:
         measured = lambda case=case: measure(case, "cuda", bench.workspace.root / "gpu")  # noqa: E731
         _part(bench, name, case.expected, measured, started, skipped)
     if (ROOT / VLLM).is_file():
+        for name, lora in SLEEPERS.items():
+            _part(bench, name, SLEEP, lambda lora=lora: nap(bench, lora), started, skipped)  # type: ignore[misc]
         _part(bench, "iteration-vllm", ITERATION, lambda: iterate(bench), started, skipped)
     else:
         skipped.append(f"rollout, sync and iteration with vLLM: {VLLM} is not here, see make vllm-gpu")
@@ -138,6 +148,42 @@ def iterate(bench: Bench) -> Result:
     _build(case, torch.bfloat16, "cuda", place)
     history = reach(bench.workspace, "gpu", "homerules-grpo", 1, settings(place))
     return {"stages": stages(history[-1]), "metrics": _figures(history[-1].observed["metrics"])}
+
+
+def nap(bench: Bench, lora: LoraConfig | None) -> Result:
+    """A server that sleeps and wakes: memory in use on the GPU, and seconds; each load checks the weights."""
+    place = bench.workspace.root / "sleep"
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    _build(replace(CASES["update-0.6b-full"], lora=lora), torch.bfloat16, "cuda", place / "policy")
+    config = VllmEngineConfig(
+        type="vllm", dtype="bfloat16", devices=("0",), gpu_memory_utilization=0.4, max_model_len=1024
+    )
+    sampling = SamplingConfig(temperature=1.0, max_new_tokens=16)
+    with closing(VllmEngine(place / "policy", config, sampling, place / "engine", sleeps=True)) as engine:
+        return {f"level {level}": _asleep(engine, place / "policy", level) for level in (1, 2)}
+
+
+def _asleep(engine: VllmEngine, policy: Path, level: int) -> Result:
+    asked = [Request(tuple(range(10, 40)), key("nap", row), "nap") for row in range(8)]
+    before, awake, since = engine.generate(asked), _used(), time.perf_counter()
+    engine.sleep(level)
+    slept, asleep = time.perf_counter(), _used()
+    engine.load(policy)
+    woken = time.perf_counter()
+    return {
+        "awake_gib": awake / 2**30,
+        "asleep_gib": asleep / 2**30,
+        "sleep_seconds": slept - since,
+        "wake_seconds": woken - slept,
+        "same_tokens": [it.token_ids for it in before] == [it.token_ids for it in engine.generate(asked)],
+    }
+
+
+def _used() -> int:
+    """Bytes in use on the GPU, by whomever."""
+    free, there = torch.cuda.mem_get_info()
+    return int(there - free)
 
 
 def settings(policy: Path) -> list[str]:
@@ -213,8 +259,7 @@ def _watched(device: str) -> Iterator[list[int]]:
 
     def watch() -> None:
         while not over.wait(SAMPLED):
-            free, there = torch.cuda.mem_get_info()
-            peak[0] = max(peak[0], there - free)
+            peak[0] = max(peak[0], _used())
 
     watcher = threading.Thread(target=watch, daemon=True)
     if device == "cuda":

@@ -17,7 +17,7 @@ class SharedPlacement(Config):
     type: Literal["shared"]
     """Who is where."""
     sleep: Literal[1, 2] = 2
-    """What a sleeping server keeps: 1 its weights, in the memory of the machine; 2 nothing, they are loaded again."""
+    """What a sleeping server keeps in the memory of the machine: 1 its weights; 2 nothing, or the base of adapters."""
 
 
 class SeparatePlacement(Config):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from configs.engine import VllmEngineConfig
 from configs.errors import ConfigError
+from configs.placement import SharedPlacement
 from configs.run import RunConfig
 from envs.base import Environment
 from memory.admission.base import admission_of
@@ -37,7 +38,8 @@ def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:
     """
     engine = config.rollout.engine
     if isinstance(engine, VllmEngineConfig):
-        return VllmEngine(policy, engine, config.rollout.sampling, place)
+        sleeps = isinstance(config.placement, SharedPlacement)
+        return VllmEngine(policy, engine, config.rollout.sampling, place, sleeps)
     return TransformersEngine(load(policy), engine, config.rollout.sampling)
 
 

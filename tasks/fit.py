@@ -189,9 +189,14 @@ def _engine_on_host(config: RunConfig, machine: Machine, shape: Shape, lengths: 
     if not machine.gpus:
         held = int(SERVING * SIZES[engine.dtype] * shape.parameters) + engine.cpu_memory * GIB + PROCESS
         return [Item("servers", engine.replicas * held)]
-    asleep = isinstance(config.placement, SharedPlacement) and config.placement.sleep == 1
-    kept = SIZES[engine.dtype] * shape.parameters if asleep else 0
+    sleeps = isinstance(config.placement, SharedPlacement) and (config.placement.sleep == 1 or _adapted(config))
+    kept = SIZES[engine.dtype] * shape.parameters if sleeps else 0
     return [Item("servers", engine.replicas * (PROCESS + kept))]
+
+
+def _adapted(config: RunConfig) -> bool:
+    """Whether servers hold a base model that no update changes: asleep they keep it, whatever else they do not."""
+    return getattr(config.policy, "lora", None) is not None
 
 
 def _largest(items: list[Item]) -> tuple[Item, ...]:

@@ -23,6 +23,7 @@ from tasks.assemble import assemble, check_engine, check_panels, open_engine
 from tasks.catchup import open_publisher
 from tasks.episodes import episodes_of
 from tasks.report import Reporter
+from tasks.room import trainer_environment
 from tasks.session import Draft, Session, Stores
 from tasks.warmstart import start_report, warm_start
 
@@ -91,6 +92,7 @@ def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifes
         reference=reference,
         optimizer=optimizer,
         log=paths.log,
+        variables=trainer_environment(config),
     )
 
 

@@ -28,6 +28,11 @@ from models.trainer.launch import FAILED
 
 log = logging.getLogger("coevo.trainer")
 
+FULL = ("DefaultCPUAllocator", "std::bad_alloc", "Cannot allocate memory")
+"""What torch and the system say when the machine has no more memory, in errors without a class of their own."""
+SAID = 160
+"""Most characters of a library's own words."""
+
 
 def main() -> None:
     """Serve on standard input and output until the parent is gone."""
@@ -78,7 +83,9 @@ def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | N
     while True:
         request = heard()
         method: Callable[..., Any] = getattr(session, request.pop("method"))
-        answer(method(**request))
+        result = method(**request)
+        ranks.make_room()
+        answer(result)
 
 
 def _listen(requests: SimpleQueue[str], meeting: Path | None) -> None:
@@ -113,7 +120,18 @@ def _leave(path: Path, words: str, error: Exception) -> NoReturn:
 
 
 def _words(error: Exception) -> str:
+    if _starved(error):
+        return (
+            f"the trainer has run out of memory ({_line(error)[:SAID]}): lower update.deepspeed.tokens, or see "
+            "`coevo run RECIPE --dry-run`; what is committed is safe, `coevo resume` goes on from it"
+        )
     return fault(error) or f"the trainer failed: {type(error).__name__}: {_line(error)}"
+
+
+def _starved(error: Exception) -> bool:
+    """Whether memory ran out, the machine's or a GPU's."""
+    named = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    return named or any(said in str(error) for said in FULL)
 
 
 def _reply(replies: TextIO, message: dict[str, Any]) -> None:

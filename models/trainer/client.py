@@ -45,6 +45,7 @@ class Trainer:
         reference: directory of the frozen policy that KL is measured against.
         optimizer: directory that ``save`` wrote; none starts afresh.
         log: file that the child's standard error is appended to.
+        variables: of the child's environment, besides or instead of our own.
     """
 
     def __init__(
@@ -57,12 +58,13 @@ class Trainer:
         reference: Path,
         optimizer: Path | None,
         log: Path,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         self._timeout = config.deepspeed.timeout
         self._log = log
         self._ready = False
         self._heard = b""
-        self._launched = Launched(config.deepspeed, log)
+        self._launched = Launched(config.deepspeed, log, variables or {})
         self._write(
             config=config.model_dump_json(),
             temperature=temperature,

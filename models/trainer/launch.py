@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from configs.deepspeed import DeepSpeedConfig
@@ -33,18 +34,20 @@ class Launched:
     Args:
         config: where they run, and how many.
         log: file that their standard error is appended to.
+        variables: of their environment, besides or instead of our own.
 
     Raises:
         CoevoError: the hostfile is not there, or a line of it says something else.
     """
 
-    def __init__(self, config: DeepSpeedConfig, log: Path) -> None:
-        nodes = {"localhost": _here(config)} if config.hostfile is None else _hosts(Path(config.hostfile))
+    def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str]) -> None:
+        file = config.hostfile
+        nodes = {"localhost": _here(config, os.environ | variables)} if file is None else _hosts(Path(file))
         self._count = sum(map(len, nodes.values()))
         self._log = log
         self._logged = log.stat().st_size if log.exists() else 0
         self._meeting: Path | None = None
-        environment = _environment(config)
+        environment = {**_environment(config), **variables}
         commands = [[sys.executable, "-P", "-m", CHILD]]
         if config.processes > 1 or config.hostfile is not None:
             self._meeting = Path(tempfile.mkdtemp(prefix="trainer-", dir=log.absolute().parent))
@@ -94,21 +97,29 @@ class Launched:
         if self._meeting is None:
             written = self._log.read_bytes()[self._logged :].decode(errors="replace")
             last = (written.strip() or "it wrote nothing").splitlines()[-1]
-            return f"the trainer died (exit status {status}): {last}; see {self._log}"
+            return f"the trainer died (exit status {status}): {last}; see {self._log}{_suspicion(status)}"
         told = sorted(self._meeting.glob(FAILED.format("*")), key=lambda path: path.stat().st_mtime_ns)
         if told:
             return told[0].read_text(encoding="utf-8")
         status -= 256 * (status > 128)  # a signal, as the launcher passes it on
-        return f"one of the trainer's {self._count} processes died (exit status {status}); see {self._log}"
+        return (
+            f"one of the trainer's {self._count} processes died (exit status {status}); see {self._log}"
+            f"{_suspicion(status)}"
+        )
 
 
-def _here(config: DeepSpeedConfig) -> list[str]:
+def _suspicion(status: int) -> str:
+    """Of whom nobody has named."""
+    return "; the system ends processes so where memory runs out" if status == -signal.SIGKILL else ""
+
+
+def _here(config: DeepSpeedConfig, environment: Mapping[str, str]) -> list[str]:
     """What each process on this machine computes on: its place among what can be seen of the GPUs.
 
     Raises:
         CoevoError: there are not enough of them.
     """
-    seen = os.environ.get("CUDA_VISIBLE_DEVICES") if config.device == "cuda" else None
+    seen = environment.get("CUDA_VISIBLE_DEVICES") if config.device == "cuda" else None
     devices = seen.split(",") if seen else list(map(str, range(config.processes)))
     if len(devices) < config.processes:
         raise CoevoError(

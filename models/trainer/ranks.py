@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import deepspeed
+import torch
 import torch.distributed as dist
 from deepspeed.ops import __compatible_ops__
 from torch import Tensor
@@ -101,6 +102,12 @@ def summed(values: Tensor) -> Tensor:
     if world() > 1:
         dist.all_reduce(values)
     return values
+
+
+def make_room() -> None:
+    """Give back the memory that torch keeps for later: a server may wake on the same GPUs."""
+    deepspeed.get_accelerator().empty_cache()
+    summed(torch.zeros(()))  # all have
 
 
 def heard(line: str | None) -> str:

@@ -3,10 +3,15 @@
 A run that is killed again while it resumes has to recover from both, so a chain proves more than its points alone.
 """
 
+import os
+import re
 import signal
+import subprocess
+import time
 
+import psutil
 import pytest
-from support.runs import RUN, coevo, published, revisions, states
+from support.runs import ROOT, RUN, coevo, command, published, revisions, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
@@ -89,3 +94,39 @@ def test_a_safeguard_that_is_taken_out_is_noticed(untouched, workspace, kill, sa
     arguments = killed(name, kill, (*RUN, "--name", name), workspace)
     done = coevo(*arguments, workspace=workspace, without=[safeguard])
     assert done.returncode != 0 or states(workspace, name) != untouched
+
+
+def starve(trainer):
+    """Leave a process the memory that it has, and no more."""
+    trainer.rlimit(psutil.RLIMIT_AS, (2**20, 2**20))
+
+
+def without_its_trainer(fault, *arguments, workspace, name):
+    """Run a command whose trainer meets a fault once it is ready: exit status, and what was written to stderr."""
+    log = workspace / "runs" / name / "log"
+    before = log.read_text().count("ready after") if log.exists() else 0
+    line = command(*arguments, workspace=workspace)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
+    taken = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # what is larger is asked of the system, not found in the heap
+    with psutil.Popen(line, cwd=ROOT, env=os.environ | taken, process_group=0, **streams) as run:
+        while run.poll() is None and not (log.exists() and log.read_text().count("ready after") > before):
+            time.sleep(0.02)
+        for child in run.children(recursive=True):
+            if "models.trainer.child" in child.cmdline():
+                fault(child)
+        said = run.communicate(timeout=280)[1]
+        return run.returncode, said
+
+
+def test_a_trainer_without_memory_and_a_killed_one_end_the_run_in_one_line_and_it_goes_on(untouched, workspace):
+    name = "trainer"
+    code, said = without_its_trainer(starve, *RUN, "--name", name, workspace=workspace, name=name)
+    assert code == 2, said
+    assert re.fullmatch(r"coevo: the trainer (has run out of memory|died|failed).*\n", said), said
+    resume = ("resume", name)
+    code, said = without_its_trainer(psutil.Process.kill, *resume, workspace=workspace, name=name)
+    assert code == 2, said
+    assert re.fullmatch(r"coevo: the trainer died \(exit status -9\): .* where memory runs out\n", said), said
+    done = coevo(*resume, workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    assert states(workspace, name) == untouched

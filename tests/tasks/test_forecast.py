@@ -89,6 +89,17 @@ def test_sharing_a_gpu_without_taking_turns_is_refused():
     assert said.endswith(": set placement={type: shared} rollout.engine.gpu_memory_utilization=0.4")
 
 
+def test_what_a_sleeping_server_keeps_is_counted():
+    recipe, machine = "homerules-coevo-rl-qwen3-8b", named("4xa100-80")
+
+    def kept(*overrides):
+        (host,) = (need for need in foreseen(recipe, machine, overrides).needs if need.where == "the machine's memory")
+        return next(item.bytes for item in host.parts if item.what == "servers")
+
+    assert kept("placement.sleep=1") > kept()
+    assert kept("policy.lora={r: 8, alpha: 8}") == kept("placement.sleep=1", "policy.lora={r: 8, alpha: 8}")
+
+
 def test_separate_gpus_are_counted_apart():
     config = load_recipe("homerules-jerp-qwen2.5-7b")
     found = foreseen("homerules-jerp-qwen2.5-7b", named("2xa100-80"))

@@ -1,10 +1,21 @@
 """Placement reaches the servers and the trainer: they sleep before it computes, and each has its own GPUs."""
 
+import time
+from contextlib import closing
+
+import psutil
 import pytest
+import torch
+from support.policies import qwen
 
 from configs.errors import CoevoError
 from configs.load import load_recipe
-from tasks.room import make_room, trainer_environment
+from lineage.workspace import Workspace
+from models.engines.vllm.engine import VllmEngine
+from models.policy import save
+from tasks.assemble import open_engine
+from tasks.open import open_trainer
+from tasks.room import Sleeper, make_room, trainer_environment
 
 SMALL, SHARED, SEPARATE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b", "homerules-jerp-qwen2.5-7b"
 
@@ -35,8 +46,36 @@ def test_an_engine_that_cannot_sleep_is_one_line():
         make_room(load_recipe(SHARED), object())
     assert "\n" not in str(caught.value)
     make_room(load_recipe(SMALL), object())
+    assert issubclass(VllmEngine, Sleeper)
 
 
 def test_the_trainer_sees_the_gpus_that_are_its_own():
     assert trainer_environment(load_recipe(SEPARATE)) == {"CUDA_VISIBLE_DEVICES": "1"}
     assert trainer_environment(load_recipe(SHARED)) == trainer_environment(load_recipe(SMALL)) == {}
+
+
+@pytest.mark.parametrize(("recipe", "shared"), [(SHARED, True), (SEPARATE, False)])
+def test_servers_that_share_their_gpus_are_started_so_that_they_can_sleep(recipe, shared, tmp_path, monkeypatch):
+    """By an interpreter that says what it was started with."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    save(qwen(), tmp_path / "policy")
+    python = tmp_path / "python"
+    python.write_text('#!/bin/sh\necho "$@" end\nexec sleep 600\n')
+    python.chmod(0o755)
+    settings = [f"rollout.engine.python={python}", "rollout.engine.replicas=1", "rollout.engine.devices=['0']"]
+    config = load_recipe(recipe, settings)
+    log, give_up = tmp_path / "engine" / "server-0.log", time.monotonic() + 120
+    with closing(open_engine(config, tmp_path / "policy", log.parent)):
+        while not (log.exists() and " end\n" in log.read_text()):
+            assert time.monotonic() < give_up
+            time.sleep(0.02)
+    assert ("--enable-sleep-mode" in log.read_text()) == shared
+
+
+def test_the_trainer_is_started_with_its_own_gpus_in_sight(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    paths = Workspace(tmp_path).create("first", load_recipe(SMALL))
+    for recipe, seen in ((SEPARATE, "1"), (SHARED, "0,1")):
+        config = load_recipe(recipe, ["update.deepspeed.processes=1"])
+        with open_trainer(config, tmp_path / "policy", None, None, paths) as trainer:
+            assert psutil.Process(trainer.pid).environ()["CUDA_VISIBLE_DEVICES"] == seen

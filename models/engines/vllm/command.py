@@ -16,7 +16,7 @@ BLOCK = 32
 """Tokens of a block of the prefix cache, the fewest that vLLM takes on every device."""
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "INFO"}
 OPEN = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
-"""Opens the endpoints that reload weights, adapters and the prefix cache."""
+"""Opens the endpoints that reload weights, adapters and the prefix cache, and those of sleep."""
 EAGER = ["--enforce-eager", "--distributed-executor-backend", "uni"]
 BATCH = 8192
 """Tokens that a server on a CPU computes at once, at least."""
@@ -37,11 +37,13 @@ class Serving:
         model: directory of full weights, or of the base model of adapters.
         rank: of the adapters; 0 for none.
         length: longest sequence in tokens.
+        sleeps: whether it will be sent to sleep.
     """
 
     model: str
     rank: int
     length: int
+    sleeps: bool = False
 
 
 def interpreter(config: VllmEngineConfig) -> Path:
@@ -72,7 +74,7 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     if serving.rank:
         rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
         line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
-    return line + (_on_gpus(config) if torch.cuda.is_available() else _on_a_cpu(serving))
+    return line + (_on_gpus(config, serving) if torch.cuda.is_available() else _on_a_cpu(serving))
 
 
 def settings(config: VllmEngineConfig, replica: int) -> dict[str, str]:
@@ -88,11 +90,12 @@ def _on_a_cpu(serving: Serving) -> list[str]:
     return [*EAGER, "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(max(BATCH, serving.length))]
 
 
-def _on_gpus(config: VllmEngineConfig) -> list[str]:
+def _on_gpus(config: VllmEngineConfig, serving: Serving) -> list[str]:
     parallel = len(config.devices[0].split(",")) if config.devices else 1
     return [
         *("--gpu-memory-utilization", str(config.gpu_memory_utilization)),
         *("--tensor-parallel-size", str(parallel)),
+        *(["--enable-sleep-mode"] if serving.sleeps else []),
     ]
 
 

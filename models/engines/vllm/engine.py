@@ -45,13 +45,17 @@ class VllmEngine:
         config: how many servers, and where.
         sampling: how tokens are drawn.
         place: directory for weights that servers read, and for their logs.
+        sleeps: whether ``sleep`` is to free memory; that of a CPU it never does.
     """
 
-    def __init__(self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path) -> None:
+    def __init__(
+        self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path, sleeps: bool = False
+    ) -> None:
         torch.set_num_threads(config.threads)
         self.policy = load(policy)
         self._config = config
         self._sampling = sampling
+        self._sleeps = sleeps
         self._place = place.absolute()
         for left in self._place.glob("weights-*"):
             shutil.rmtree(left)
@@ -79,6 +83,16 @@ class VllmEngine:
         former, self._weights = self._weights, self._lay_out(policy)
         list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
         shutil.rmtree(former.directory)
+
+    def sleep(self, level: int) -> None:
+        """Leave the servers' GPUs to others until the next ``load``.
+
+        Args:
+            level: 1 keeps the weights in the memory of the machine, 2 keeps nothing but the base model of adapters,
+                which no load brings.
+        """
+        depth = 1 if self._adapted else level
+        list(self._threads.map(lambda replica: replica.sleep(depth), self._replicas))
 
     def forget(self) -> None:
         """Compute every prefix anew from now on."""
@@ -147,9 +161,9 @@ class VllmEngine:
 
     def _serving(self, weights: Weights) -> Serving:
         if not self._adapted:
-            return Serving(str(weights.directory), 0, self._limit)
+            return Serving(str(weights.directory), 0, self._limit, self._sleeps)
         adapters = self.policy.model.peft_config["default"]
-        return Serving(str(adapters.base_model_name_or_path), int(adapters.r), self._limit)
+        return Serving(str(adapters.base_model_name_or_path), int(adapters.r), self._limit, self._sleeps)
 
 
 def check_there(config: VllmEngineConfig) -> None:

@@ -48,6 +48,7 @@ class Replica:
         self._client = Client(self._server.url if self._server else url, config.timeout)
         self._is_new = True
         self._held = ""
+        self._asleep = False
 
     def load(self, weights: Weights) -> None:
         """Have other weights from now on, checked.
@@ -59,9 +60,25 @@ class Replica:
         self._weights = weights
         self._insist(self._take)
 
+    def sleep(self, level: int) -> None:
+        """Leave its GPUs to others until it is next needed; at level 1 weights stay in main memory, at 2 nothing does.
+
+        One of our own that does not answer is ended, which leaves them as well, and started anew to wake.
+        """
+        if self._asleep:
+            return
+        self._settle()
+        try:
+            self._client.post(f"/sleep?level={level}", {})
+        except UnreachableError:
+            if self._server is None:
+                raise
+            self._server.stop()
+        self._asleep = True
+
     def forget(self) -> None:
         """Have nothing in the prefix cache."""
-        if not self._is_new:
+        if not self._is_new and not self._asleep:  # either has none
             self._insist(self._reset)
 
     def complete(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -74,6 +91,8 @@ class Replica:
             CoevoError: it cannot be had.
         """
         self._settle()
+        if self._asleep:
+            self._insist(self._take)
         return self._insist(lambda: self._complete(body))
 
     def close(self) -> None:
@@ -123,7 +142,7 @@ class Replica:
         assert self._start
         assert self._server
         self._server.stop()
-        self._held = ""
+        self._held, self._asleep = "", False
         self._server = self._start(self._weights)
         self._client = Client(self._server.url, self._config.timeout)
         self._await()
@@ -138,14 +157,23 @@ class Replica:
             raise CoevoError(f"the vLLM server at {self.url} does not answer: start it, then `coevo resume`")
 
     def _take(self) -> None:
-        """Bring the weights to the server."""
+        """Bring the weights to the server, which is awake then."""
+        if self._asleep:
+            self._client.post("/wake_up?tags=weights", {})  # keys and values need their memory only afterwards
         if self._weights.adapter:
             self._add_adapter()
         else:
             where = {"weights_path": str(self._weights.directory)}
             self._client.post("/collective_rpc", {"method": "reload_weights", "kwargs": where})
+        if self._asleep:
+            self._rise()
         self._reset()
         self._verify()
+
+    def _rise(self) -> None:
+        if self._client.post("/wake_up?tags=kv_cache", {})["status"] != "awake":
+            raise UnreachableError(f"the vLLM server at {self.url} does not wake up")
+        self._asleep = False
 
     def _add_adapter(self) -> None:
         former, self._held = self._held, self._weights.adapter

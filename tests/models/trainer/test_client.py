@@ -1,5 +1,6 @@
 """The trainer child: what it computes over the pipe, how it resumes, and how it ends."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+import torch
 from safetensors.torch import load_file
 from support.rows import TEMPERATURE
 
@@ -16,6 +18,7 @@ from configs.advantage import GaeConfig
 from configs.deepspeed import DeepSpeedConfig
 from configs.loss import LossConfig
 from configs.update import CriticConfig, OptimizerConfig, UpdateConfig
+from models.trainer import child
 from models.trainer.batch import read
 from models.trainer.client import Trainer, TrainerError
 from records.draws import key
@@ -164,6 +167,24 @@ def test_a_dead_child_is_one_line_with_its_last_words(policy_path, samples_path,
             it.save(tmp_path / "policy", tmp_path / "optimizer")
     with trainer(policy_path, log) as it, pytest.raises(TrainerError, match=r"FileNotFoundError.*nowhere"):
         it.update(tmp_path / "nowhere", key(0))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        RuntimeError("[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory"),
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.\nGPU 0 has"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_memory_that_runs_out_is_named_with_what_takes_less(error):
+    said = child._words(error)
+    assert said.startswith("the trainer has run out of memory (")
+    assert "lower update.deepspeed.tokens" in said
+    assert "coevo resume" in said
+    assert "\n" not in said
 
 
 def test_a_policy_that_is_not_there_is_named(samples_path, tmp_path, monkeypatch):

@@ -54,9 +54,9 @@ def test_where_processes_compute_travels_with_them(monkeypatch):
     assert command[4].endswith("python 'a b'")
 
 
-def test_processes_take_the_gpus_that_they_are_left(monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,6,7")
-    assert launch._here(DeepSpeedConfig(device="cuda", processes=2)) == ["4", "6"]
-    assert launch._here(DeepSpeedConfig(processes=4)) == ["0", "1", "2", "3"]
+def test_processes_take_the_gpus_that_they_are_left():
+    left = {"CUDA_VISIBLE_DEVICES": "4,6,7"}
+    assert launch._here(DeepSpeedConfig(device="cuda", processes=2), left) == ["4", "6"]
+    assert launch._here(DeepSpeedConfig(processes=4), left) == ["0", "1", "2", "3"]
     with pytest.raises(CoevoError, match=r"processes=4, but CUDA_VISIBLE_DEVICES=4,6,7: each process takes a GPU"):
-        launch._here(DeepSpeedConfig(device="cuda", processes=4))
+        launch._here(DeepSpeedConfig(device="cuda", processes=4), left)

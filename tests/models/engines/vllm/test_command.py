@@ -12,9 +12,9 @@ def python(tmp_path):
     return str(path)
 
 
-def line(python, rank=0, length=512, **changes):
+def line(python, rank=0, length=512, sleeps=False, **changes):
     config = VllmEngineConfig(type="vllm", python=python, **changes)
-    words = command(config, Serving("model", rank, length))
+    words = command(config, Serving("model", rank, length, sleeps))
     return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0)
 
 
@@ -34,6 +34,15 @@ def test_each_server_has_its_gpus(python, monkeypatch):
     assert environment["CUDA_VISIBLE_DEVICES"] == "0,1"
     assert "--enforce-eager" not in options
     assert "CUDA_VISIBLE_DEVICES" not in line(python)[1]
+
+
+def test_only_servers_on_gpus_that_are_shared_are_started_for_sleep(python, monkeypatch):
+    """A CPU's refuses the option, and answers to sleep all the same."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert "--enable-sleep-mode" in line(python, sleeps=True)[0]
+    assert "--enable-sleep-mode" not in line(python)[0]
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert "--enable-sleep-mode" not in line(python, sleeps=True)[0]
 
 
 def test_adapters_of_a_rank_that_vllm_takes(python):

@@ -1,8 +1,10 @@
 """Real vLLM, started by the engine itself."""
 
+import json
 import math
 import shutil
 import time
+import urllib.request
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
@@ -143,6 +145,36 @@ def test_adapters_are_loaded_on_top_of_their_base(engines, policies):
     assert gap(load(policies / "lora-b"), engine.generate(ASKED)) < 1e-5
     engine.load(policies / "lora-a")
     assert tokens(engine.generate(ASKED)) == tokens(first)
+
+
+def is_sleeping(engine):
+    with urllib.request.urlopen(f"{engine.replicas[0].url}/is_sleeping", timeout=60) as response:
+        return json.load(response)["is_sleeping"]
+
+
+def test_a_sleeping_server_wakes_with_new_weights_or_for_a_prompt(engine, policies):
+    """As far as a CPU goes: asleep nothing is computed, but no memory is freed (benchmarks/gpu.py looks at that)."""
+    first = engine.generate(ASKED)
+    for level, name in ((1, "b"), (2, "a"), (2, "b")):
+        engine.sleep(level)
+        assert is_sleeping(engine)
+        engine.load(policies / name)
+        assert not is_sleeping(engine)
+        assert gap(load(policies / name), engine.generate(ASKED)) < 1e-5
+    engine.load(policies / "a")
+    engine.sleep(2)
+    assert tokens(engine.generate(ASKED)) == tokens(first)
+    assert not is_sleeping(engine)
+
+
+def test_sleeping_adapters_wake_over_their_base(engines, policies):
+    engine = engines["adapters"]
+    engine.load(policies / "lora-a")
+    engine.sleep(2)
+    assert is_sleeping(engine)
+    engine.load(policies / "lora-b")
+    assert not is_sleeping(engine)
+    assert gap(load(policies / "lora-b"), engine.generate(ASKED)) < 1e-5
 
 
 def test_a_server_that_hangs_is_started_anew_and_asked_again(engine, policies):

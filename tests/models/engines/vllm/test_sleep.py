@@ -1,0 +1,135 @@
+"""Sleep and its faults, with a small program in the place of vLLM: a real process, to be killed and hung at will."""
+
+import sys
+from contextlib import closing, contextmanager
+
+import psutil
+import pytest
+
+from configs.engine import VllmEngineConfig
+from configs.errors import CoevoError
+from models.engines.vllm.check import Probe
+from models.engines.vllm.replica import Replica, Weights
+from models.engines.vllm.server import Server
+
+SERVER = """
+import http.server, json, sys
+asleep = set()
+CHOICE = {
+    "index": 0, "token_ids": [1], "prompt_logprobs": [None, {"4": {"logprob": -1.0}}],
+    "logprobs": {"token_logprobs": [-2.5]},
+}
+
+def answer(path):
+    if path.startswith("/sleep"):
+        asleep.update(("weights", "kv_cache"))
+        return {"status": "sleeping"}
+    if path.startswith("/wake_up"):
+        asleep.discard(path.partition("tags=")[2])
+        return {"status": "sleeping" if asleep else "awake"}
+    if "completions" in path:
+        return None if asleep else {"choices": [CHOICE]}
+    return {"success": True, "results": [None]}
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        with open(sys.argv[1], "a") as asked:
+            asked.write(self.path + "\\n")
+        said = answer(self.path)
+        self.send_response(500 if said is None else 200)
+        self.end_headers()
+        self.wfile.write(json.dumps(said or {}).encode())
+
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[-1])), Handler).serve_forever()
+"""
+"""Answers as vLLM does: asleep it computes nothing, and it is awake once weights and cache are back."""
+PROBE = Probe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
+PROMPT = {"prompt": [[3]], "seeds": [1]}
+TAKEN = ["/collective_rpc", "/wake_up?tags=kv_cache", "/reset_prefix_cache", "/v1/completions"]
+
+
+@contextmanager
+def sleeping(tmp_path, level=2, adapter="", **settings):
+    """A replica that sleeps, and a function that tells what it was asked since it was last told."""
+    asked = tmp_path / "asked"
+
+    def start(weights):
+        return Server([sys.executable, "-c", SERVER, str(asked)], {}, tmp_path / "log")
+
+    def told():
+        lines = asked.read_text().splitlines()
+        asked.write_text("")
+        return lines
+
+    config = VllmEngineConfig(type="vllm", **settings)
+    with closing(Replica(config, Weights(tmp_path, adapter, PROBE), start)) as replica:
+        replica.complete(PROMPT)
+        told()
+        replica.sleep(level)
+        yield replica, told
+
+
+def processes(replica):
+    return psutil.Process(replica.server.pid).children(recursive=True)
+
+
+def test_memory_comes_back_for_weights_first_and_then_for_the_cache(tmp_path):
+    with sleeping(tmp_path) as (replica, told):
+        replica.sleep(2)
+        replica.forget()
+        assert told() == ["/sleep?level=2"]
+        replica.load(Weights(tmp_path, "", PROBE))
+        assert told() == ["/wake_up?tags=weights", *TAKEN]
+        replica.load(Weights(tmp_path, "", PROBE))
+        assert told() == ["/collective_rpc", "/reset_prefix_cache", "/v1/completions"]
+
+
+def test_adapters_are_laid_over_a_base_that_is_awake(tmp_path):
+    with sleeping(tmp_path, 1, "adapter-0") as (replica, told):
+        replica.load(Weights(tmp_path, "adapter-1", PROBE))
+        changed = ["/v1/load_lora_adapter", "/v1/unload_lora_adapter"]
+        assert told() == ["/sleep?level=1", "/wake_up?tags=weights", *changed, *TAKEN[1:]]
+
+
+def test_who_is_asked_for_something_wakes(tmp_path):
+    with sleeping(tmp_path) as (replica, told):
+        assert len(replica.complete(PROMPT)) == 1
+        assert told() == ["/sleep?level=2", "/wake_up?tags=weights", *TAKEN, "/coevo/completions"]
+
+
+def test_one_that_dies_asleep_is_started_anew_when_it_is_to_wake(tmp_path):
+    with sleeping(tmp_path) as (replica, told):
+        (server,) = processes(replica)
+        server.kill()
+        assert not psutil.wait_procs([server], timeout=30)[1]
+        told()
+        replica.load(Weights(tmp_path, "", PROBE))
+        assert processes(replica)
+        assert "/sleep?level=2" not in told()
+        assert len(replica.complete(PROMPT)) == 1
+
+
+def test_one_that_hangs_on_its_way_to_sleep_is_ended_and_leaves_its_gpu_so(tmp_path):
+    with sleeping(tmp_path, timeout=2.0) as (replica, _):
+        replica.load(Weights(tmp_path, "", PROBE))
+        (server,) = processes(replica)
+        server.suspend()
+        replica.sleep(2)
+        assert not psutil.wait_procs([server], timeout=30)[1]
+        assert len(replica.complete(PROMPT)) == 1
+
+
+def test_one_that_may_not_be_started_anew_is_one_line(tmp_path):
+    with sleeping(tmp_path, restarts=0) as (replica, _):
+        processes(replica)[0].kill()
+        with pytest.raises(CoevoError, match="does not answer") as raised:
+            replica.load(Weights(tmp_path, "", PROBE))
+        assert "\n" not in str(raised.value)
