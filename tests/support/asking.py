@@ -6,7 +6,8 @@ from support.sessions import iterate, opened
 from configs.load import load_recipe
 
 SMALL = (
-    "warmstart=null", "iterations=3", "rollout.tasks=8", "evaluation.tasks=8", "evaluation.final_panels=[]",
+    "warmstart=null", "iterations=3", "rollout.tasks=4", "rollout.group_size=4", "evaluation.tasks=4",
+    "evaluation.final_panels=[]",
     "bank.every=1", "bank.admission.replays=2", "bank.admission.delta=-1.0", "approval.admission=person",
 )  # fmt: skip
 

@@ -163,10 +163,10 @@ def test_a_proposal_survives_its_file_to_the_last_field(asked, tmp_path):
 
 
 def test_who_asks_needs_a_bank():
-    with pytest.raises(CoevoError, match="approval.admission=person needs a bank"):
+    with pytest.raises(CoevoError, match=r"approval\.admission=person needs a bank"):
         load_recipe("homerules-grpo", ["bank=null", "approval.admission=person"])
 
 
 def test_unknown_answers_are_refused_when_read():
-    with pytest.raises(CoevoError, match="approval.admission"):
+    with pytest.raises(CoevoError, match=r"approval\.admission"):
         load_recipe("homerules-coevo-rl", ["approval.admission=perhaps"])
