@@ -23,7 +23,7 @@ SETTINGS = {
 """What a night says is read on Prefect's pages and in the worker's terminal; that a stage has ended is not said."""
 
 GRACE = 30.0
-"""Seconds that the worker and its night have to end by themselves; what the night has committed is safe all the same."""
+"""Seconds that the worker and its night have to end by themselves; what was committed is safe all the same."""
 
 
 def work(place: Workspace) -> int:
@@ -51,39 +51,30 @@ def run_worker(pool: str) -> int:
 
 
 def supervise(command: Sequence[str], grace: float = GRACE) -> int:
-    """Run a command, pass on what interrupts us, and end all of its processes that are there ``grace`` seconds later.
+    """Run a command and pass on what interrupts us; what of it is left ``grace`` seconds later is ended.
 
     Prefect's worker waits for its night, which waits for whoever it publishes to: that may take minutes.
     """
     child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0)
-    asked: list[float] = []
+    family = {psutil.Process(child.pid)}
+    deadlines: list[float] = []
 
     def forward(number: int, _: FrameType | None) -> None:
-        asked.append(time.monotonic())
+        # Now, since afterwards nobody knows whose they were.
+        family.update(_below(child.pid))
+        deadlines.append(time.monotonic() + grace)
         child.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        return _end_of(child, asked, grace)
+        while child.poll() is None and not (deadlines and time.monotonic() > deadlines[0]):
+            time.sleep(0.2)
+        if deadlines:
+            _end(family | _below(child.pid), deadlines[0])
+        return child.wait()
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _end_of(child: "subprocess.Popen[bytes]", asked: Sequence[float], grace: float) -> int:
-    """Its exit code. The processes below it are remembered while it is there: afterwards nobody knows whose they were."""
-    below: set[psutil.Process] = set()
-    while True:
-        try:
-            code = child.wait(0.2 if asked else 1.0)
-        except subprocess.TimeoutExpired:
-            if asked:
-                below |= _below(child.pid)
-            if asked and time.monotonic() > asked[0] + grace:
-                child.kill()
-            continue
-        _kill(below)
-        return code
 
 
 def _below(pid: int) -> set[psutil.Process]:
@@ -93,8 +84,9 @@ def _below(pid: int) -> set[psutil.Process]:
         return set()
 
 
-def _kill(processes: set[psutil.Process]) -> None:
-    """A process that has ended meanwhile is not mistaken for one with its number."""
-    for process in processes:
+def _end(processes: set[psutil.Process], deadline: float) -> None:
+    """Wait for them, and kill what is left; none is mistaken for another one that has its number by now."""
+    _, left = psutil.wait_procs(processes, timeout=max(0.0, deadline - time.monotonic()))
+    for process in left:
         with suppress(psutil.NoSuchProcess):
             process.kill()
