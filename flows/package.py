@@ -8,11 +8,12 @@ from configs.errors import CoevoError
 from envs.registry import find as find_env
 from envs.registry import make
 from flows import history
+from flows.promotion_page import Match, promotion_page, show
 from flows.reference import Reading, reading
 from lineage.workspace import NAME, Workspace
 from records.task import Panel
 from tasks.catchup import tracker_of
-from tasks.champion import ASKS, Verdict, ask, champion, crown, judge, needs_a_person, outcomes, record
+from tasks.champion import ASKS, Verdict, ask, champion, crown, judge, needs_a_person, played, record
 from tasks.package import Origin, Package, pack
 from tasks.registry import Registered, fetch, find, packaged, register
 from tasks.tracking.store import tracking_store
@@ -129,7 +130,10 @@ def promote(
         raise CoevoError(f"{challenger.name} is the champion already: name another version")
     with TemporaryDirectory(prefix="coevo-") as scratch:
         mine, theirs = (packaged(fetch(store, each, Path(scratch) / str(each.version))) for each in (challenger, over))
-        verdict = gate(mine, theirs, panel, tasks, margin, seed)
+        match = gate(mine, theirs, panel, tasks, margin, seed)
+        if waits and match.verdict.passed:
+            show(place, challenger, promotion_page(challenger, over, mine, theirs, match))
+    verdict = match.verdict
     if verdict.passed:
         enthrone(store, challenger, reigning, verdict)
     else:
@@ -137,7 +141,7 @@ def promote(
     return Promotion(challenger, over, verdict, waits and verdict.passed)
 
 
-def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Verdict:
+def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Match:
     """Let two packages play the same held-out tasks with the same draws.
 
     Raises:
@@ -149,10 +153,12 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     for each in (env, other):
         if name not in each.panels:
             raise CoevoError(f"{name!r} is no panel of {each.name}: choose one of {', '.join(each.panels)}")
-    played: Panel = env.panel(name, size)
-    if other.panel(name, size).hash != played.hash:
+    asked: Panel = env.panel(name, size)
+    if other.panel(name, size).hash != asked.hash:
         raise CoevoError(
             f"panel {name!r}: {mine.origin.name} and the champion, {theirs.origin.name}, play different tasks: "
             "package it under another model's name"
         )
-    return judge(played, outcomes(mine, env, played, seed), outcomes(theirs, other, played, seed), margin)
+    left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
+    outcomes = ([episode.success for episode in side] for side in (left, right))
+    return Match(judge(asked, *outcomes, margin), left, right)

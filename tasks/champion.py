@@ -16,6 +16,7 @@ from configs.errors import CoevoError
 from envs.base import Environment
 from models.policy import Policy
 from records.draws import key
+from records.episode import Episode
 from records.task import Panel
 from tasks.assemble import player_of
 from tasks.evaluate import panel_index, play_panel
@@ -92,13 +93,13 @@ class Asked:
     gate: Mapping[str, str]
 
 
-def outcomes(package: Package, env: Environment[object], panel: Panel, seed: int) -> list[bool]:
-    """Which tasks of a panel the packaged agent solves, in their order; an evaluation with this seed has the same."""
+def played(package: Package, env: Environment[object], panel: Panel, seed: int) -> list[Episode]:
+    """The packaged agent's episodes on a panel, by task; an evaluation with this seed has the same."""
     policy: Policy = package.policy()
     index = panel_index(env, panel.name, package.index(), package.config.bank)
     seen = recall(index, key(seed, "evaluate"))
     player = player_of(package.config, env, policy)
-    return [episode.success for episode in play_panel(player, panel, seen, seed, package.origin.revision)]
+    return play_panel(player, panel, seen, seed, package.origin.revision)
 
 
 def judge(panel: Panel, mine: Sequence[bool], theirs: Sequence[bool], margin: float) -> Verdict:

@@ -35,13 +35,18 @@ def _lines(name: str, pending: Pending, entries: Sequence[Entry], episodes: Sequ
     yield ""
     yield f"Nothing of this is in the bank. Yes: `coevo approve {name}`. No: `coevo approve {name} --reject`."
     yield from ("", "## What would change")
-    for change, entry, strategy, condition, example, *_ in changes_of(entries, after(entries, pending)):
-        yield f"- {change} `{entry}` {plain(strategy)} (when: {plain(condition)}; for example: {plain(example)})"
+    yield from changes(entries, after(entries, pending))
     for ruling in pending.decision.operations:
         yield f"- {ruling.outcome}: {plain(ruling.line)} {plain(ruling.reason)}".rstrip()
     yield from verdicts(pending.decision.judged)
     for episode in sampled(pending, episodes):
-        yield from _episode(episode)
+        yield from told(episode)
+
+
+def changes(before: Sequence[Entry], now: Sequence[Entry]) -> Iterator[str]:
+    """A line for each entry that is not as it was."""
+    for change, entry, strategy, condition, example, *_ in changes_of(before, now):
+        yield f"- {change} `{entry}` {plain(strategy)} (when: {plain(condition)}; for example: {plain(example)})"
 
 
 def sampled(pending: Pending, episodes: Sequence[Episode]) -> list[Episode]:
@@ -52,7 +57,8 @@ def sampled(pending: Pending, episodes: Sequence[Episode]) -> list[Episode]:
     return [episode for outcome in (False, True) for episode in [e for e in drawn if e.success is outcome][:SAMPLE]]
 
 
-def _episode(episode: Episode) -> Iterator[str]:
+def told(episode: Episode) -> Iterator[str]:
+    """An episode turn by turn."""
     said = "solved" if episode.success else "not solved"
     yield from ("", f"## Episode `{episode.id}`: {said}", plain(episode.task.instruction), "")
     yield from ("| observation | action | feedback | reward |", "|---|---|---|---:|")

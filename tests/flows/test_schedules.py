@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
@@ -88,7 +89,7 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
     steps = published(place, "stubborn")
     assert steps == sorted(set(steps))
     assert steps[-1] == after - 1
-    assert leaks(place, tmp_path) == []
+    assert leaks(place, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
 
 
 def terms(place, max_hours):
