@@ -160,5 +160,5 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
             "package it under another model's name"
         )
     left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
-    outcomes = ([episode.success for episode in side] for side in (left, right))
-    return Match(judge(asked, *outcomes, margin), left, right)
+    mine_solved, theirs_solved = ([episode.success for episode in side] for side in (left, right))
+    return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)

@@ -75,8 +75,10 @@ class Pending:
         return Judged(replace(each.verdict, revision=revision), candidates)
 
     def _moved(self, entry: Entry, revision: int) -> Entry:
-        when = {name: getattr(entry, name) for name in ("created", "edited", "retired")}
-        return replace(entry, **{name: revision if at == self.revision else at for name, at in when.items()})
+        def when(at: int) -> int:
+            return revision if at == self.revision else at
+
+        return replace(entry, created=when(entry.created), edited=when(entry.edited), retired=when(entry.retired))
 
 
 def changes_anything(decision: Decision) -> bool:
