@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flows.history import time_of
 from flows.operate import head_of
@@ -18,12 +18,13 @@ from memory.pending import Pending
 from memory.store import Bank
 from records.arrow import entries_to_table
 from tasks.approval import FOLDER, decide, read_proposal, required
-from tasks.champion import Asked, asked, settle
 from tasks.episodes import episodes_of
 from tasks.proposal_page import after, proposal_page
-from tasks.registry import find
 from tasks.tracking.store import tracking_store
 from tasks.waiting import waits
+
+if TYPE_CHECKING:
+    from tasks.champion import Asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,10 @@ def waiting(place: Workspace) -> Iterator[Waiting]:
         if head is not None and waits(head):
             with reading(paths.name, place) as opened:
                 yield _admission(opened, head)
-    store = tracking_store(place.root)
     if os.environ.get("MLFLOW_TRACKING_URI") or (place.root / "mlflow.db").is_file():
-        yield from map(_promotion, asked(store))
+        from tasks.champion import asked
+
+        yield from map(_promotion, asked(tracking_store(place.root)))
 
 
 def page(what: str, place: Workspace) -> str:
@@ -97,6 +99,9 @@ def decide_model(what: str, approved: bool, place: Workspace) -> str:
     Raises:
         CoevoError: it does not wait, or the champion is another one by now.
     """
+    from tasks.champion import settle
+    from tasks.registry import find
+
     store = tracking_store(place.root)
     version = find(store, what)
     settle(store, version, approved)
@@ -137,5 +142,5 @@ def _admission(opened: Reading, head: Manifest) -> Waiting:
     return Waiting(opened.name, "admission", time_of(head), says)
 
 
-def _promotion(found: Asked) -> Waiting:
+def _promotion(found: "Asked") -> Waiting:
     return Waiting(found.version.name, "promotion", None, {"over": found.over, "gate": dict(found.gate)})
