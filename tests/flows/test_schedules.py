@@ -69,7 +69,7 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
     place, prefect_url, tmp_path, webhook
 ):
     paths = create(place, "stubborn", iterations=1000)
-    schedules.add(Workspace(place), "stubborn", Schedule("0 2 29 2 *", "UTC", terms(place, max_hours=0.003)))
+    schedules.add(Workspace(place), "stubborn", Schedule("0 2 29 2 *", "UTC", terms(place, max_hours=0.001)))
     nights = Nights(prefect_url, "stubborn")
     missed = [nights.begin() for _ in range(3)]  # while no worker is there
     with worker(place, tmp_path / "log", MLFLOW_TRACKING_URI=f"http://user:{SECRET}@127.0.0.1:9"):
