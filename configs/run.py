@@ -6,6 +6,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from configs.approval import NOTHING, ApprovalConfig
 from configs.bank import BankConfig
 from configs.base import Config
 from configs.compositions import flaws
@@ -74,6 +75,8 @@ class RunConfig(Config):
     """How it is kept."""
     placement: PlacementConfig | None = Field(default=None, exclude_if=lambda placement: placement is None)
     """On which devices; null leaves it to the sections of engine and update."""
+    approval: ApprovalConfig = Field(default=NOTHING, exclude_if=lambda approval: approval == NOTHING)
+    """What waits for a person."""
 
     @model_validator(mode="after")
     def _composed(self) -> Self:

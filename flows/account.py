@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from flows.history import trail
 from lineage.manifest import Manifest
+from tasks.waiting import waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,11 @@ class Account:
     undone: str | None = None
 
     @property
+    def waits(self) -> bool:
+        """Whether the run goes no further until a person has decided."""
+        return self.undone is None and waits(self.history[-1])
+
+    @property
     def iterations(self) -> int:
         """How many the night played."""
         return self.history[-1].iteration - self.history[self.start].iteration
@@ -56,6 +62,8 @@ class Account:
         """One line."""
         if self.undone is not None:
             return f"coevo: {self.run} was rolled back to revision {self.start}"
+        if self.waits:
+            return f"coevo: {self.run} waits for approval"
         return f"coevo: {self.run} played {self.iterations} iterations"
 
     def body(self) -> str:
@@ -68,7 +76,10 @@ class Account:
         yield f"Run {self.run}: revision {self.start} to {head.revision}, {self.iterations} iterations this night."
         if self.undone is None:
             yield f"It stands at iteration {head.iteration} of {goal}."
-        for said in (self.undone, self.reason and f"Stopped early: {self.reason}."):
+        if self.waits:
+            name = f"{self.run}@{head.revision}"
+            yield f"It waits for a person: `coevo approve {name}` or `coevo approve {name} --reject`."
+        for said in (self.undone, None if self.waits else self.reason and f"Stopped early: {self.reason}."):
             if said:
                 yield said
         yield ""

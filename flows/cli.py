@@ -8,6 +8,7 @@ import typer
 from configs.errors import CoevoError
 from configs.faults import fault
 from flows.commands import (
+    approve,
     bank,
     branch,
     catalogue,
@@ -43,6 +44,7 @@ GROUPS = (
     compare,
     report,
     rollback,
+    approve,
     branch,
     tag,
     fsck,

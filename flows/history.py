@@ -71,6 +71,10 @@ def happened(manifest: Manifest) -> str:
         words.insert(0, "start")
     if held_out(manifest) is not None:
         words.append("evaluated")
+    if state.get("waiting"):
+        words.append("waits for approval")
+    if "approval" in state:
+        words.append("approved" if state["approval"]["approved"] else "turned down")
     return ", ".join([*words, *_accepted(manifest)])
 
 

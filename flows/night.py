@@ -25,6 +25,7 @@ from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 from tasks import telemetry
 from tasks.limit import RESERVE, Limit
+from tasks.waiting import waits
 
 PURPOSE = "a scheduled night"
 
@@ -90,8 +91,10 @@ def night(
 
 
 def play(place: Workspace, paths: RunPaths, reporter: Log, limit: Limit) -> Account:
-    """The iterations of a night."""
+    """The iterations of a night; none as long as the run waits for a person."""
     before = head_of(place, paths)
+    if before is not None and waits(before):
+        return Account(paths.name, history_of(place, paths), before.revision)
     assert limit.iterations is not None
     goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, limit.iterations)
     lengthen(paths, goal)

@@ -14,6 +14,9 @@ from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
+from tasks.waiting import waits
+
+WAITS = "waits for approval: coevo approve --list {run} shows what of, coevo approve {run} [--reject] decides"
 
 
 def operate(
@@ -22,10 +25,12 @@ def operate(
     """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code.
 
     Raises:
-        CoevoError: no revision could be committed although iterations remained.
+        CoevoError: no revision could be committed although iterations remained, or it waits for approval.
     """
     config = paths.read_config()
     before = head_of(place, paths)
+    if before is not None and waits(before):
+        raise CoevoError(f"{paths.name}@{before.revision} {WAITS.format(run=paths.name)}")
     if before is not None and before.iteration >= config.iterations:
         return _finished(place, paths, console)
     use_prefect(place.root)
@@ -41,7 +46,9 @@ def operate(
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
     if not console.quiet:
         summarise(place, paths)
-    if limit.reason is not None:
+    if waits(after):
+        console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}")
+    elif limit.reason is not None:
         console.print(f"stopped early: {limit.reason}; go on with: coevo resume {paths.name}")
     return 0
 

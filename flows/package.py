@@ -8,11 +8,12 @@ from configs.errors import CoevoError
 from envs.registry import find as find_env
 from envs.registry import make
 from flows import history
+from flows.promotion_page import Match, promotion_page, show
 from flows.reference import Reading, reading
 from lineage.workspace import NAME, Workspace
 from records.task import Panel
 from tasks.catchup import tracker_of
-from tasks.champion import Verdict, champion, crown, judge, outcomes, record
+from tasks.champion import ASKS, Verdict, ask, champion, crown, judge, needs_a_person, played, record
 from tasks.package import Origin, Package, pack
 from tasks.registry import Registered, fetch, find, packaged, register
 from tasks.tracking.store import tracking_store
@@ -26,16 +27,18 @@ class Promotion:
         challenger: the version that asked for it.
         over: the champion at that time; None where there was none.
         verdict: how the challenger did against it; None where there was nobody to beat.
+        waits: whether it has passed, and a person is to decide.
     """
 
     challenger: Registered
     over: Registered | None
     verdict: Verdict | None
+    waits: bool = False
 
     @property
     def passed(self) -> bool:
         """Whether the challenger is champion now."""
-        return self.verdict is None or self.verdict.passed
+        return not self.waits and (self.verdict is None or self.verdict.passed)
 
 
 def package(opened: Reading, into: Path) -> Package:
@@ -76,7 +79,8 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
             raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")
         made = package(opened, Path(scratch) / "package")
         tracker = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name)
-        return register(tracking_store(place.root), name, made, tracker.placement(), tags(made.origin)), made
+        asks = {} if opened.config.approval.promotion == "none" else {ASKS: opened.config.approval.promotion}
+        return register(tracking_store(place.root), name, made, tracker.placement(), tags(made.origin) | asks), made
 
 
 def tags(origin: Origin) -> dict[str, str]:
@@ -100,6 +104,8 @@ def promote(
 ) -> Promotion:
     """Make a version the champion of its model, if it plays better than the present one or there is none.
 
+    Where its recipe says ``approval.promotion: person``, it waits for a person instead.
+
     Args:
         mention: ``MODEL/VERSION`` or ``MODEL@ALIAS``.
         panel: held-out panel that both play; the first one of the version's own evaluations where None.
@@ -114,23 +120,28 @@ def promote(
     store = tracking_store(place.root)
     challenger = find(store, mention)
     reigning = champion(store, challenger.model)
+    waits = needs_a_person(store, challenger)
+    enthrone = ask if waits else crown
     if reigning is None:
-        crown(store, challenger, None, None)
-        return Promotion(challenger, None, None)
+        enthrone(store, challenger, None, None)
+        return Promotion(challenger, None, None, waits)
     over = Registered(challenger.model, reigning)
     if over == challenger:
         raise CoevoError(f"{challenger.name} is the champion already: name another version")
     with TemporaryDirectory(prefix="coevo-") as scratch:
         mine, theirs = (packaged(fetch(store, each, Path(scratch) / str(each.version))) for each in (challenger, over))
-        verdict = gate(mine, theirs, panel, tasks, margin, seed)
+        match = gate(mine, theirs, panel, tasks, margin, seed)
+        if waits and match.verdict.passed:
+            show(place, challenger, promotion_page(challenger, over, mine, theirs, match))
+    verdict = match.verdict
     if verdict.passed:
-        crown(store, challenger, reigning, verdict)
+        enthrone(store, challenger, reigning, verdict)
     else:
         record(store, challenger, reigning, verdict)
-    return Promotion(challenger, over, verdict)
+    return Promotion(challenger, over, verdict, waits and verdict.passed)
 
 
-def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Verdict:
+def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Match:
     """Let two packages play the same held-out tasks with the same draws.
 
     Raises:
@@ -142,10 +153,12 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     for each in (env, other):
         if name not in each.panels:
             raise CoevoError(f"{name!r} is no panel of {each.name}: choose one of {', '.join(each.panels)}")
-    played: Panel = env.panel(name, size)
-    if other.panel(name, size).hash != played.hash:
+    asked: Panel = env.panel(name, size)
+    if other.panel(name, size).hash != asked.hash:
         raise CoevoError(
             f"panel {name!r}: {mine.origin.name} and the champion, {theirs.origin.name}, play different tasks: "
             "package it under another model's name"
         )
-    return judge(played, outcomes(mine, env, played, seed), outcomes(theirs, other, played, seed), margin)
+    left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
+    mine_solved, theirs_solved = ([episode.success for episode in side] for side in (left, right))
+    return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 POOL = "coevo"
 FLOW = "night"
-PATIENCE = 20.0
-"""Seconds within which Prefect's scheduler makes the runs of a new schedule."""
+PATIENCE = 120.0
+"""Seconds within which Prefect's scheduler makes the runs of a new schedule: it comes by every minute, or every 15 s on
+a server of ours."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,23 @@
 """A decision carried out: what enters, changes or leaves the bank of the revision in the making."""
 
-from collections.abc import Set
-
 from memory.admission.base import Decision
+from memory.pending import Pending
 from memory.writers.base import Proposal
+from tasks.counts import counts
 from tasks.session import Session
 from tasks.stage import stage
 
 
 @stage("admit")
 def admit(session: Session, proposal: Proposal, decision: Decision) -> None:
-    """Change the bank; verdicts and candidates are kept whether or not anything entered."""
+    """Change the bank, or leave that to a person; verdicts and candidates are kept whether or not anything entered."""
+    proposed = [entry.id for entry in proposal.entries]
+    if session.needs_a_person(decision):
+        session.propose(Pending(session.draft.revision, decision, tuple(proposed)))
+        waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(session.entries))}
+        session.draft.metrics |= decision.metrics | waiting
+        return
     before = {entry.id for entry in session.entries}
     session.change(decision)
     session.fire()
-    session.draft.metrics |= decision.metrics | counts(before, {entry.id for entry in session.entries}, proposal)
-
-
-def counts(before: Set[str], after: Set[str], proposal: Proposal) -> dict[str, float]:
-    """How the bank has changed, from the ids of its entries before and after."""
-    return {
-        "bank/admitted": float(len(after - before)),
-        "bank/retired": float(len(before - after)),
-        "bank/rejected": float(sum(entry.id not in after for entry in proposal.entries)),
-        "bank/size": float(len(after)),
-    }
+    session.draft.metrics |= decision.metrics | counts(before, {entry.id for entry in session.entries}, proposed)

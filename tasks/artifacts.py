@@ -1,4 +1,5 @@
-"""Prefect's pages of a run: an artifact of each revision, and one that shows how far the run is.
+"""Prefect's pages of a run: an artifact of each revision, one of what waits for a person, and one that shows how far
+the run is.
 
 They are made in a thread of their own, from copies of what was committed: nothing waits for them, and a server that
 does not take one costs a warning.
@@ -16,6 +17,8 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate
 from prefect.context import FlowRunContext
 
+from memory.pending import Pending
+from tasks.proposal_page import proposal_page
 from tasks.revision_page import page
 from tasks.tracking.publication import Publication
 
@@ -38,18 +41,22 @@ class Artifacts:
         self._progress: UUID | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="artifacts")
 
-    def submit(self, publication: Publication) -> None:
-        """Make those of a committed revision soon."""
-        self._thread.submit(copy_context().run, self._make, publication)
+    def submit(self, publication: Publication, proposed: Pending | None = None) -> None:
+        """Make those of a committed revision soon, and the one of what waits there for a person."""
+        self._thread.submit(copy_context().run, self._make, publication, proposed)
 
     def close(self) -> None:
         """Wait for those that are under way."""
         self._thread.shutdown()
 
-    def _make(self, publication: Publication) -> None:
+    def _make(self, publication: Publication, proposed: Pending | None) -> None:
         try:
             with get_client(sync_client=True) as client:
                 self._create(client, "revision", "markdown", page(self._run, publication))
+                if proposed is not None:
+                    name = f"{self._run}@{publication.revision}"
+                    asked = proposal_page(name, proposed, publication.entries or (), publication.episodes)
+                    self._create(client, "approval", "markdown", asked)
                 self._show_progress(client, publication)
         except (TransportError, HTTPStatusError) as error:
             self._warn(f"Prefect has no artifact of revision {publication.revision}: {error}")

@@ -5,7 +5,7 @@ read. The alias moves where the 95 % interval of the paired difference lies abov
 champion yet. Which versions have been champion is kept with the model, so that the one before can be brought back.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import mean, stdev
 from typing import Any
@@ -16,6 +16,7 @@ from configs.errors import CoevoError
 from envs.base import Environment
 from models.policy import Policy
 from records.draws import key
+from records.episode import Episode
 from records.task import Panel
 from tasks.assemble import player_of
 from tasks.evaluate import panel_index, play_panel
@@ -27,6 +28,12 @@ from tasks.tracking.store import Store, reached
 CHAMPION = "champion"
 REIGNS = "coevo.champions"
 """Tag of a model with the versions that were champion, oldest first and the present one last."""
+ASKS = "coevo.promotion"
+"""Tag of a version whose promotion waits for a person."""
+APPROVAL = "coevo.approval"
+"""Tag of a version that has passed its gate and waits, or of which a person has decided."""
+OVER = "coevo.approval.over"
+"""Tag with the champion that it is to follow; empty where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +78,28 @@ class Verdict:
         return {**panel, **numbers, "champion_success": self.against}
 
 
-def outcomes(package: Package, env: Environment[object], panel: Panel, seed: int) -> list[bool]:
-    """Which tasks of a panel the packaged agent solves, in their order; an evaluation with this seed has the same."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A version that has passed its gate and waits for a person.
+
+    Attributes:
+        version: the version.
+        over: the champion that it is to follow; None where there is none.
+        gate: what its gate said, by tag.
+    """
+
+    version: Registered
+    over: int | None
+    gate: Mapping[str, str]
+
+
+def played(package: Package, env: Environment[object], panel: Panel, seed: int) -> list[Episode]:
+    """The packaged agent's episodes on a panel, by task; an evaluation with this seed has the same."""
     policy: Policy = package.policy()
     index = panel_index(env, panel.name, package.index(), package.config.bank)
     seen = recall(index, key(seed, "evaluate"))
     player = player_of(package.config, env, policy)
-    return [episode.success for episode in play_panel(player, panel, seen, seed, package.origin.revision)]
+    return play_panel(player, panel, seen, seed, package.origin.revision)
 
 
 def judge(panel: Panel, mine: Sequence[bool], theirs: Sequence[bool], margin: float) -> Verdict:
@@ -132,6 +154,41 @@ def record(store: Store, challenger: Registered, over: int | None, verdict: Verd
             registry.set_model_version_tag(challenger.model, str(challenger.version), f"coevo.gate.{name}", str(value))
 
 
+def needs_a_person(store: Store, challenger: Registered) -> bool:
+    """Whether a person is to decide about a version, as the recipe says that it was trained by."""
+    return _tags(store, challenger).get(ASKS) == "person"
+
+
+def ask(store: Store, challenger: Registered, over: int | None, verdict: Verdict | None) -> None:
+    """Let a version that has passed its gate wait for a person."""
+    if verdict is not None:
+        record(store, challenger, over, verdict)
+    for name, value in ((OVER, "" if over is None else str(over)), (APPROVAL, "waiting")):
+        _tag(store, challenger, name, value)
+
+
+def asked(store: Store) -> list[Asked]:
+    """The versions that wait, by model and version."""
+    with reached(store, "does not answer") as registry:
+        found = registry.search_model_versions(f"tags.`{APPROVAL}` = 'waiting'")
+    waiting = [_asked(Registered(each.name, int(each.version)), each.tags) for each in found]
+    return sorted(waiting, key=lambda each: (each.version.model, each.version.version))
+
+
+def settle(store: Store, challenger: Registered, approved: bool) -> None:
+    """Carry a person's decision out; once more does no harm where it was interrupted.
+
+    Raises:
+        CoevoError: the version does not wait, or the champion is another one by now.
+    """
+    tags = _tags(store, challenger)
+    if tags.get(APPROVAL) != "waiting":
+        raise CoevoError(f"{challenger.name} waits for nobody: see what does with `coevo approve --list`")
+    if approved and champion(store, challenger.model) != challenger.version:
+        crown(store, challenger, _asked(challenger, tags).over, None)
+    _tag(store, challenger, APPROVAL, "approved" if approved else "rejected")
+
+
 def restore(store: Store, model: str) -> Registered:
     """Bring the champion before the present one back; it has passed its gate.
 
@@ -160,3 +217,19 @@ def _reigns(model: Any) -> list[int]:
 def _enthrone(registry: Any, model: str, reigns: Sequence[int]) -> None:
     registry.set_registered_model_alias(model, CHAMPION, str(reigns[-1]))
     registry.set_registered_model_tag(model, REIGNS, " ".join(map(str, reigns)))
+
+
+def _asked(version: Registered, tags: Mapping[str, str]) -> Asked:
+    gate = {name.removeprefix("coevo.gate."): said for name, said in tags.items() if name.startswith("coevo.gate.")}
+    return Asked(version, int(tags[OVER]) if tags.get(OVER) else None, gate)
+
+
+def _tags(store: Store, version: Registered) -> Mapping[str, str]:
+    with reached(store, "does not answer") as registry:
+        found: Mapping[str, str] = registry.get_model_version(version.model, str(version.version)).tags
+    return found
+
+
+def _tag(store: Store, version: Registered, name: str, value: str) -> None:
+    with reached(store, "does not take the decision") as registry:
+        registry.set_model_version_tag(version.model, str(version.version), name, value)

@@ -6,6 +6,7 @@ from time import perf_counter
 from lineage.code import code_revision, packages
 from lineage.manifest import Manifest
 from memory.change import BankChange
+from tasks.approval import waiting, write_proposal
 from tasks.episodes import write_episodes
 from tasks.session import Session
 from tasks.stage import stage
@@ -20,6 +21,8 @@ def commit(session: Session) -> Manifest:
     write_episodes(session.draft.episodes, staging / "episodes")
     if session.config.rollout.turns is not None or stores.lineage.path(UNFINISHED).exists():
         write_unfinished(session.slots, staging)
+    if session.draft.proposed is not None:
+        write_proposal(session.draft.proposed, staging)
     stores.bank.merge(bank_change(session))
     manifest = stores.lineage.commit(artifacts(staging), state(session), observed(session))
     session.next_revision(manifest.revision)
@@ -55,6 +58,7 @@ def state(session: Session) -> dict[str, object]:
         "panels": session.draft.panels,
         "outcomes": session.draft.outcomes,
         "metrics": session.draft.metrics,
+        **waiting(session.config, session.draft.proposed),
     }
 
 

@@ -45,7 +45,9 @@ class Limit:
 
     def allows(self, session: Session) -> bool:
         """Whether the next iteration may begin; within a revision it always may."""
-        if session.iteration == session.committed:
+        if session.waiting:
+            self.reason = f"revision {session.draft.revision - 1} waits for approval"
+        elif session.iteration == session.committed:
             self.reason = self.reached(session.stores.paths.root, session.iteration)
         return self.reason is None
 

@@ -25,6 +25,7 @@ from tasks.episodes import episodes_of
 from tasks.report import Reporter
 from tasks.room import trainer_environment
 from tasks.session import Draft, Session, Stores
+from tasks.waiting import waits
 from tasks.warmstart import start_report, warm_start
 
 
@@ -104,6 +105,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         return
     session.iteration = session.committed = head.iteration
     session.fired = int(head.state["fired"])
+    session.waiting = waits(head)
     session.draft = Draft(revision=head.revision + 1)
     lineage = session.stores.lineage
     kept = {name: lineage.path(name) for name in (baselines.FOLDER, references.FOLDER) if name in head.artifacts}

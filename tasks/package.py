@@ -22,6 +22,7 @@ from memory.index import Index
 from memory.plain import PlainBank, Readable, save
 from memory.retrieval.encoder import BUNDLED
 from models.policy import Policy, bundle, load
+from records.entry import Entry
 from tasks.retrieve import index_of, is_shown
 
 ENCODERS = "encoders"
@@ -91,6 +92,10 @@ class Package:
         bank = PlainBank(self.directory / "bank")
         shown = is_shown(self.config.bank.retrieval, self.origin.iteration, len(bank.active()))
         return index_of(bank, self.config) if shown else None
+
+    def entries(self) -> list[Entry]:
+        """Its active entries; none without a bank."""
+        return [] if self.config.bank is None else PlainBank(self.directory / "bank").active()
 
     def _text(self, name: str) -> str:
         try:

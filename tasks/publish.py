@@ -14,5 +14,5 @@ def publish(session: Session, manifest: Manifest) -> None:
     publication = Publication(manifest, commit, session.entries, session.before, draft.episodes, draft.judged)
     stores.publisher.submit(publication)
     if stores.artifacts is not None:
-        stores.artifacts.submit(publication)
+        stores.artifacts.submit(publication, draft.proposed)
     stores.reporter.revision(manifest)

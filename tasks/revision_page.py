@@ -2,8 +2,9 @@
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from memory.change import Judged
 from tasks.tracking.publication import Publication, figures
 from tasks.tracking.tables import changes_of
 
@@ -23,19 +24,19 @@ def page(run: str, publication: Publication) -> str:
 
 def _lines(run: str, publication: Publication) -> Iterator[str]:
     state = publication.manifest.state
-    yield f"# {_plain(run)}@{publication.revision}"
+    yield f"# {plain(run)}@{publication.revision}"
     yield ""
     yield f"Iteration {state['iteration']}, commit `{publication.commit[:12]}`{_restored(state.get('restored_from'))}."
     yield "All gates of this revision passed."
     yield from _bank(publication)
-    yield from _verdicts(publication)
+    yield from verdicts(publication.judged)
     yield from ("", "| figure | value |", "|---|---:|")
     for name, value in sorted(figures(publication.manifest).items()):
         if name.startswith(FIGURES):
-            yield f"| {_plain(name)} | {value:.4g} |"
+            yield f"| {plain(name)} | {value:.4g} |"
     yield ""
-    yield f"Look further: `coevo bank why {_plain(run)}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
-    yield f"`coevo.run` is `{_plain(run)}` at step {publication.revision}."
+    yield f"Look further: `coevo bank why {plain(run)}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
+    yield f"`coevo.run` is `{plain(run)}` at step {publication.revision}."
 
 
 def _bank(publication: Publication) -> Iterator[str]:
@@ -44,17 +45,18 @@ def _bank(publication: Publication) -> Iterator[str]:
     changes = list(changes_of(publication.before, publication.entries))
     yield from ("", f"## Bank: {len(publication.entries)} entries")
     for change, name, strategy, *_ in changes:
-        yield f"- {change} `{name}` {_plain(strategy)}"
+        yield f"- {change} `{name}` {plain(strategy)}"
     if not changes:
         yield "- as it was"
 
 
-def _verdicts(publication: Publication) -> Iterator[str]:
-    if publication.judged:
+def verdicts(judged: Sequence[Judged]) -> Iterator[str]:
+    """A table of what replay said; nothing where it was not asked."""
+    if judged:
         yield from ("", "## Replay", "| candidates | with | without | difference | needed | |")
         yield "|---|---:|---:|---:|---:|---|"
-    for judged in publication.judged:
-        said, texts = judged.verdict, "; ".join(_plain(entry.strategy) for entry in judged.candidates)
+    for each in judged:
+        said, texts = each.verdict, "; ".join(plain(entry.strategy) for entry in each.candidates)
         numbers = f"{said.reward_with:.3f} | {said.reward_without:.3f} | {said.difference:+.3f} ± {said.stderr:.3f}"
         yield f"| {texts} | {numbers} | > {said.delta:g} | {'admitted' if said.admitted else 'held back'} |"
 
@@ -63,7 +65,7 @@ def _restored(revision: int | None) -> str:
     return "" if revision is None else f", revision {revision} again"
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Text of the world as text: no markup, no link, no table, no line of its own."""
     short = " ".join(text.split())[:LONGEST]
     return re.sub(r"([\\`*_{}\[\]()#+!|~>-])", r"\\\1", html.escape(short, quote=False))

@@ -13,6 +13,7 @@ from memory.change import Judged, Ruling
 from memory.clusters import Clusters
 from memory.index import Index
 from memory.library import Library
+from memory.pending import Pending, changes_anything
 from memory.stats import Stats, born
 from memory.store import Bank
 from memory.writers.base import Writer
@@ -47,6 +48,7 @@ class Draft:
         rates: figures that it does not.
         panels: hash of each panel played.
         outcomes: by panel ``1`` or ``0``, solved or not, for each of its tasks in order.
+        proposed: what waits for a person before it may change the bank.
     """
 
     revision: int
@@ -59,6 +61,7 @@ class Draft:
     rates: dict[str, float] = field(default_factory=dict)
     panels: dict[str, str] = field(default_factory=dict)
     outcomes: dict[str, str] = field(default_factory=dict)
+    proposed: Pending | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +99,7 @@ class Session:
         self.committed = 0
         self.fired = 0
         self.accepted: list[str] = []
+        self.waiting = False
         self.recent: list[Episode] = []
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
@@ -171,6 +175,15 @@ class Session:
         """Nothing so far is left for the writer."""
         self.recent.clear()
         self.fired = self.draft.revision
+
+    def needs_a_person(self, decision: Decision) -> bool:
+        """Whether a person is to decide about it."""
+        return self.config.approval.admission == "person" and changes_anything(decision)
+
+    def propose(self, pending: Pending) -> None:
+        """Leave the bank as it is; the run goes no further than this revision until a person has decided."""
+        self.draft.proposed = pending
+        self.waiting = True
 
     def change(self, decision: Decision) -> None:
         """Change the bank of the revision in the making."""

@@ -16,6 +16,7 @@ def flaws(config: "RunConfig") -> Iterator[str]:
     yield from _evidence(config)
     yield from _scored(config)
     yield from _discovery(config)
+    yield from _approved(config)
 
 
 def _clusters(config: "RunConfig") -> Iterator[str]:
@@ -76,3 +77,8 @@ def _discovery(config: "RunConfig") -> Iterator[str]:
             f"evaluation.discovery={attempts} counts attempts, and bank.admission.type=replay would play more of them: "
             "set bank.admission.type=append, or discovery=0"
         )
+
+
+def _approved(config: "RunConfig") -> Iterator[str]:
+    if config.bank is None and config.approval.admission == "person":
+        yield "approval.admission=person needs a bank that something may enter: set approval.admission=none, or a bank"

@@ -49,7 +49,8 @@ def promote(
     """Make a version the champion of its model, if it plays better than the present one.
 
     Both play the same held-out tasks with the same draws. The alias `champion` moves where the 95 % interval of the
-    difference lies above the margin, or where there is no champion; else it stays and the exit code is 1.
+    difference lies above the margin, or where there is no champion; else it stays and the exit code is 1. So it does
+    where the recipe says approval.promotion=person: then `coevo approve` moves the alias.
 
     Example: coevo promote household/3 --panel seen-houses --margin 0.01
     """
@@ -59,12 +60,17 @@ def promote(
     verdict, over = done.verdict, done.over
     if as_json:
         row = {"model": done.challenger.model, "version": done.challenger.version, "promoted": done.passed}
+        row |= {"waiting": True} if done.waits else {}
         judged = {} if verdict is None or over is None else {"against": over.version, **verdict.document()}
         output.document(row | judged)
     else:
         if verdict is not None and over is not None:
             output.line(verdict.sentence(done.challenger.name, over.name))
         stays = f"{over.name if over else ''} stays champion of {done.challenger.model}"
+        if done.waits:
+            stays = (
+                f"{done.challenger.name} may be champion and waits for a person: coevo approve {done.challenger.name}"
+            )
         output.line(f"{done.challenger.name} is champion" if done.passed else stays)
     return int(not done.passed)
 

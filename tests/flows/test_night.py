@@ -1,12 +1,15 @@
 """What a night goes on towards, what it tells, and when it is undone."""
 
+import logging
+
 import pytest
-from support import small_run
+from support import asking, small_run
 
 from flows.account import Account
-from flows.night import artifact_key, goal_of, guard, history_of
+from flows.night import Log, artifact_key, goal_of, guard, history_of, play
 from lineage.cursor import Cursor
 from lineage.workspace import Workspace
+from tasks.limit import Limit
 
 
 @pytest.fixture
@@ -62,6 +65,17 @@ def test_a_fall_by_more_undoes_the_night_as_a_new_revision(fallen):
     assert (len(history), history[-1].restored_from, history[-1].iteration) == (5, 1, 1)
     assert undone.subject() == "coevo: first was rolled back to revision 1"
     assert "seen-houses fell from 1.000 to 0.500, by more than 0.4: first@4 is revision 1 again" in undone.body()
+
+
+def test_a_night_of_a_run_that_waits_plays_nothing_and_says_so(tmp_path):
+    asking.play(tmp_path)
+    place = Workspace(tmp_path)
+    paths = place.existing("run")
+    account = play(place, paths, Log(logging.getLogger()), Limit(5))
+    assert (account.iterations, account.subject()) == (0, "coevo: run waits for approval")
+    assert "`coevo approve run@1` or `coevo approve run@1 --reject`" in account.body()
+    assert len(history_of(place, paths)) == 2
+    assert paths.read_config().iterations == 3
 
 
 @pytest.mark.parametrize(("run", "key"), [("first", "night-first"), ("My_run.2", "night-my-run-2")])

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
@@ -13,8 +14,12 @@ from support.nights import Nights, create, wait_for, worker
 from support.runs import coevo, published, revisions, states
 
 from configs.errors import CoevoError
+from flows import schedules
 from flows.publishing import publish_the_rest
 from flows.restore import restore
+from flows.schedules import Schedule
+from flows.servers import CLIENT
+from flows.worker import GRACE
 from lineage.cursor import Cursor
 from lineage.lock import in_use
 from lineage.workspace import Workspace
@@ -24,45 +29,47 @@ SECRET = "swordfish-42"
 
 @pytest.fixture
 def place(prefect_workspace, prefect_url, monkeypatch):
-    """The workspace of the session's server, and none other is named."""
+    """The workspace of the session's server, which this process talks to as well."""
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    return prefect_workspace
+    for name, value in {**CLIENT, "PREFECT_API_URL": prefect_url}.items():
+        monkeypatch.setenv(name, value)
+    with temporary_settings({PREFECT_API_URL: prefect_url}):
+        yield prefect_workspace
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhile_is_refused(
     place, prefect_url, tmp_path
 ):
     paths = create(place, "nightly", iterations=1)
-    added = coevo("schedule", "add", "nightly", "--cron", "* * * * * */10", "--iterations", "1", workspace=place)
+    added = coevo("schedule", "add", "nightly", "--cron", "* * * * * */20", "--iterations", "1", workspace=place)
     assert added.returncode == 0, added.stderr
     nights = Nights(prefect_url, "nightly")
-    with worker(place, tmp_path / "log"):
-        wait_for(lambda: revisions(place, "nightly") >= 2)  # the first night makes revisions 0 and 1
-        wait_for(lambda: len(nights.named("Completed")) == 1 and in_use(paths))
+    with worker(place, tmp_path / "log") as process:
+        wait_for(lambda: in_use(paths))
+        meanwhile = nights.begin()
         with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled night\)"):
             restore(Workspace(place), paths, 0)
-        wait_for(lambda: len(nights.named("Completed")) >= 2)
-        paused = coevo("schedule", "pause", "nightly", workspace=place)
-        wait_for(lambda: not in_use(paths))
-    assert (paused.returncode, [row["next"] for row in listed(place)]) == (0, [None])
+        assert nights.end_of(meanwhile).message == "Deployment concurrency limit reached."
+        wait_for(lambda: revisions(place, "nightly") >= 3)  # the first night made revisions 0 and 1
+        schedules.pause(Workspace(place), "nightly")
+        process.terminate()
+        process.wait(GRACE + 60)
+    assert [row.next for row in schedules.planned(Workspace(place)) if row.run == "nightly"] == [None]
     found = states(place, "nightly")
     assert [(state["iteration"], state["parent"]) for state in found][:3] == [(0, None), (1, 0), (2, 1)]
-    assert {state.message for state in nights.named("Cancelled")} == {"Deployment concurrency limit reached."}
-    assert coevo("schedule", "remove", "nightly", workspace=place).returncode == 0
-    assert listed(place) == []
+    schedules.remove(Workspace(place), "nightly")
+    assert [row.run for row in schedules.planned(Workspace(place)) if row.run == "nightly"] == []
 
 
-@pytest.mark.soak
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_they_are(
     place, prefect_url, tmp_path, webhook
 ):
-    paths = create(place, "stubborn", iterations=6)
-    terms = ("--cron", "0 2 29 2 *", "--iterations", "2", "--notify", "custom-webhook/nightly")
-    added = coevo("schedule", "add", "stubborn", *terms, workspace=place)
-    assert added.returncode == 0, added.stderr
+    paths = create(place, "stubborn", iterations=1000)
+    schedules.add(Workspace(place), "stubborn", Schedule("0 2 29 2 *", "UTC", terms(place, max_hours=0.001)))
     nights = Nights(prefect_url, "stubborn")
     missed = [nights.begin() for _ in range(3)]  # while no worker is there
     with worker(place, tmp_path / "log", MLFLOW_TRACKING_URI=f"http://user:{SECRET}@127.0.0.1:9"):
@@ -71,20 +78,24 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
         assert sorted(nights.end_of(night).name for night in missed) == ["Cancelled", "Cancelled", "Crashed"]
         before = revisions(place, "stubborn")
         assert nights.end_of(nights.begin()).name == "Completed"
-    assert [state["parent"] for state in states(place, "stubborn")] == [None, *range(revisions(place, "stubborn") - 1)]
-    assert revisions(place, "stubborn") > before
+    after = revisions(place, "stubborn")
+    assert before < after < 500  # the hours were over long before the iterations
+    assert [state["parent"] for state in states(place, "stubborn")] == [None, *range(after - 1)]
     (told,) = webhook
-    assert told == {"text": "coevo: stubborn played 2 iterations", "token": SECRET}
+    played = states(place, "stubborn")[-1]["iteration"] - states(place, "stubborn")[before - 1]["iteration"]
+    assert told == {"text": f"coevo: stubborn played {played} iterations", "token": SECRET}
     assert Cursor(paths.published).read() == -1
     publish_the_rest(Workspace(place), paths)
     steps = published(place, "stubborn")
     assert steps == sorted(set(steps))
-    assert steps[-1] == revisions(place, "stubborn") - 1
-    assert leaks(place, tmp_path) == []
+    assert steps[-1] == after - 1
+    assert leaks(place, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
 
 
-def listed(place):
-    return json.loads(coevo("schedule", "list", "--json", workspace=place).stdout)
+def terms(place, max_hours):
+    """Parameters of a night of ``stubborn`` that somebody is told of."""
+    asked = {"iterations": 1000, "max_hours": max_hours, "rollback_on_drop": None, "notify": "custom-webhook/nightly"}
+    return {"run": "stubborn", "workspace": str(place), **asked}
 
 
 def leaks(*places):
@@ -94,7 +105,7 @@ def leaks(*places):
 
 
 @pytest.fixture
-def webhook(prefect_url):
+def webhook(place):
     """What the block ``custom-webhook/nightly`` of the server has sent."""
     received = []
 
@@ -107,7 +118,7 @@ def webhook(prefect_url):
         def log_message(self, *_):
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Handler) as server, temporary_settings({PREFECT_API_URL: prefect_url}):
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         CustomWebhookNotificationBlock(

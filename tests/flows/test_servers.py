@@ -9,7 +9,7 @@ import urllib.request
 import psutil
 import pytest
 
-from flows.daemon import down, ensure
+from flows.daemon import down, ensure, recorded
 from flows.servers import CLIENT, ensure_mlflow_ui, ensure_prefect, use_prefect
 
 
@@ -119,5 +119,19 @@ def test_mlflow_pages_share_the_database_and_a_few_processes_do(tmp_path, no_ser
         assert (workspace / "mlflow.db").is_file()
         server = psutil.Process(ensure(workspace, "mlflow", [], "/health", {}).pid)
         assert len(server.children(recursive=True)) <= 2
+        assert listened_at(server) == {"127.0.0.1"}
     finally:
         assert down(workspace) == ["mlflow"]
+
+
+@pytest.mark.full
+def test_prefect_is_heard_on_this_machine_alone(prefect_workspace):
+    (server,) = (one for one in recorded(prefect_workspace) if one.name == "prefect")
+    assert listened_at(psutil.Process(server.pid)) == {"127.0.0.1"}
+
+
+def listened_at(server):
+    """Addresses on which a server and its children take connections."""
+    family = [server, *server.children(recursive=True)]
+    heard = [found for process in family for found in process.net_connections() if found.status == psutil.CONN_LISTEN]
+    return {found.laddr.ip for found in heard}

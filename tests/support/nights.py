@@ -11,6 +11,7 @@ from prefect.client.schemas.sorting import FlowRunSort
 from support.runs import ROOT, SMALL, command
 
 from configs.load import load_recipe
+from flows.worker import GRACE
 from lineage.workspace import Workspace
 
 PATIENCE = 400
@@ -47,8 +48,9 @@ def worker(root, log, **environment):
         try:
             yield process
         finally:
-            process.terminate()
-            process.wait(60)
+            if process.poll() is None:
+                process.terminate()
+                process.wait(GRACE + 60)
 
 
 def wait_for(what, seconds=PATIENCE):

@@ -8,13 +8,18 @@ from prefect import flow, runtime
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, PREFECT_LOGGING_LEVEL, temporary_settings
-from support.batches import entry
+from support.batches import entry, episode
 from support.publications import publication
 
+from memory.admission.base import Decision
 from memory.change import Judged
+from memory.pending import Pending
 from records.entry import Verdict
 from tasks.artifacts import Artifacts, artifacts_of, key_of
+from tasks.proposal_page import proposal_page
 from tasks.revision_page import page
+
+PENDING = Pending(2, Decision((entry("new"),)), (entry("new").id,))
 
 
 def revision(number, entries=(), before=(), judged=()):
@@ -50,6 +55,20 @@ def test_outside_a_flow_there_are_none():
         assert artifacts is None
 
 
+def test_a_proposal_shows_what_would_change_and_what_it_was_drawn_from():
+    old, leaves = entry("old"), entry("leaves")
+    fresh = replace(entry("new"), sources=(episode(0, 0).id, episode(0, 1).id))
+    decision = Decision((fresh, replace(old, strategy="old, but `better`"), replace(leaves, retired=2)))
+    played = [episode(0, replica) for replica in range(3)]
+    text = proposal_page("demo-1@2", Pending(2, decision, (fresh.id,)), [old, leaves], played)
+    assert f"- admitted `{fresh.id}` new (when: " in text
+    assert f"- edited `{old.id}` old, but \\`better\\` (when: " in text
+    assert f"- retired `{leaves.id}` leaves (when: " in text
+    told = [line for line in text.splitlines() if line.startswith("## Episode")]
+    assert [line.rpartition(": ")[2] for line in told] == ["not solved", "solved"]
+    assert text.count("| see | go x | ok | ") == 4
+
+
 @pytest.mark.full
 def test_a_revision_has_a_page_and_the_run_its_progress(prefect_url):
     warnings = []
@@ -58,7 +77,7 @@ def test_a_revision_has_a_page_and_the_run_its_progress(prefect_url):
     def run():
         with artifacts_of("demo-1", 4, warnings.append) as artifacts:
             for number in range(3):
-                artifacts.submit(revision(number))
+                artifacts.submit(revision(number), PENDING if number == 2 else None)
         return [str(runtime.flow_run.id)]
 
     with temporary_settings({PREFECT_API_URL: prefect_url, PREFECT_LOGGING_LEVEL: "CRITICAL"}):
@@ -68,7 +87,10 @@ def test_a_revision_has_a_page_and_the_run_its_progress(prefect_url):
             found = client.read_artifacts(artifact_filter=of_run)
     assert not warnings
     pages = [artifact.data for artifact in found if artifact.type == "markdown"]
-    assert sorted(text.splitlines()[0] for text in pages) == [f"# demo\\-1@{number}" for number in range(3)]
+    titles = sorted(text.splitlines()[0] for text in pages)
+    assert titles == [*(f"# demo\\-1@{number}" for number in range(3)), "# demo\\-1@2 waits for approval"]
+    (asked,) = (artifact.data for artifact in found if artifact.key == "demo-1-approval")
+    assert asked == proposal_page("demo-1@2", PENDING, [], [])
     assert [(a.key, a.data) for a in found if a.type == "progress"] == [("demo-1-progress", 50.0)]
 
 

@@ -1,0 +1,100 @@
+"""``coevo approve``: what waits for a person, and what the person says."""
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from configs.errors import CoevoError
+from flows import output
+from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from lineage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from flows.approve import Waiting
+
+COLUMNS = ("what", "kind", "since", "added", "edited", "retired", "difference")
+WhatArgument = Annotated[
+    str | None, typer.Argument(metavar="[RUN[@N]|MODEL/VERSION]", help="What waits, and at which revision.")
+]
+
+
+def approve(
+    what: WhatArgument = None,
+    reject: Annotated[bool, typer.Option("--reject", help="Say no.")] = False,
+    list_: Annotated[
+        bool, typer.Option("--list", help="Decide nothing: show what waits, or all about one run.")
+    ] = False,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> None:
+    """Say yes, or no with --reject, to what waits for a person: an admission to a bank, or a promotion.
+
+    A run with approval.admission=person stops where something would enter its bank, change or leave it. A decision is
+    a new revision; `coevo resume` and the next night go on from it. RUN@N decides only if it is that revision which
+    waits. Nothing is locked meanwhile.
+
+    Example: coevo approve homerules-coevo-rl-1@12 --reject
+    """
+    place = workspace_at(workspace)
+    if list_ and reject:
+        raise CoevoError("--reject decides and --list does not: leave one of them out")
+    if list_:
+        _list(what, as_json, place)
+    elif what is None:
+        raise CoevoError("name a run or a version: `coevo approve --list` shows what waits")
+    else:
+        _decide(what, not reject, as_json, place)
+
+
+def _list(what: str | None, as_json: bool, place: Workspace) -> None:
+    from flows.approve import is_promotion, page, waiting
+
+    if what is not None and not is_promotion(what) and not as_json:
+        for text in page(what, place).splitlines():
+            output.line(text)
+        return
+    found = [one for one in waiting(place) if what is None or one.what.partition("@")[0] == what.partition("@")[0]]
+    if as_json:
+        output.document([{"what": one.what, "kind": one.kind, "since": one.since, **one.says} for one in found])
+    elif found:
+        output.table([_cells(one) for one in found], COLUMNS)
+    else:
+        output.line("Nothing waits for approval.")
+
+
+def _decide(what: str, approved: bool, as_json: bool, place: Workspace) -> None:
+    from flows.approve import decide_model, decide_run, is_promotion
+
+    if is_promotion(what):
+        name = decide_model(what, approved, place)
+        said = "is champion" if approved else "is turned down, and the champion stays"
+        row: dict[str, Any] = {"what": name, "kind": "promotion", "approved": approved}
+    else:
+        made = decide_run(what, approved, place)
+        counts = {each: int(made.state["metrics"][f"bank/{each}"]) for each in ("admitted", "retired", "size")}
+        name = f"{what.partition('@')[0]}@{made.revision}"
+        said = (
+            f"admits {counts['admitted']} and retires {counts['retired']}: the bank has {counts['size']} entries"
+            if approved
+            else "leaves the bank as it was"
+        )
+        row = {"what": name, "kind": "admission", "approved": approved, "revision": made.revision, **counts}
+    if as_json:
+        output.document(row)
+    else:
+        output.line(f"{name} {said}.")
+        if not is_promotion(what):
+            output.line(f"Go on with: coevo resume {what.partition('@')[0]}")
+
+
+def _cells(one: "Waiting") -> dict[str, object]:
+    """A row for people: how many, and the mean difference that replay found."""
+    counts = {each: len(one.says[each]) if each in one.says else None for each in ("added", "edited", "retired")}
+    gains = [said["difference"] for said in one.says.get("replay", ())]
+    difference = sum(gains) / len(gains) if gains else one.says.get("gate", {}).get("difference")
+    known = {name: value for name, value in asdict(one).items() if name in COLUMNS}
+    return {**known, **counts, "difference": difference}
+
+
+COMMANDS = (approve,)

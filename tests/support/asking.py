@@ -1,0 +1,22 @@
+"""A run that asks a person what may enter its bank: an expert plays, with real stores and a policy that stays."""
+
+from support.player import expert_player
+from support.sessions import iterate, opened
+
+from configs.load import load_recipe
+
+SMALL = (
+    "warmstart=null", "iterations=3", "rollout.tasks=4", "rollout.group_size=4", "evaluation.tasks=4",
+    "evaluation.final_panels=[]",
+    "bank.every=1", "bank.admission.replays=2", "bank.admission.delta=-1.0", "approval.admission=person",
+)  # fmt: skip
+
+
+def config(*overrides):
+    return load_recipe("homerules-experience-only", [*SMALL, *overrides])
+
+
+def play(root, iterations=1, settings=None):
+    """So many iterations of the run ``run``, in a process of its own as far as the stores know; what each measured."""
+    with opened(root, settings or config(), played=expert_player()) as session:
+        return [iterate(session) for _ in range(iterations)]
