@@ -80,4 +80,5 @@ def fragments(placed: pa.Table) -> NDArray[np.int64]:
 def smallest(names: NDArray[np.int64], sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """The smallest fragments that have at most so many rows together."""
     order = np.argsort(sizes, kind="stable")
-    return names[order][np.cumsum(sizes[order]) <= most]
+    fitting: NDArray[np.int64] = names[order][np.cumsum(sizes[order]) <= most]
+    return fitting
