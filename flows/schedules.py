@@ -215,7 +215,8 @@ def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> Pl
     while found.next is None:
         if time.monotonic() > give_up:
             raise CoevoError(
-                f"Prefect planned no night of {run!r} within {PATIENCE:.0f} s: see its log, and `coevo doctor`"
+                f"Prefect plans 100 days ahead, and planned no night of {run!r} within {PATIENCE:.0f} s: name a time "
+                "that comes sooner, or see its log and `coevo doctor`"
             )
         time.sleep(0.5)
         found = _planned(_mine(place, run, client), client)

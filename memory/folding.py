@@ -74,11 +74,11 @@ def within(idle: Iterable[int]) -> str:
 
 def fragments(placed: pa.Table) -> NDArray[np.int64]:
     """The fragment of each row."""
-    return placed[ROW].to_numpy().astype(np.int64) >> FRAGMENT
+    rows: NDArray[np.uint64] = placed[ROW].to_numpy()
+    return rows.astype(np.int64) >> FRAGMENT
 
 
 def smallest(names: NDArray[np.int64], sizes: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """The smallest fragments that have at most so many rows together."""
     order = np.argsort(sizes, kind="stable")
-    fitting: NDArray[np.int64] = names[order][np.cumsum(sizes[order]) <= most]
-    return fitting
+    return names[order][np.cumsum(sizes[order]) <= most]

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
     place, prefect_url, tmp_path, webhook
 ):
     paths = create(place, "stubborn", iterations=1000)
-    schedules.add(Workspace(place), "stubborn", Schedule("0 2 29 2 *", "UTC", terms(place, max_hours=0.001)))
+    later = datetime.now(UTC) + timedelta(days=50)  # nothing but what the test begins
+    cron = f"0 2 {later.day} {later.month} *"
+    schedules.add(Workspace(place), "stubborn", Schedule(cron, "UTC", terms(place, max_hours=0.001)))
     nights = Nights(prefect_url, "stubborn")
     missed = [nights.begin() for _ in range(3)]  # while no worker is there
     with worker(place, tmp_path / "log", MLFLOW_TRACKING_URI=f"http://user:{SECRET}@127.0.0.1:9"):
