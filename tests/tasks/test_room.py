@@ -78,4 +78,12 @@ def test_the_trainer_is_started_with_its_own_gpus_in_sight(tmp_path, monkeypatch
     for recipe, seen in ((SEPARATE, "1"), (SHARED, "0,1")):
         config = load_recipe(recipe, ["update.deepspeed.processes=1"])
         with open_trainer(config, tmp_path / "policy", None, None, paths) as trainer:
-            assert psutil.Process(trainer.pid).environ()["CUDA_VISIBLE_DEVICES"] == seen
+            assert environment(trainer.pid)["CUDA_VISIBLE_DEVICES"] == seen
+
+
+def environment(pid):
+    """Of the trainer: until its program has begun, a new process shows that of the one it came from."""
+    process = psutil.Process(pid)
+    while "models.trainer.child" not in process.cmdline():
+        time.sleep(0.02)
+    return process.environ()
