@@ -69,12 +69,15 @@ def package() -> Any:
 
 @contextmanager
 def translated(store: Store, what: str = "does not take the run") -> Iterator[None]:
-    """Whatever MLflow and its transport raise, as one line."""
+    """Whatever MLflow, its database and its transport raise, as one line."""
+    from sqlalchemy.exc import DBAPIError  # as it is where MLflow makes its tables, elsewhere within MLflow's own
+
     try:
         yield
-    except (package().MlflowException, sqlite3.Error, OSError) as error:
+    except (package().MlflowException, DBAPIError, sqlite3.Error, OSError) as error:
         # Of SQLAlchemy's errors the database's own words are enough.
-        reason = without_login(" ".join(str(getattr(error.__cause__, "orig", error)).split()), store.uri)[:200]
+        said = getattr(error, "orig", getattr(error.__cause__, "orig", error))
+        reason = without_login(" ".join(str(said).split()), store.uri)[:200]
         raise TrackingError(f"MLflow at {without_login(store.uri, store.uri)} {what}: {reason}") from error
 
 
