@@ -71,8 +71,10 @@ def test_a_version_is_complete(store, household, tmp_path):
 
 
 def test_a_model_of_mlflow_is_linked_to_the_run_that_it_comes_from(store, tmp_path):
-    run = client(store).create_run("0").info.run_id
-    version = register(store, "linked", packaged(tmp_path), Placement("0", run), TAGS)
+    # MLflow's own experiment, "0", would keep artifacts in the working directory.
+    experiment = client(store).create_experiment("linked", artifact_location=store.artifacts)
+    run = client(store).create_run(experiment).info.run_id
+    version = register(store, "linked", packaged(tmp_path), Placement(experiment, run), TAGS)
     assert client(store).get_model_version("linked", str(version.version)).run_id == run
 
 
