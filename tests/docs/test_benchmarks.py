@@ -1,0 +1,12 @@
+"""The page of benchmarks tells of each of them."""
+
+import re
+from pathlib import Path
+
+from benchmarks.__main__ import BENCHMARKS
+
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+
+
+def test_every_benchmark_has_its_row():
+    assert set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text(encoding="utf-8"), re.M)) == BENCHMARKS.keys()
