@@ -17,7 +17,9 @@ from benchmarks import (
     publishing,
     report,
     retrieval,
+    rollout_peers,
     trainer,
+    update_peers,
     vllm,
 )
 from benchmarks.bench import Bench
@@ -33,6 +35,8 @@ BENCHMARKS = {
     "report": report.run,
     "retrieval": retrieval.run,
     "trainer": trainer.run,
+    "rollout_peers": rollout_peers.run,
+    "update_peers": update_peers.run,
     "gpu": gpu.run,
     "homerules": homerules.run,
     "methods": methods.run,

@@ -9,7 +9,8 @@ from support.runs import SMALL, coevo, states
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
 RUN = (
-    "run", "homerules-coevo-rl", "iterations=4", "seed=5", *SMALL, "rollout.ahead=1", "update.loss.importance_cap=2.0",
+    "run", "homerules-coevo-rl", "iterations=4", "seed=5", *SMALL, "warmstart.steps=40", "warmstart.probe_every=40",
+    "rollout.ahead=1", "update.loss.importance_cap=2.0",
 )  # fmt: skip
 KILLS = ("stage:play ahead@2~0.1", "tasks.ahead:write_ahead@1+", "stage:rollout@2+")
 """While it plays beside an update, amid the commit that holds it, and after it was taken."""
