@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any, Protocol
@@ -189,8 +190,8 @@ class Padded:
         total = 0.0
         for part in parts:
             loss = self._loss(padded(self._batch, part), part, tokens, len(parts))
-            loss.backward()
-            total += float(loss)
+            torch.autograd.backward(loss)
+            total += float(loss.detach())
         torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._config.optimizer.clip)
         self._optimizer.step()
         self._optimizer.zero_grad()
@@ -273,10 +274,9 @@ def grpo_trainer(place: Path, config: UpdateConfig, size: int) -> Any:
     Raises:
         CoevoError: TRL is not installed.
     """
-    try:
-        trl, datasets = import_module("trl"), import_module("datasets")
-    except ModuleNotFoundError:
-        raise CoevoError("update_peers compares with TRL, which is not installed: pip install 'coevo[bench]'") from None
+    if find_spec("trl") is None:
+        raise CoevoError("update_peers compares with TRL, which is not installed: pip install 'coevo[bench]'")
+    trl, datasets = import_module("trl"), import_module("datasets")
     adam, loss = config.optimizer, config.loss
     arguments = trl.GRPOConfig(
         output_dir=str(place / f"trl-{size}"),
@@ -287,6 +287,7 @@ def grpo_trainer(place: Path, config: UpdateConfig, size: int) -> Any:
         per_device_train_batch_size=size,
         num_generations=GROUP,
         loss_type="dapo",
+        use_bias_correction_kl=False,
         beta=loss.kl_coefficient,
         epsilon=loss.clip_low,
         epsilon_high=loss.clip_high,
