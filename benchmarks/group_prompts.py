@@ -29,7 +29,7 @@ PROMPTS = {
     "recipe": (),
     "full": ("bank.retrieval.k=40", "bank.retrieval.scoped=false", "context.experience_tokens=200"),
 }
-"""Lessons as the recipe shows them, and as many as fit into 200 tokens, which is what the method allows them."""
+"""Lessons as the recipe shows them, and as many as are found, in the 200 tokens that the method allows them."""
 SIZES = ("hidden_size=192", "layers=2", "heads=6", "kv_heads=2", "head_dim=32", "intermediate_size=512")
 
 
