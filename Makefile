@@ -32,7 +32,7 @@ lint: .venv/installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-bench: .venv/installed
+bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks
 
 soak: .venv/installed-dev
@@ -60,6 +60,10 @@ clean:
 
 .venv/installed-dev: .venv/installed
 	@$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+.venv/installed-bench: .venv/installed
+	@$(INSTALL) --editable '.[bench]'
 	@touch $@
 
 .venv-vllm/cpu: requirements-vllm-cpu.lock

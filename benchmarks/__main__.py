@@ -19,7 +19,9 @@ from benchmarks import (
     publishing,
     report,
     retrieval,
+    rollout_peers,
     trainer,
+    update_peers,
     vllm,
 )
 from benchmarks.bench import Bench
@@ -36,6 +38,8 @@ BENCHMARKS = {
     "retrieval": retrieval.run,
     "lookups": lookups.run,
     "trainer": trainer.run,
+    "rollout_peers": rollout_peers.run,
+    "update_peers": update_peers.run,
     "gpu": gpu.run,
     "homerules": homerules.run,
     "level2": level2.run,

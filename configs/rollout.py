@@ -1,5 +1,7 @@
 """Rollouts: how many, how long, and what generates them."""
 
+from typing import Literal
+
 from pydantic import Field
 
 from configs.base import Config
@@ -36,4 +38,9 @@ class RolloutConfig(Config):
     """Turns that each of ``tasks`` parallel environments plays an update; null plays whole episodes.
 
     An episode that is not over then is cut there for this update and goes on in the next one (Context-lite 4.1).
+    """
+    ahead: Literal[0, 1] = Field(default=0, exclude_if=lambda ahead: ahead == 0)
+    """With 1 the next batch is played while this one is learned from; with 0 after that.
+
+    Its policy is then one update old, which ``update.loss.importance_cap`` corrects for.
     """

@@ -10,8 +10,9 @@ from itertools import accumulate
 from lineage.manifest import Manifest
 
 KINDS = ("episodes", "tokens", "seconds")
-OUTSIDE = ("evaluate", "gate panels", "warm start")
-"""Stages that measure or prepare: they do not count as time spent on learning."""
+OUTSIDE = ("evaluate", "gate panels", "warm start", "play ahead")
+"""Stages that do not count as time spent on learning: those that measure or prepare, and the one that the update waits
+for, so that its seconds are the update's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
 
 from records.entry import Entry
-from records.episode import Completion, Episode, Turn
+from records.episode import UNSTAMPED, Completion, Episode, Turn
 from records.task import Task
 
 IDS = pa.list_(pa.int32())
@@ -50,6 +51,9 @@ EPISODES = pa.schema(
     ]
 )
 
+VERSIONS = pa.field("versions", pa.list_(pa.int32()))
+"""A column behind those of ``EPISODES`` where turns bear the version of their policy, a number a turn."""
+
 ENTRIES = pa.schema(
     [
         ("id", pa.string()),
@@ -71,7 +75,12 @@ ENTRIES = pa.schema(
 
 def episodes_to_table(episodes: Iterable[Episode]) -> pa.Table:
     """Episodes as a table, one row each, turns nested."""
-    return pa.Table.from_pylist([_episode_row(episode) for episode in episodes], schema=EPISODES)
+    told = list(episodes)
+    table = pa.Table.from_pylist([_episode_row(episode) for episode in told], schema=EPISODES)
+    versions = [[turn.version for turn in episode.turns] for episode in told]
+    if all(version == UNSTAMPED for each in versions for version in each):
+        return table
+    return table.append_column(VERSIONS, pa.array(versions, VERSIONS.type))
 
 
 def table_to_episodes(table: pa.Table) -> list[Episode]:
@@ -136,7 +145,7 @@ def _episode(row: dict[str, Any]) -> Episode:
         task=Task(**fields, data=json.loads(row["data"])),
         revision=row["revision"],
         replica=row["replica"],
-        turns=tuple(_turn(turn) for turn in row["turns"]),
+        turns=tuple(map(_turn, row["turns"], row.get(VERSIONS.name) or repeat(UNSTAMPED))),
         success=row["success"],
         truncated=row["truncated"],
         progress=row["progress"],
@@ -144,7 +153,7 @@ def _episode(row: dict[str, Any]) -> Episode:
     )
 
 
-def _turn(row: dict[str, Any]) -> Turn:
+def _turn(row: dict[str, Any], version: int) -> Turn:
     completion = Completion(tuple(row["token_ids"]), tuple(row["logprobs"]), row["text"], row["finished"])
     return Turn(
         observation=row["observation"],
@@ -156,4 +165,5 @@ def _turn(row: dict[str, Any]) -> Turn:
         valid=row["valid"],
         retrieved=tuple(row["retrieved"]),
         cluster_id=row["cluster_id"],
+        version=version,
     )

@@ -4,6 +4,9 @@ from dataclasses import dataclass, replace
 
 from records.task import Task
 
+UNSTAMPED = -1
+"""The version of a policy that nobody has asked about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Completion:
@@ -36,6 +39,7 @@ class Turn:
         valid: whether the environment understood the action.
         retrieved: ids of the entries in the prompt, best first.
         cluster_id: observation cluster, -1 where clusters are not computed.
+        version: iterations behind the policy that wrote it, where a run plays ahead; else ``UNSTAMPED``.
     """
 
     observation: str
@@ -47,6 +51,7 @@ class Turn:
     valid: bool
     retrieved: tuple[str, ...] = ()
     cluster_id: int = -1
+    version: int = UNSTAMPED
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,11 @@ class Episode:
     def shaped(self) -> float:
         """The return that advantages are computed from."""
         return self.reward + self.shaping
+
+    @staticmethod
+    def name(revision: int, stage: str, task: Task, replica: int) -> str:
+        """The id of the attempt at a task that a stage of a revision makes."""
+        return f"{revision}/{stage}/{task.id}/{replica}"
 
     def with_shaping(self, shaping: float) -> "Episode":
         """The same episode with another shaping reward."""

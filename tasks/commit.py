@@ -6,6 +6,7 @@ from time import perf_counter
 from lineage.code import code_revision, packages
 from lineage.manifest import Manifest
 from memory.change import BankChange
+from tasks import ahead
 from tasks.approval import waiting, write_proposal
 from tasks.episodes import write_episodes
 from tasks.session import Session
@@ -21,6 +22,8 @@ def commit(session: Session) -> Manifest:
     write_episodes(session.draft.episodes, staging / "episodes")
     if session.config.rollout.turns is not None or stores.lineage.path(UNFINISHED).exists():
         write_unfinished(session.slots, staging)
+    if session.config.rollout.ahead or stores.lineage.path(ahead.FOLDER).exists():
+        ahead.write_ahead(session.ahead, staging)
     if session.draft.proposed is not None:
         write_proposal(session.draft.proposed, staging)
     stores.bank.merge(bank_change(session))

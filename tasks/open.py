@@ -17,7 +17,7 @@ from lineage.workspace import RunPaths, Workspace
 from memory.store import Bank
 from models.trainer.client import Trainer
 from records.episode import Episode
-from tasks import baselines, references, unfinished
+from tasks import ahead, baselines, references, unfinished
 from tasks.artifacts import artifacts_of
 from tasks.assemble import assemble, check_engine, check_panels, open_engine
 from tasks.catchup import open_publisher
@@ -113,6 +113,8 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.references = references.references_of(session.config, kept.get(references.FOLDER))
     if unfinished.FOLDER in head.artifacts and session.config.rollout.turns is not None:
         go_on(session, head)
+    if ahead.FOLDER in head.artifacts and session.config.rollout.ahead and not session.accepted:
+        session.ahead = ahead.read_ahead(lineage.path(ahead.FOLDER))
     if session.evolves():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(lineage, head, session.fired, scratch)

@@ -10,7 +10,7 @@ from models.engines.base import Engine, Request
 from records.demonstration import Answer, Moment
 from records.draws import Key, extend
 from records.entry import Entry
-from records.episode import Completion, Episode, Turn
+from records.episode import UNSTAMPED, Completion, Episode, Turn
 from records.task import Task
 
 Recall = Callable[[str], tuple[Entry, ...]]
@@ -34,6 +34,7 @@ class Attempt:
         revision: revision of the policy that plays.
         key: root of its draws.
         recall: the experience that one turn's prompt has besides.
+        version: of the policy that plays, for its turns to bear.
     """
 
     task: Task
@@ -43,11 +44,12 @@ class Attempt:
     revision: int
     key: Key
     recall: Recall = nothing
+    version: int = UNSTAMPED
 
     @property
     def id(self) -> str:
         """Identity of the episode."""
-        return f"{self.revision}/{self.stage}/{self.task.id}/{self.replica}"
+        return Episode.name(self.revision, self.stage, self.task, self.replica)
 
     @property
     def group(self) -> str:
@@ -92,10 +94,18 @@ class Running:
 
     def advance(self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object]) -> None:
         """Go on by a turn: its prompt, what the policy answered, and what the environment did."""
-        retrieved = tuple(entry.id for entry in self.shown)
-        self.turns.append(
-            Turn(self.observation, prompt, completion, answer.action, step.feedback, step.reward, step.valid, retrieved)
+        turn = Turn(
+            observation=self.observation,
+            prompt_ids=prompt,
+            completion=completion,
+            action=answer.action,
+            feedback=step.feedback,
+            reward=step.reward,
+            valid=step.valid,
+            retrieved=tuple(entry.id for entry in self.shown),
+            version=self.attempt.version,
         )
+        self.turns.append(turn)
         self.state, self.observation, self.last = step.state, step.observation, step
 
     def part(self, following: tuple[int, ...] = ()) -> Episode:

@@ -2,6 +2,7 @@
 
 from records.draws import extend
 from records.task import Task
+from tasks.played import Position
 from tasks.session import Session
 from tasks.stage import stage
 
@@ -14,8 +15,12 @@ def sample(session: Session) -> list[Task]:
     """
     if session.config.schedule.type != "joint":
         session.draft.metrics |= session.phase().metrics()
-    count = session.config.rollout.tasks if session.config.rollout.turns is None else 0
-    return session.parts.env.sample(count, session.key("sample")) if count else []
+    return [] if session.config.rollout.turns is not None else tasks_of(session, session.here())
+
+
+def tasks_of(session: Session, at: Position) -> list[Task]:
+    """The batch of an iteration."""
+    return session.parts.env.sample(session.config.rollout.tasks, session.key("sample", at))
 
 
 def draw(session: Session, slot: int, number: int) -> Task:

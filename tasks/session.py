@@ -24,6 +24,7 @@ from records.episode import Episode
 from tasks.artifacts import Artifacts
 from tasks.gates.episodes import EpisodeLimits
 from tasks.play import Player
+from tasks.played import Played, Position
 from tasks.publisher import Publisher
 from tasks.recognise import associate
 from tasks.references import references_of
@@ -105,6 +106,7 @@ class Session:
         self.baselines: dict[str, float] = {}
         self.references = references_of(config, None)
         self.slots = Slots()
+        self.ahead: Played | None = None
         self.entries: list[Entry] = stores.bank.active()
         self.stats = stores.bank.stats()
         self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
@@ -117,9 +119,18 @@ class Session:
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
 
-    def key(self, stage: str) -> Key:
-        """Root of a stage's draws in this iteration."""
-        return key(self.config.seed, self.draft.revision, self.iteration, stage)
+    def here(self) -> Position:
+        """The present iteration."""
+        return Position(self.draft.revision, self.iteration)
+
+    def beyond(self) -> Position:
+        """The next one."""
+        return Position(self.draft.revision + self.commits_after(self.iteration + 1), self.iteration + 1)
+
+    def key(self, stage: str, at: Position | None = None) -> Key:
+        """Root of a stage's draws in an iteration; in this one where none is named."""
+        at = at or self.here()
+        return key(self.config.seed, at.revision, at.iteration, stage)
 
     def is_new(self) -> bool:
         """Whether revision 0 is still to be committed."""
@@ -160,7 +171,11 @@ class Session:
 
     def commit_is_due(self) -> bool:
         """Whether this iteration, just counted, ends its revision."""
-        return self.iteration % self.config.lineage.every == 0 or self.iteration == self.config.iterations
+        return self.commits_after(self.iteration)
+
+    def commits_after(self, iterations: int) -> bool:
+        """Whether a revision ends when so many iterations are done."""
+        return iterations % self.config.lineage.every == 0 or iterations == self.config.iterations
 
     def remember(self, episodes: Sequence[Episode]) -> None:
         """Keep what the iteration's episodes bring to an end for the commit, and for whoever learns from it."""
@@ -228,9 +243,9 @@ class Session:
         bank = self.config.bank
         return self.index() if bank and is_shown(bank.retrieval, iterations, len(self.entries)) else None
 
-    def experience(self, iterations: int) -> Experience:
-        """What training attempts are shown after so many iterations."""
-        return self.recall(self.shown_index(iterations))
+    def experience(self, at: Position) -> Experience:
+        """What training attempts of an iteration are shown of the bank as it stands."""
+        return recall(self.shown_index(at.iteration), self.key("retrieve", at))
 
     def recall(self, index: Index | None) -> Experience:
         """The answers of an index in this iteration."""

@@ -76,7 +76,7 @@ def read_unfinished(directory: Path) -> list[Unfinished]:
 def forked(unfinished: Unfinished, revision: int) -> Unfinished:
     """The same in a history that begins anew at a revision: another episode, with draws of its own from here on."""
     stage, episode = f"{unfinished.stage}+{revision}", unfinished.episode
-    name = f"{episode.revision}/{stage}/{episode.task.id}/{episode.replica}"
+    name = Episode.name(episode.revision, stage, episode.task, episode.replica)
     key = extend(unfinished.key, "restored", revision)
     return replace(unfinished, stage=stage, key=key, episode=replace(episode, id=name))
 

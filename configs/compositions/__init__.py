@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from configs.compositions import experience, learning, placement, prompt, schedule
+from configs.compositions import ahead, experience, learning, placement, prompt, schedule
 
 if TYPE_CHECKING:
     from configs.run import RunConfig
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 def flaws(config: "RunConfig") -> Iterator[str]:
     """What keeps the parts of a run from working together, one line a flaw."""
-    for section in (schedule, learning, experience, prompt, placement):
+    for section in (schedule, learning, experience, prompt, placement, ahead):
         yield from section.flaws(config)

@@ -9,12 +9,21 @@ from configs.load import load_recipe
 
 COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
 GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"
+CUT = "homerules-context-lite"
 POLICY_FIRST, BANK_FIRST = "homerules-coevo-rl-policy-first", "homerules-coevo-rl-bank-first"
 FROZEN = "homerules-coevo-rl-frozen-bank"
+SHARED = "homerules-coevo-rl-qwen3-8b"
+AHEAD = ("rollout.ahead=1", "update.loss.importance_cap=2.0")
 PRETRAINED = ("warmstart=null", "policy={type: pretrained, path: here}")
 CLUSTERS = "clusters.delta=0.85"
 
 REFUSED = {
+    # rollouts beside the update
+    "an old policy's batch as it is": (GRPO, ["rollout.ahead=1"], "the policy before", "importance_cap=2.0"),
+    "ahead of no update": (EXPERIENCE, ["rollout.ahead=1"], "update=null has none", "set rollout.ahead=0"),
+    "ahead of what goes on": (CUT, AHEAD, "goes on with the last batch's episodes", "rollout.turns=null"),
+    "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
+    "two ahead": (GRPO, ["rollout.ahead=2"], "rollout.ahead", "0 or 1"),
     # what is learned, and by whom
     "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),
     "react has nothing to learn": (REACT, ["iterations=5"], "leave nothing to learn", "iterations=0"),
@@ -83,6 +92,8 @@ REFUSED = {
 }  # fmt: skip
 
 ALLOWED = {
+    "ahead with a bank that comes later": (POLICY_FIRST, AHEAD),
+    "ahead with a critic": (PPO, AHEAD),
     "a phase for each": (POLICY_FIRST, ["iterations=2", "schedule.switch_at=1"]),
     "a revision a phase": (BANK_FIRST, ["lineage.every=10", "bank.every=10"]),
     "a staged run that is only evaluated": (BANK_FIRST, ["iterations=0"]),

@@ -87,6 +87,7 @@ def test_a_batch_of_one_has_no_baseline():
         load_recipe(RECIPE, ["update.advantage.type=reinforce", "rollout.group_size=1", "rollout.tasks=1"])
 
 
+CAP = "update.loss.importance_cap=2.0"
 CUT = "homerules-context-lite"
 
 
@@ -118,6 +119,13 @@ def test_context_lite_has_the_papers_values():
     assert (advantage.gamma_token, advantage.lambda_token) == (1.0, 1.0)
     assert (config.context.memory_length, config.rollout.group_size, config.bank) == (1, 1, None)
     assert config.rollout.turns < 5
+
+
+def test_a_run_that_waits_is_written_as_it_was_before_any_played_ahead():
+    waits, ahead = (load_recipe("homerules-grpo", said) for said in ([], ["rollout.ahead=1", CAP]))
+    assert "ahead" not in waits.model_dump(mode="json")["rollout"]
+    assert ahead.model_dump(mode="json")["rollout"]["ahead"] == 1
+    assert waits.digest() == load_recipe("homerules-grpo", ["rollout.ahead=0"]).digest() != ahead.digest()
 
 
 @pytest.mark.parametrize("recipe", names("recipes"))

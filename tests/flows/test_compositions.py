@@ -72,6 +72,7 @@ PARTS = {
         "{type: frozen-after-first}": "schedule/learns",
     },
     "frozen": {"nothing": None, "update": None, "bank": None},
+    "ahead": {"0": None, "1": "rollout/staleness"},
 }  # fmt: skip
 """For each part its choices, and the figure that only this choice leaves."""
 
@@ -98,6 +99,7 @@ def configured(chosen):
     settings += ["clusters.delta=0.85"] * ("cluster" in chosen["retrieval"])
     settings += ["bank.key=kind"] * ("skills" in chosen["writer"])
     settings += [f"{chosen['frozen']}=null"] * (chosen["frozen"] != "nothing")
+    settings += ["rollout.ahead=1", "update.loss.importance_cap=2.0"] * (chosen["ahead"] == "1")
     return load_recipe("homerules-coevo-rl", [*SMALL, *settings])
 
 

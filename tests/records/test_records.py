@@ -1,9 +1,11 @@
 """Task identity, panels, and the Arrow round trip."""
 
+from dataclasses import replace
+
 import pyarrow.parquet as pq
 import pytest
 
-from records.arrow import entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
+from records.arrow import EPISODES, entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
 from records.entry import Entry, Verdict, entry_id
 from records.episode import Completion, Episode, Turn
 from records.task import Panel, Task, key_by
@@ -49,6 +51,14 @@ def test_panel_hash_depends_on_version_tasks_and_order():
 def test_episodes_survive_parquet(tmp_path):
     pq.write_table(episodes_to_table([episode()]), tmp_path / "e.parquet")
     assert table_to_episodes(pq.read_table(tmp_path / "e.parquet")) == [episode()]
+
+
+def test_versions_are_a_column_only_where_turns_bear_them(tmp_path):
+    plain, stamped = episode(), replace(episode(), turns=tuple(replace(t, version=4) for t in episode().turns))
+    assert episodes_to_table([plain]).schema == EPISODES
+    pq.write_table(episodes_to_table([stamped, plain]), tmp_path / "e.parquet")
+    assert pq.read_table(tmp_path / "e.parquet").column("versions").to_pylist() == [[4, 4], [-1, -1]]
+    assert table_to_episodes(pq.read_table(tmp_path / "e.parquet")) == [stamped, plain]
 
 
 def test_returns_add_up():

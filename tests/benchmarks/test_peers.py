@@ -1,0 +1,104 @@
+"""The benchmarks against peers: the same prompts and samples for all, and the best of a peer's batch sizes."""
+
+from itertools import product
+
+import pytest
+import torch
+from support.trainer import LocalTrainer
+
+from benchmarks import group_prompts, rollout_peers, update_peers
+from benchmarks.ratios import compared, spending
+from configs.errors import CoevoError
+from models.policy import save
+from models.trainer.batch import read
+from records.draws import key
+
+
+def played(*settings, tasks=3, group=4):
+    return group_prompts.play(group_prompts.configured(*settings), tasks, group)
+
+
+def test_the_ratio_is_to_the_best_size_round_by_round():
+    peers = [{16: (9.0, 9.0), 32: (6.0, 5.0)}, {16: (8.0, 8.0), 32: (8.0, 7.0)}, {16: (9.0, 9.0), 32: (4.0, 4.0)}]
+    mine = [(2.0, 1.0), (1.0, 1.0), (2.0, 2.0)]
+    found = compared([{"coevo": {0: ours}, "peer": theirs} for ours, theirs in zip(mine, peers, strict=True)], "peer")
+    assert found["best"] == 32
+    assert found["ratios"] == [3.0, 8.0, 2.0]
+    assert (found["ratio"], found["cpu_ratio"]) == (3.0, 5.0)
+    assert found["seconds"] == {"16": 9.0, "32": 6.0}
+
+
+def test_processor_seconds_are_those_of_whoever_works():
+    seconds = iter((3.0, 4.5))
+    assert spending(lambda: None, lambda: next(seconds))[1] == 1.5
+
+
+def test_the_policy_has_its_size_and_the_prompts_of_a_group_part():
+    policy, batch = played()
+    assert 0.75e6 < group_prompts.parameters(policy) < 0.85e6
+    told = [turn.prompt_ids for turns in batch.requests for turn in turns]
+    assert sorted(told) == sorted(turn.prompt_ids for episode in batch.episodes for turn in episode.turns)
+    assert len({request.prompt_ids for request in batch.requests[-1]}) > len({r.group for r in batch.requests[-1]})
+
+
+def test_more_lessons_make_longer_prompts():
+    lengths = [max(map(len, (r.prompt_ids for r in played(*s)[1].requests[0]))) for s in group_prompts.PROMPTS.values()]
+    assert lengths[0] < 60
+    assert 2 * lengths[0] < lengths[1]
+
+
+def test_an_answer_ends_with_its_end_token():
+    assert rollout_peers.ended([5, 6, 2, 0, 0], [2]) == (5, 6, 2)
+    assert rollout_peers.ended([5, 6], [2]) == (5, 6)
+
+
+def test_generate_answers_as_the_engine_does_and_other_answers_are_noticed(monkeypatch):
+    monkeypatch.setattr(rollout_peers, "SIZES", (5, 64))
+    monkeypatch.setattr(rollout_peers, "ROUNDS", 1)
+    found = rollout_peers.measure("recipe", tasks=3)
+    assert found["best"] in rollout_peers.SIZES
+    assert found["tokens"] > found["rows"] > found["turns"] > 1
+    assert set(found["generate_tokens_per_second"]) == {"5", "64"}
+    with pytest.raises(CoevoError, match=r"batches of 16 answers 1 of 2 prompts otherwise"):
+        rollout_peers.check_same([[(1, 2), (3,)]], {16: [[(1, 2), (4,)]]})
+
+
+def test_rows_are_padded_towards_their_middle(tmp_path):
+    batch = samples(tmp_path)
+    inputs = update_peers.padded(batch, [0, 5])
+    ids, mask, kept = update_peers.joined(inputs)
+    for row, place in zip((0, 5), range(2), strict=True):
+        assert tuple(ids[place][mask[place].bool()].tolist()) == batch.prompts[row] + batch.completions[row]
+        assert inputs["completion_mask"][place].sum() == len(batch.completions[row])
+    assert kept == max(len(batch.completions[row]) for row in (0, 5))
+    assert mask[:, ids.shape[1] - kept].all()
+
+
+def samples(place):
+    policy, batch = played(tasks=2, group=3)
+    save(policy, place / "policy")
+    update_peers.write(place / "samples.parquet", policy, batch.episodes)
+    return read(place / "samples.parquet")
+
+
+def test_plain_torch_does_the_update_that_the_trainer_does(tmp_path):
+    batch = samples(tmp_path)
+    config = group_prompts.configured()
+    peers = [update_peers.Plain(tmp_path, config.update, batch, size) for size in (4, 64)]
+    trainer = LocalTrainer(config, tmp_path / "policy")
+    for turn in range(3):
+        ours = trainer.update(tmp_path / "samples.parquet", key(turn)).metrics["loss"]
+        update_peers.check_same({"coevo": ours} | {f"{n}": peer.update(key(turn)) for n, peer in enumerate(peers)})
+    assert torch.get_num_threads() == 1
+
+
+def test_another_update_is_noticed():
+    for loss, wrong in product((0.2, float("nan")), ("trl 16",)):
+        with pytest.raises(CoevoError, match=f"the loss of {wrong} is .* not the same update"):
+            update_peers.check_same({"coevo": 0.1, wrong: loss})
+
+
+def test_without_trl_a_line_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(update_peers, "find_spec", lambda name: None)
+    with pytest.raises(CoevoError, match=r"pip install 'coevo\[bench\]'"):
+        update_peers.grpo_trainer(tmp_path, group_prompts.configured().update, 16)
