@@ -18,6 +18,7 @@ from benchmarks import (
     report,
     retrieval,
     trainer,
+    ui,
     vllm,
 )
 from benchmarks.bench import Bench
@@ -26,6 +27,7 @@ from configs.errors import CoevoError
 
 BENCHMARKS = {
     "newcomer": newcomer.run,
+    "ui": ui.run,
     "orchestration": orchestration.run,
     "publishing": publishing.run,
     "durability": durability.run,
