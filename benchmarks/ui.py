@@ -10,7 +10,7 @@ import urllib.request
 from benchmarks.bench import Bench, Result
 from benchmarks.command import coevo
 from flows.daemon import recorded
-from flows.sample import RUN
+from flows.sample import FOLDER
 from lineage.workspace import Workspace
 
 TARGET_SECONDS = 25.0
@@ -28,7 +28,7 @@ def run(bench: Bench) -> None:
 def measure(place: Workspace) -> Result:
     """Seconds of the command in a workspace that is not there, of the same command again, and with ``--sample``."""
     shutil.rmtree(place.root, ignore_errors=True)
-    sample = Workspace(place.root / RUN)
+    sample = Workspace(place.root / FOLDER)
     try:
         return {
             "seconds": _until_answered(place, place),

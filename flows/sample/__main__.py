@@ -1,4 +1,4 @@
-"""``python -m flows.sample WORKSPACE``: pack the run ``sample`` of a workspace as the one that the package brings."""
+"""``python -m flows.sample WORKSPACE``: pack the run of ``make run`` there as the one that the package brings."""
 
 import sys
 from pathlib import Path

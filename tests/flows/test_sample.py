@@ -7,7 +7,7 @@ from flows.api import bank, log
 from flows.reference import reading
 from flows.report.facts import facts
 from flows.report.page import page
-from flows.sample import ARCHIVE, RUN
+from flows.sample import ARCHIVE, FOLDER, RUN
 from flows.sample.pack import pack
 from flows.sample.unpack import unpack
 from lineage.workspace import Workspace
@@ -46,7 +46,7 @@ def test_what_is_there_is_left_alone(tmp_path):
     (place.root / "mine").write_text("kept")
     assert unpack(tmp_path) == place
     assert (place.root / "mine").read_text() == "kept"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.lock", RUN]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["runs.lock", FOLDER]
 
 
 def test_the_sample_is_small_and_finished(tmp_path):
