@@ -1,71 +1,30 @@
 """What Prefect's and MLflow's pages show of the sample, from an empty folder, is what its manifests and bank say."""
 
 import json
-import urllib.request
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
 from playwright.sync_api import expect
-from support import small_run
-from support.browser import compared, row, urls
+from support.browser import compared, row
+from support.pages import showing
 from support.runs import coevo, states
 
 from flows.api import bank
-from flows.publishing import publish_the_rest
 from flows.reference import reading
 from flows.sample import RUN
-from lineage.workspace import Workspace
 from tasks.episodes import episodes_of
-from tasks.tracking.store import client, tracking_store
 from tasks.tracking.traces import sample, trace_id
 
 pytestmark = pytest.mark.full
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A workspace whose pages are up."""
-
-    place: Workspace
-    prefect: str
-    mlflow: str
-    experiment: str
-    runs: dict[str, str]
-
-    def of_run(self, part=""):
-        """MLflow's page of the sample."""
-        return f"{self.mlflow}/#/experiments/{self.experiment}/runs/{self.runs[RUN]}{part}"
-
-    def ask(self, path, **body):
-        """Prefect's answer, for what a page does not tell."""
-        request = urllib.request.Request(f"{self.prefect}/api/{path}", json.dumps(body).encode(), HEADERS)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-
-HEADERS = {"Content-Type": "application/json"}
-
-
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory):
-    """The sample, and beside it the run ``first`` of ``small_run``."""
-    root = tmp_path_factory.mktemp("empty")
     with pytest.MonkeyPatch.context() as patch:
         for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
             patch.delenv(name, raising=False)
-        done = coevo("ui", "--sample", workspace=root)
-        assert done.returncode == 0, done.stderr
-        place = Workspace(root / "sample")
-        try:
-            publish_the_rest(place, small_run.build(place.root, overrides=["seed=4"]))
-            mlflow = client(tracking_store(place.root))
-            (experiment,) = (one for one in mlflow.search_experiments() if one.name == "homerules")
-            found = mlflow.search_runs([experiment.experiment_id])
-            runs = {run.data.tags["coevo.run"]: run.info.run_id for run in found}
-            yield Shown(place, *urls(done.stdout), experiment.experiment_id, runs)
-        finally:
-            coevo("down", workspace=place.root)
+        with showing(tmp_path_factory.mktemp("empty")) as pages:
+            yield pages
 
 
 def last(shown, run, name):
@@ -103,11 +62,10 @@ def test_an_episode_is_a_trace_of_what_was_retrieved_generated_and_answered(page
         played = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
         episode = next(one for one in sample(played) if one.success and one.turns[0].retrieved)
         known = {entry.id: entry.strategy for entry in opened.bank().entries()}
-    trace = trace_id(shown.runs[RUN], episode)
-    page.goto(f"{shown.mlflow}/#/experiments/{shown.experiment}/traces?selectedEvaluationId={trace}")
+    page.goto(shown.of_trace(trace_id(shown.runs[RUN], episode)))
     for number in range(1, len(episode.turns) + 1):
         for part in ("retrieve", "generate", "step"):
-            expect(page.get_by_text(f"{part} {number}", exact=True)).to_be_visible()
+            expect(page.get_by_text(f"{part} {number}", exact=True).first).to_be_visible()
     expect(page.get_by_text(f"retrieve {len(episode.turns) + 1}", exact=True)).to_have_count(0)
     for part, texts in told(episode.turns[0], known).items():
         page.get_by_text(f"{part} 1", exact=True).first.click()
@@ -126,11 +84,8 @@ def told(turn, known):
 
 def test_a_revision_has_a_page_with_its_figures(page, shown):
     state = states(shown.place.root, RUN)[3]
-    title = f"{RUN}@3"
-    made = shown.ask("artifacts/filter", artifacts={"key": {"any_": [f"{RUN}-revision"]}})
-    (artifact,) = (one["id"] for one in made if one["data"].replace("\\", "").startswith(f"# {title}\n"))
-    page.goto(f"{shown.prefect}/artifacts/artifact/{artifact}")
-    expect(page.get_by_role("heading", name=title, exact=True)).to_be_visible()
+    page.goto(shown.of_revision(3))
+    expect(page.get_by_role("heading", name=f"{RUN}@3", exact=True)).to_be_visible()
     for name in ("success/train", "reward/train", "bank/size", "bank/admitted"):
         assert row(page, name) == [f"{state['metrics'][name]:.4g}"]
 
