@@ -24,6 +24,7 @@ def test_the_report_needs_no_network_and_shows_the_manifests_values(page, report
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.goto((report / "first.html").as_uri())
     table = page.locator("#table-revisions")
+    page.locator("details", has=table).locator("summary").click()
     heads = table.locator("thead th").all_inner_texts()
     column = heads.index(SUCCESS)
     assert shown(table, column) == [metric(state) for state in states(report, "first")]
