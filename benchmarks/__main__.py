@@ -21,6 +21,7 @@ from benchmarks import (
     retrieval,
     rollout_peers,
     trainer,
+    ui,
     update_peers,
     vllm,
 )
@@ -30,6 +31,7 @@ from configs.errors import CoevoError
 
 BENCHMARKS = {
     "newcomer": newcomer.run,
+    "ui": ui.run,
     "orchestration": orchestration.run,
     "publishing": publishing.run,
     "durability": durability.run,

@@ -93,7 +93,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
         name: of the server.
         command: a module and its arguments, run by this Python; the port is appended.
         health: path that answers 200 once it takes requests.
-        settings: environment variables besides our own.
+        settings: environment variables besides our own; ``{port}`` in a value becomes the port.
 
     Raises:
         ServerError: it did not start.
@@ -138,6 +138,7 @@ def down(workspace: Path) -> list[str]:
 
 def _start(log: Path, name: str, command: Sequence[str], health: str, settings: Mapping[str, str]) -> Server:
     port = _free_port()
+    environment = {name: value.replace("{port}", str(port)) for name, value in settings.items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *command, str(port)],
@@ -145,7 +146,7 @@ def _start(log: Path, name: str, command: Sequence[str], health: str, settings: 
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, **telemetry.OFF, **settings},
+            env={**os.environ, **telemetry.OFF, **environment},
         )
     return Server(name, process.pid, psutil.Process(process.pid).create_time(), port, health)
 

@@ -30,10 +30,14 @@ CLIENT = {
 SERVER = {
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "15",
+    "PREFECT_SERVER_UI_API_URL": "http://127.0.0.1:{port}/api",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    "PREFECT_SERVER_UI_V2_ENABLED": "false",
 }
-"""Settings of the server: which schedules have a night under way must outlive it, else one would have it for ever; and
+"""Settings of the server: which schedules have a night under way must outlive it, else one would have it for ever;
 nights are planned every 15 s instead of 60, since what plans those of a new schedule at once overlooks it on a busy
-machine (it looks for what has changed in the last 6 s, and comes every 5 s if it can)."""
+machine (it looks for what has changed in the last 6 s, and comes every 5 s if it can); its pages have to be told the
+port, else they ask 4200; and of its two kinds of pages the second asks amplitude.com, whatever is switched off."""
 
 
 def ensure_prefect(workspace: Path) -> str:

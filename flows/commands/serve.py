@@ -1,5 +1,6 @@
 """The workspace's servers: ``coevo ui`` and ``coevo down``."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,23 +11,38 @@ from flows.settings import WorkspaceOption, workspace_at
 
 def ui(
     open_pages: Annotated[bool, typer.Option("--open", help="Open both in a browser.")] = False,
+    sample: Annotated[
+        bool, typer.Option("--sample", help="Show a finished run that came with coevo, in <workspace>/sample.")
+    ] = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Show where the pages of Prefect and MLflow are.
 
-    Their servers are started where they do not run yet.
+    Their servers are started where they do not run yet. Those of the sample are its own.
 
     Example: coevo ui --open
     """
     from flows.servers import ensure_mlflow_ui, ensure_prefect
 
     root = workspace_at(workspace).root
+    if sample:
+        root = _sample(root)
     pages = {"Prefect": ensure_prefect(root).removesuffix("/api"), "MLflow": ensure_mlflow_ui(root)}
     for name, url in pages.items():
         output.line(f"{name:8}{url}")
         if open_pages:
             typer.launch(url)
-    output.line("Stop them with: coevo down")
+    output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
+
+
+def _sample(root: Path) -> Path:
+    """The workspace of the sample, once its pages know of it."""
+    from flows.sample import RUN
+    from flows.sample.open import open_sample
+
+    found = open_sample(root).root
+    output.line(f"Its run: coevo log {RUN} --workspace {found}, and so report, bank log, bank show, bank why ...")
+    return found
 
 
 def down(workspace: WorkspaceOption = None) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 from memory.diff import diff
@@ -13,8 +14,24 @@ SAID = ("id", "strategy", "condition", "example", "scope", "zone", "level")
 """Columns of a change."""
 
 
-def publish_bank(client: Any, run_id: str, publication: Publication) -> str:
-    """Log the tables of a bank that changed; returns the value of the tag that names them."""
+TAG = "mlflow.loggedArtifacts"
+"""By it, MLflow's pages know which files they are to show as tables."""
+LONGEST = 7_500
+"""Characters of its value; MLflow takes 8,000."""
+
+
+def publish_bank(client: Any, run_id: str, publication: Publication, named: str) -> str:
+    """Log the tables of a bank that changed.
+
+    Args:
+        client: MLflow's.
+        run_id: its run.
+        publication: of the revision.
+        named: value of the tag as it was.
+
+    Returns:
+        Its value with these tables, and as many of the earlier ones as it holds.
+    """
     assert publication.entries is not None
     table = entries_to_table(publication.entries)
     paths = [_log(client, run_id, f"bank/r{publication.revision}.json", table.column_names, _rows(table))]
@@ -22,7 +39,7 @@ def publish_bank(client: Any, run_id: str, publication: Publication) -> str:
         changes = [list(row) for row in changes_of(publication.before, publication.entries)]
         path = f"bank/changes-r{publication.revision}.json"
         paths.append(_log(client, run_id, path, ["change", *SAID], changes))
-    return json.dumps([{"path": path, "type": "table"} for path in paths])
+    return _named([*paths, *(table["path"] for table in json.loads(named) if table["path"] not in paths)])
 
 
 def changes_of(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[tuple[str, ...]]:
@@ -35,6 +52,12 @@ def changes_of(before: Sequence[Entry], after: Sequence[Entry]) -> Iterator[tupl
     ):
         for entry in entries:
             yield change, *(str(getattr(entry, name)) for name in SAID)
+
+
+def _named(paths: Sequence[str]) -> str:
+    said = [json.dumps({"path": path, "type": "table"}) for path in paths]
+    ends = list(accumulate(len(text) + len(", ") for text in said))
+    return f"[{', '.join(text for text, end in zip(said, ends, strict=True) if end < LONGEST)}]"
 
 
 def _rows(table: Any) -> list[list[object]]:

@@ -18,6 +18,7 @@ from tasks.tracking.datasets import publish_datasets
 from tasks.tracking.pictures import publish_pictures
 from tasks.tracking.publication import Publication, figures, identity, tags_of
 from tasks.tracking.store import Store, check_database, client, package, translated
+from tasks.tracking.tables import TAG as TABLES
 from tasks.tracking.tables import publish_bank
 from tasks.tracking.traces import Place, publish_traces
 
@@ -70,7 +71,8 @@ class Tracker:
             if tags["coevo.config"] != self._tags.get("coevo.config"):
                 self._publish_config(run.run_id, publication)
             if publication.entries is not None and tags["coevo.bank"] != self._tags.get("coevo.bank"):
-                tags["mlflow.loggedArtifacts"] = publish_bank(self._client, run.run_id, publication)
+                named = self._tags.get(TABLES, "[]")
+                tags[TABLES] = publish_bank(self._client, run.run_id, publication, named)
             if publication.evaluated:
                 self._publish_evaluation(run, publication)
             self._publish_points(run.run_id, publication, tags)

@@ -112,8 +112,8 @@ def test_a_server_that_does_not_start_names_its_log(workspace):
 
 
 def test_telemetry_is_off_and_settings_arrive(workspace):
-    server = ensure(workspace, "pages", COMMAND, "/", {"COLOUR": "blue"})
+    server = ensure(workspace, "pages", COMMAND, "/", {"COLOUR": "blue", "SELF": "at {port}"})
     environment = psutil.Process(server.pid).environ()
-    assert environment["COLOUR"] == "blue"
+    assert (environment["COLOUR"], environment["SELF"]) == ("blue", f"at {server.port}")
     assert environment["DO_NOT_TRACK"] == "1"
     assert environment["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"

@@ -120,7 +120,21 @@ def test_the_bank_is_a_table_only_where_it_changed(store, client):
     assert {f.path for f in client.list_artifacts(run.info.run_id, "bank")} == {f"bank/r{n}.json" for n in (0, 1, 3)}
     table = read(client, run, "bank/r3.json")
     assert [row[table["columns"].index("strategy")] for row in table["data"]] == ["mug in safe", "other"]
-    assert json.loads(run.data.tags["mlflow.loggedArtifacts"]) == [{"path": "bank/r3.json", "type": "table"}]
+    tables = [{"path": f"bank/r{n}.json", "type": "table"} for n in (3, 1, 0)]
+    assert json.loads(run.data.tags["mlflow.loggedArtifacts"]) == tables
+
+
+def test_of_very_many_tables_the_last_ones_are_known_as_such(store, client):
+    tracker = Tracker(store, "tables", "demo-1", "abc")
+    many = [{"path": f"bank/changes-r{n}.json", "type": "table"} for n in range(300)]
+    tracker.publish(publication(1, []))
+    (run,) = found(client, "tables")
+    client.set_tag(run.info.run_id, "mlflow.loggedArtifacts", json.dumps(many)[:7900].rpartition(", ")[0] + "]")
+    Tracker(store, "tables", "demo-1", "abc").publish(publication(301, [entry()]))
+    (run,) = found(client, "tables")
+    tables = json.loads(run.data.tags["mlflow.loggedArtifacts"])
+    assert tables[:2] == [{"path": "bank/r301.json", "type": "table"}, many[0]]
+    assert 100 < len(tables) < 300
 
 
 def test_what_became_of_the_bank_is_a_table_beside_it(store, client):

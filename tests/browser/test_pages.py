@@ -1,0 +1,103 @@
+"""What Prefect's and MLflow's pages show of the sample, from an empty folder, is what its manifests and bank say."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from playwright.sync_api import expect
+from support.browser import compared, row
+from support.pages import showing
+from support.runs import coevo, states
+
+from flows.api import bank
+from flows.reference import reading
+from flows.sample import RUN
+from tasks.episodes import episodes_of
+from tasks.tracking.traces import sample, trace_id
+
+pytestmark = pytest.mark.full
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
+            patch.delenv(name, raising=False)
+        with showing(tmp_path_factory.mktemp("empty")) as pages:
+            yield pages
+
+
+def last(shown, run, name):
+    """A figure of the last revision that has it."""
+    return [state["metrics"][name] for state in states(shown.place.root, run) if name in state["metrics"]][-1]
+
+
+def test_two_runs_compare_as_their_manifests_do(page, shown):
+    runs, experiments = (json.dumps(ids) for ids in ([shown.runs[RUN], shown.runs["first"]], [shown.experiment]))
+    page.goto(f"{shown.mlflow}/#/compare-runs?runs={runs}&experiments={experiments}")
+    assert row(page, "seed") == ["0", "4"]
+    for name in ("bank/size", "success/seen-houses", "success/train"):
+        values = [last(shown, run, name) for run in (RUN, "first")]
+        assert compared(page, name) == pytest.approx(values, abs=0.0005)
+
+
+def test_what_became_of_the_bank_is_a_table(page, shown):
+    wanted = [state["revision"] for state in states(shown.place.root, RUN) if 0 < admitted(state) < 10][-1]
+    before, after = (bank(f"{RUN}@{number}", workspace=shown.place.root) for number in (wanted - 1, wanted))
+    new = after.loc[after.index.difference(before.index)]
+    assert len(new) == admitted(states(shown.place.root, RUN)[wanted])
+    page.goto(shown.of_run(f"/artifacts/bank/changes-r{wanted}.json"))
+    rows = page.get_by_role("row").filter(has_text="admitted")
+    expect(rows).to_have_count(len(new))
+    told = [one.get_by_role("cell").all_inner_texts()[:3] for one in rows.all()]
+    assert sorted(told) == sorted(["admitted", name, text] for name, text in new["strategy"].items())
+
+
+def admitted(state):
+    return state["metrics"].get("bank/admitted", 0)
+
+
+def test_an_episode_is_a_trace_of_what_was_retrieved_generated_and_answered(page, shown):
+    with reading(RUN, shown.place) as opened:
+        played = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
+        episode = next(one for one in sample(played) if one.success and one.turns[0].retrieved)
+        known = {entry.id: entry.strategy for entry in opened.bank().entries()}
+    page.goto(shown.of_trace(trace_id(shown.runs[RUN], episode)))
+    for number in range(1, len(episode.turns) + 1):
+        for part in ("retrieve", "generate", "step"):
+            expect(page.get_by_text(f"{part} {number}", exact=True).first).to_be_visible()
+    expect(page.get_by_text(f"retrieve {len(episode.turns) + 1}", exact=True)).to_have_count(0)
+    for part, texts in told(episode.turns[0], known).items():
+        page.get_by_text(f"{part} 1", exact=True).first.click()
+        for text in texts:
+            expect(page.get_by_text(text, exact=True).first).to_be_visible()
+
+
+def told(turn, known):
+    """What the spans of a turn show."""
+    return {
+        "retrieve": [known[name] for name in turn.retrieved],
+        "generate": [turn.completion.text],
+        "step": [turn.action, turn.feedback],
+    }
+
+
+def test_a_revision_has_a_page_with_its_figures(page, shown):
+    state = states(shown.place.root, RUN)[3]
+    page.goto(shown.of_revision(3))
+    expect(page.get_by_role("heading", name=f"{RUN}@3", exact=True)).to_be_visible()
+    for name in ("success/train", "reward/train", "bank/size", "bank/admitted"):
+        assert row(page, name) == [f"{state['metrics'][name]:.4g}"]
+
+
+def test_a_schedule_is_shown_with_its_next_night(page, shown):
+    when = ("--cron", "30 2 * * *", "--timezone", "Europe/Berlin")
+    added = coevo("schedule", "add", RUN, *when, workspace=shown.place.root)
+    assert added.returncode == 0, added.stderr
+    (planned,) = json.loads(coevo("schedule", "list", "--json", workspace=shown.place.root).stdout)
+    due = datetime.fromisoformat(planned["next"]).astimezone(UTC)
+    (deployment,) = shown.ask("deployments/filter")
+    page.goto(f"{shown.prefect}/deployments/deployment/{deployment['id']}?tab=Upcoming")
+    expect(page.get_by_text("At 02:30 AM every day")).to_be_visible()
+    night = page.get_by_text("Scheduled for").first  # in UTC, as the browser is
+    expect(night).to_have_text(f"Scheduled for {due:%Y/%m/%d %I:%M:%S %p}")

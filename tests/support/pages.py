@@ -1,0 +1,66 @@
+"""The sample's pages, from an empty folder, and beside it the run ``first`` of ``small_run``."""
+
+import json
+import urllib.request
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from support import small_run
+from support.browser import urls
+from support.runs import coevo
+
+from flows.publishing import publish_the_rest
+from flows.sample import RUN
+from lineage.workspace import Workspace
+from tasks.tracking.store import client, tracking_store
+
+HEADERS = {"Content-Type": "application/json"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A workspace whose pages are up, and MLflow's ids of its runs."""
+
+    place: Workspace
+    prefect: str
+    mlflow: str
+    experiment: str
+    runs: dict[str, str]
+
+    def of_run(self, part=""):
+        """MLflow's page of the sample."""
+        return f"{self.mlflow}/#/experiments/{self.experiment}/runs/{self.runs[RUN]}{part}"
+
+    def of_trace(self, trace):
+        """MLflow's page of an episode."""
+        return f"{self.mlflow}/#/experiments/{self.experiment}/traces?selectedEvaluationId={trace}"
+
+    def of_revision(self, number):
+        """Prefect's page of a revision of the sample."""
+        made = self.ask("artifacts/filter", artifacts={"key": {"any_": [f"{RUN}-revision"]}})
+        title = f"# {RUN}@{number}\n"
+        (found,) = (one["id"] for one in made if one["data"].replace("\\", "").startswith(title))
+        return f"{self.prefect}/artifacts/artifact/{found}"
+
+    def ask(self, path, **body):
+        """Prefect's answer, for what a page does not tell."""
+        request = urllib.request.Request(f"{self.prefect}/api/{path}", json.dumps(body).encode(), HEADERS)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+
+@contextmanager
+def showing(root):
+    """The pages, until the block ends."""
+    done = coevo("ui", "--sample", workspace=root)
+    assert done.returncode == 0, done.stderr
+    place = Workspace(root / "sample")
+    try:
+        publish_the_rest(place, small_run.build(place.root, overrides=["seed=4"]))
+        mlflow = client(tracking_store(place.root))
+        (experiment,) = (one for one in mlflow.search_experiments() if one.name == "homerules")
+        found = mlflow.search_runs([experiment.experiment_id])
+        runs = {run.data.tags["coevo.run"]: run.info.run_id for run in found}
+        yield Shown(place, *urls(done.stdout), experiment.experiment_id, runs)
+    finally:
+        coevo("down", workspace=place.root)

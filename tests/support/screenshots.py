@@ -1,0 +1,50 @@
+"""Takes the pictures of the guides, of the sample: ``PYTHONPATH=.:tests .venv/bin/python -m support.screenshots``."""
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from PIL import Image
+from support.browser import chromium, page_of
+from support.pages import showing
+from support.runs import ROOT, coevo
+
+from flows.sample import RUN
+from tasks.tracking.store import client, tracking_store
+
+PICTURES = ROOT / "docs" / "pictures"
+WIDTH = 944
+"""Pixels from the left: what is beyond, MLflow fills with its assistant."""
+COLOURS = 128
+"""Enough for pages, in a third of the bytes."""
+
+
+def take(shown, page, into):
+    """Each page once something of it is there."""
+    traces = client(tracking_store(shown.place.root)).search_traces(
+        locations=[shown.experiment], filter_string="tags.`coevo.outcome` = 'success'"
+    )
+    report = shown.place.root / "report.html"
+    assert coevo("report", RUN, "--output", report, workspace=shown.place.root).returncode == 0
+    for name, url, text in (
+        ("mlflow-run", shown.of_run(), "success/seen-houses"),
+        ("mlflow-bank", shown.of_run("/artifacts/bank/changes-r3.json"), "admitted"),
+        ("mlflow-trace", shown.of_trace(traces[0].info.trace_id), "retrieve 1"),
+        ("prefect-revision", shown.of_revision(3), "success/train"),
+        ("report", report.as_uri(), "Lineage"),
+    ):
+        page.goto(url)
+        page.get_by_text(text, exact=True).first.wait_for()
+        file = into / f"{name}.png"
+        page.screenshot(path=file, clip={"x": 0, "y": 0, "width": WIDTH, "height": 800})
+        Image.open(file).quantize(COLOURS).save(file, optimize=True)
+
+
+def main(into):
+    into.mkdir(exist_ok=True)
+    with TemporaryDirectory() as root, showing(Path(root)) as shown, chromium() as browser, page_of(browser) as page:
+        take(shown, page, into)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else PICTURES)
