@@ -10,6 +10,8 @@ from tasks.tracking.tables import changes_of
 
 SAMPLE = 2
 """Episodes of either outcome that a page shows."""
+WOULD = {"admitted": "new", "edited": "changed", "retired": "gone"}
+"""What is said of an entry as long as nothing has become of it."""
 
 
 def proposal_page(name: str, pending: Pending, entries: Sequence[Entry], episodes: Sequence[Episode]) -> str:
@@ -46,7 +48,7 @@ def _lines(name: str, pending: Pending, entries: Sequence[Entry], episodes: Sequ
 def changes(before: Sequence[Entry], now: Sequence[Entry]) -> Iterator[str]:
     """A line for each entry that is not as it was."""
     for change, entry, strategy, condition, example, *_ in changes_of(before, now):
-        yield f"- {change} `{entry}` {plain(strategy)} (when: {plain(condition)}; for example: {plain(example)})"
+        yield f"- {WOULD[change]} `{entry}` {plain(strategy)} (when: {plain(condition)}; for example: {plain(example)})"
 
 
 def sampled(pending: Pending, episodes: Sequence[Episode]) -> list[Episode]:

@@ -98,8 +98,8 @@ def configured(chosen):
     settings += ["update.critic={}"] * ("gae" in chosen["advantage"])
     settings += ["clusters.delta=0.85"] * ("cluster" in chosen["retrieval"])
     settings += ["bank.key=kind"] * ("skills" in chosen["writer"])
-    settings += [f"{chosen['frozen']}=null"] * (chosen["frozen"] != "nothing")
     settings += ["rollout.ahead=1", "update.loss.importance_cap=2.0"] * (chosen["ahead"] == "1")
+    settings += [f"{chosen['frozen']}=null"] * (chosen["frozen"] != "nothing")
     return load_recipe("homerules-coevo-rl", [*SMALL, *settings])
 
 

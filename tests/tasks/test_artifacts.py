@@ -61,7 +61,7 @@ def test_a_proposal_shows_what_would_change_and_what_it_was_drawn_from():
     decision = Decision((fresh, replace(old, strategy="old, but `better`"), replace(leaves, retired=2)))
     played = [episode(0, replica) for replica in range(3)]
     text = proposal_page("demo-1@2", Pending(2, decision, (fresh.id,)), [old, leaves], played)
-    assert f"- admitted `{fresh.id}` new (when: " in text
+    assert f"- new `{fresh.id}` new (when: " in text
     assert f"- edited `{old.id}` old, but \\`better\\` (when: " in text
     assert f"- retired `{leaves.id}` leaves (when: " in text
     told = [line for line in text.splitlines() if line.startswith("## Episode")]
