@@ -8,7 +8,7 @@ from configs.errors import CoevoError
 from envs.registry import find as find_env
 from envs.registry import make
 from flows import history
-from flows.promotion_page import Match, promotion_page, show
+from flows.promotion_page import Match, first_page, promotion_page, show
 from flows.reference import Reading, reading
 from lineage.workspace import NAME, Workspace
 from records.task import Panel
@@ -16,7 +16,7 @@ from tasks.catchup import tracker_of
 from tasks.champion import ASKS, Verdict, ask, champion, crown, judge, needs_a_person, played, record
 from tasks.package import Origin, Package, pack
 from tasks.registry import Registered, fetch, find, packaged, register
-from tasks.tracking.store import tracking_store
+from tasks.tracking.store import Store, tracking_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,8 @@ def promote(
     waits = needs_a_person(store, challenger)
     enthrone = ask if waits else crown
     if reigning is None:
+        if waits:
+            _show_first(store, challenger, place)
         enthrone(store, challenger, None, None)
         return Promotion(challenger, None, None, waits)
     over = Registered(challenger.model, reigning)
@@ -162,3 +164,9 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
     mine_solved, theirs_solved = ([episode.success for episode in side] for side in (left, right))
     return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)
+
+
+def _show_first(store: Store, challenger: Registered, place: Workspace) -> None:
+    with TemporaryDirectory(prefix="coevo-") as scratch:
+        mine = packaged(fetch(store, challenger, Path(scratch) / "fetched"))
+        show(place, challenger, first_page(challenger, mine))
