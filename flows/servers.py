@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from flows.daemon import ServerError, ensure
 from tasks import telemetry
-from tasks.tracking.store import tracking_store
+from tasks.tracking.store import make_database, tracking_store
 
 CLIENT = {
     "PREFECT_CLIENT_MAX_RETRIES": "4",
@@ -68,6 +68,7 @@ def ensure_mlflow_ui(workspace: Path) -> str:
     command += ["--workers", "1", "--host", "127.0.0.1", "--port"]
     settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # else eight more processes, a gigabyte together
     with FileLock(store.lock):
+        make_database(store)
         return ensure(workspace, "mlflow", command, "/health", settings).url
 
 

@@ -101,8 +101,36 @@ def reached(store: Store, what: str) -> Iterator[Any]:
 
 def check_database(store: Store) -> None:
     """Whether a database in a file can be written to: MLflow itself would try for minutes, and in silence."""
-    path = store.uri.removeprefix(SQLITE).partition("?")[0]
     if store.uri.startswith(SQLITE):
-        with FileLock(store.lock), closing(sqlite3.connect(path, timeout=LOCKED)) as database:
-            database.execute("BEGIN IMMEDIATE")
-            database.rollback()
+        with FileLock(store.lock):
+            make_database(store)
+            with closing(sqlite3.connect(_path(store), timeout=LOCKED)) as database:
+                database.execute("BEGIN IMMEDIATE")
+                database.rollback()
+
+
+def make_database(store: Store) -> None:
+    """A database in a file, where there is none yet; for the holder of the store's lock.
+
+    It is there as a whole or not at all: MLflow makes its tables in many steps, and what is left of some of them, when
+    the process is killed or the disk is full, it neither uses nor mends.
+    """
+    path = _path(store)
+    if not store.uri.startswith(SQLITE) or (path.is_file() and path.stat().st_size):
+        return
+    package()
+    from mlflow.store.db.utils import _safe_initialize_tables, create_sqlalchemy_engine
+
+    for left in path.parent.glob(f"{path.name}.part*"):
+        left.unlink()
+    part = path.with_name(f"{path.name}.part")
+    engine = create_sqlalchemy_engine(f"{SQLITE}{part}")
+    try:
+        _safe_initialize_tables(engine)
+    finally:
+        engine.dispose()
+    part.replace(path)
+
+
+def _path(store: Store) -> Path:
+    return Path(store.uri.removeprefix(SQLITE).partition("?")[0])
