@@ -62,8 +62,8 @@ def test_a_proposal_shows_what_would_change_and_what_it_was_drawn_from():
     played = [episode(0, replica) for replica in range(3)]
     text = proposal_page("demo-1@2", Pending(2, decision, (fresh.id,)), [old, leaves], played)
     assert f"- new `{fresh.id}` new (when: " in text
-    assert f"- edited `{old.id}` old, but \\`better\\` (when: " in text
-    assert f"- retired `{leaves.id}` leaves (when: " in text
+    assert f"- changed `{old.id}` old, but \\`better\\` (when: " in text
+    assert f"- gone `{leaves.id}` leaves (when: " in text
     told = [line for line in text.splitlines() if line.startswith("## Episode")]
     assert [line.rpartition(": ")[2] for line in told] == ["not solved", "solved"]
     assert text.count("| see | go x | ok | ") == 4

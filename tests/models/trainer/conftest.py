@@ -5,11 +5,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from support.rows import plain_logprobs, ragged
+from support.trainer import join
 
 from configs.policy import ScratchPolicyConfig
 from models.policy import build, save
 from models.samples import SAMPLES
-from models.trainer import ranks
 from models.trainer.batch import Batch, read
 from records.draws import generator, key
 
@@ -77,9 +77,9 @@ def batch(samples_path) -> Batch:
 
 @pytest.fixture(scope="session")
 def joined():
-    """DeepSpeed's process group of this process."""
+    """DeepSpeed's process group of this process, in which other modules may have trained before."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCAL_RANK", "0")
-        ranks.join()
+        join()
         yield
         torch.distributed.destroy_process_group()
