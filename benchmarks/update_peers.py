@@ -14,6 +14,7 @@ Of the peers, which pad, the best of several micro-batch sizes counts. All take 
 
 import shutil
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -166,7 +167,7 @@ def _ours(place: Path, config: UpdateConfig) -> Iterator[Contender]:
         yield _Ours(trainer, place / "samples.parquet")
 
 
-class Padded:
+class Padded(ABC):
     """A contender in this process that pads micro-batches of some size."""
 
     def __init__(self, config: UpdateConfig, batch: Batch, size: int) -> None:
@@ -197,8 +198,9 @@ class Padded:
         self._optimizer.zero_grad()
         return total
 
+    @abstractmethod
     def _loss(self, inputs: dict[str, Tensor], rows: list[int], tokens: int, parts: int) -> Tensor:
-        raise NotImplementedError
+        """A micro-batch's part of the loss of a step of so many tokens and parts."""
 
 
 def padded(batch: Batch, rows: Sequence[int]) -> dict[str, Tensor]:
