@@ -27,13 +27,14 @@ class Aloud(Silent):
 
 
 def publish_the_rest(place: Workspace, paths: RunPaths) -> None:
-    """Publish what a finished run could not.
+    """Publish what a finished run could not, and close its MLflow run.
 
     Raises:
         CoevoError: another process writes to the run.
     """
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
-        if Cursor(paths.published).unpublished(lineage):
+        cursor = Cursor(paths.published)
+        if cursor.is_open() or cursor.unpublished(lineage):
             publish_committed(place, paths, lineage, Bank(paths.bank))
 
 

@@ -46,7 +46,9 @@ def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, exper
     for publication in unpublished(cursor, lineage, bank, reporter, paths.scratch):
         tracker.publish(publication)
         cursor.advance(publication.manifest.state["revision"])
-    tracker.finish()
+    if cursor.is_open():
+        tracker.finish()
+        cursor.close()
 
 
 def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
@@ -94,7 +96,10 @@ def episodes_at(lineage: Lineage, revision: int, reporter: Reporter, scratch: Pa
 
 @contextmanager
 def publishing(tracker: Tracker, cursor: Cursor, reporter: Reporter) -> Iterator[Publisher]:
-    """A publisher of one run; on leaving, what is still to be published gets its last chance."""
+    """A publisher of one run; on leaving, what is still to be published gets its last chance.
+
+    The MLflow run is closed then, also where it was an earlier process that was killed before it could.
+    """
     publisher, status = Publisher(tracker.publish, cursor.read, cursor.advance, reporter.warn), "FAILED"
     try:
         yield publisher
@@ -103,13 +108,14 @@ def publishing(tracker: Tracker, cursor: Cursor, reporter: Reporter) -> Iterator
         left = publisher.close()
         if left is not None:
             reporter.warn(left)
-        else:
-            finish(tracker, status, reporter)
+        elif cursor.is_open():
+            finish(tracker, cursor, status, reporter)
 
 
-def finish(tracker: Tracker, status: str, reporter: Reporter) -> None:
+def finish(tracker: Tracker, cursor: Cursor, status: str, reporter: Reporter) -> None:
     """Close the MLflow run where that can be done: it is no reason for the run itself to fail."""
     try:
         tracker.finish(status)
+        cursor.close()
     except TrackingError as error:
         reporter.warn(f"the MLflow run stays open: {error}")

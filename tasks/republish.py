@@ -29,7 +29,8 @@ def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], drop
     """
     head, said = len(revisions) - 1, cursor_of(paths)
     last = head if said is None else min(said, head)
-    Cursor(paths.published).advance(last)
+    cursor = Cursor(paths.published)
+    cursor.advance(last)
     if last < 0:
         return
     lacking = gaps(read_published(store, paths), revisions[: last + 1])
@@ -41,3 +42,4 @@ def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], drop
         entries = None if number in dropped else entries_at(bank, revision.manifest, Silent())
         tracker.publish(Publication(revision.manifest, revision.commit, entries))
     tracker.finish()
+    cursor.close()

@@ -39,3 +39,4 @@ def show(run: str, workspace: str) -> None:
             artifacts.submit(replace(made, judged=said))
         tracker.finish()
         cursor.advance(len(lineage.commits()) - 1)
+        cursor.close()

@@ -56,6 +56,7 @@ class Tracker:
         self._run = run
         self._origin = origin
         self._run_info: Any = None
+        self._until: int | None = None
         self._tags: dict[str, str] = {}
 
     def publish(self, publication: Publication) -> None:
@@ -77,17 +78,21 @@ class Tracker:
                 self._publish_evaluation(run, publication)
             self._publish_points(run.run_id, publication, tags)
             self._tags |= tags
+            self._until = publication.timestamp
 
     def finish(self, status: str = "FINISHED") -> None:
         """Close the MLflow run with ``FINISHED``, ``FAILED`` or ``KILLED``; a later revision opens it again.
 
+        It ended with the revision that was published last; one that another process left open ends now.
+
         Raises:
             TrackingError: MLflow cannot be reached or refuses.
         """
-        if self._run_info is not None:
-            with translated(self._store):
-                check_database(self._store)
-                self._client.set_terminated(self._run_info.run_id, status)
+        with translated(self._store):
+            check_database(self._store)
+            info = self._run_info or self._known()
+            if info is not None:
+                self._client.set_terminated(info.run_id, status, self._until)
 
     def placement(self) -> Placement:
         """Where the run is; its experiment is made where there is none.
@@ -114,6 +119,11 @@ class Tracker:
             self._client.update_run(run.info.run_id, status="RUNNING")
             self._run_info, self._tags = run.info, dict(run.data.tags)
         return self._run_info
+
+    def _known(self) -> Any:
+        experiment = self._client.get_experiment_by_name(self._experiment)
+        found = () if experiment is None else self._search(experiment.experiment_id)
+        return found[0].info if found else None
 
     def _experiment_id(self) -> str:
         known = self._client.get_experiment_by_name(self._experiment)

@@ -57,6 +57,7 @@ CHAINS = {
         "tasks.publisher:Publisher.submit@2+",
         "tasks.publisher:Publisher.close@1",
     ),
+    "5-the-end": ("tasks.tracking.tracker:Tracker.finish@1",),
 }
 """By number of the protocol's step."""
 

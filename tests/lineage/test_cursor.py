@@ -24,3 +24,13 @@ def test_a_cursor_goes_on_where_it_was(place, cursor):
     assert [manifest.revision for manifest in again.unpublished(lineage_in(place))] == [2]
     again.advance(2)
     assert cursor.unpublished(lineage_in(place)) == []
+
+
+def test_a_cursor_is_open_from_the_first_advance_until_it_is_closed(cursor):
+    assert not cursor.is_open()
+    cursor.advance(0)
+    assert cursor.is_open()
+    cursor.close()
+    assert (cursor.is_open(), cursor.read()) == (False, 0)
+    cursor.advance(1)
+    assert cursor.is_open()

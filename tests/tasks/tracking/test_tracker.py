@@ -204,9 +204,17 @@ def test_a_finished_run_is_opened_again(store, client):
     first.finish()
     first.publish(publication(0))
     first.finish()
-    assert found(client, "status")[0].info.status == "FINISHED"
+    (closed,) = found(client, "status")
+    assert (closed.info.status, closed.info.end_time) == ("FINISHED", publication(0).timestamp)
     Tracker(store, "status", "demo-1", "abc").publish(publication(1))
     assert found(client, "status")[0].info.status == "RUNNING"
+
+
+def test_a_run_that_another_process_left_open_is_closed(store, client):
+    Tracker(store, "left", "demo-1", "abc").publish(publication(0))
+    assert found(client, "left")[0].info.status == "RUNNING"
+    Tracker(store, "left", "demo-1", "abc").finish()
+    assert found(client, "left")[0].info.status == "FINISHED"
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
