@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from mlflow import MlflowClient
-from support import git_at
+from support import git_at, warm
 
 ROOT = Path(__file__).parents[2]
 KILL_AT = Path(__file__).with_name("kill_at.py")
@@ -37,19 +37,10 @@ def command(*arguments, workspace, kill=None, trace=None, without=()):
 def coevo(*arguments, timeout=280, kill=None, **how):
     """Run a command in a subprocess; with ``kill``, it dies there, as ``kill_at`` or ``git_at`` says."""
     inside = git_at.is_inside_git(kill)
-    line = command(*arguments, kill=None if inside else kill, **how)
+    _, *line = command(*arguments, kill=None if inside else kill, **how)
     with TemporaryDirectory() as trap:
         path = git_at.path_with(kill, Path(trap)) if inside else os.environ["PATH"]
-        return subprocess.run(
-            line,
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            check=False,
-            env={**os.environ, "PATH": path},
-            process_group=0,
-        )
+        return warm.run(*line, environment={**os.environ, "PATH": path}, timeout=timeout)
 
 
 def published(workspace, run):
