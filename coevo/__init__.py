@@ -10,7 +10,21 @@ if TYPE_CHECKING:
     from configs.errors import CoevoError
     from envs.base import Environment, Probe, Step
     from envs.registry import add as add_environment
-    from flows.api import bank, compare, curves, evaluate, log, package, promote, resume, run, runs, serve
+    from flows.api import (
+        approve,
+        bank,
+        compare,
+        curves,
+        evaluate,
+        log,
+        package,
+        promote,
+        resume,
+        run,
+        runs,
+        serve,
+        waiting,
+    )
     from records.demonstration import Answer, Demonstration, Moment
     from records.draws import extend, generator, key
     from records.entry import Entry
@@ -21,6 +35,7 @@ _HOME = {
     "configs.errors": ("CoevoError",),
     "envs.base": ("Environment", "Probe", "Step"),
     "flows.api": (
+        "approve",
         "bank",
         "compare",
         "curves",
@@ -32,6 +47,7 @@ _HOME = {
         "run",
         "runs",
         "serve",
+        "waiting",
     ),
     "records.demonstration": ("Answer", "Demonstration", "Moment"),
     "records.draws": ("extend", "generator", "key"),
@@ -55,6 +71,7 @@ __all__ = [
     "Step",
     "Task",
     "add_environment",
+    "approve",
     "bank",
     "compare",
     "curves",
@@ -69,6 +86,7 @@ __all__ = [
     "run",
     "runs",
     "serve",
+    "waiting",
 ]
 
 

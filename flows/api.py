@@ -232,6 +232,43 @@ def promote(
     return decide(version, panel, tasks, margin, seed, _place(workspace))
 
 
+def waiting(*, workspace: Place = None) -> "pd.DataFrame":
+    """What waits for a person: one row an admission or a promotion, ``says`` holding all there is to know of it."""
+    import pandas as pd
+
+    from flows import approve
+
+    rows = [asdict(each) for each in approve.waiting(_place(workspace))]
+    return pd.DataFrame(rows, columns=["what", "kind", "since", "says"]).set_index("what")
+
+
+def approve(what: str, *, reject: bool = False, by: str | None = None, workspace: Place = None) -> str:
+    """Say yes, or no, to what waits for a person, as ``coevo approve`` does.
+
+    Args:
+        what: ``RUN[@N]`` or ``MODEL/VERSION``.
+        reject: say no.
+        by: who decides; the login name where None.
+        workspace: where runs live.
+
+    Returns:
+        The revision that holds the decision, or the version.
+
+    Raises:
+        CoevoError: it does not wait, or another process writes to the run.
+    """
+    from getpass import getuser
+
+    from flows.approve import decide_model, decide_run, is_promotion
+    from tasks.waiting import Vote
+
+    vote, place = Vote(not reject, by or getuser()), _place(workspace)
+    if is_promotion(what):
+        return decide_model(what, vote, place)
+    made = decide_run(what, vote, place)
+    return f"{what.partition('@')[0]}@{made.revision}"
+
+
 @contextmanager
 def serve(
     what: str, *, host: str = "127.0.0.1", port: int | None = None, workspace: Place = None

@@ -21,7 +21,7 @@ from tasks.approval import FOLDER, decide, read_proposal, required
 from tasks.episodes import episodes_of
 from tasks.proposal_page import after, proposal_page
 from tasks.tracking.store import tracking_store
-from tasks.waiting import waits
+from tasks.waiting import Vote, waits
 
 if TYPE_CHECKING:
     from tasks.champion import Asked
@@ -75,7 +75,7 @@ def page(what: str, place: Workspace) -> str:
         return proposal_page(opened.name, _pending(opened), entries, episodes)
 
 
-def decide_run(what: str, approved: bool, place: Workspace) -> Manifest:
+def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
     """Commit a decision about ``RUN[@N]`` as a revision of the run.
 
     Raises:
@@ -88,12 +88,12 @@ def decide_run(what: str, approved: bool, place: Workspace) -> Manifest:
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
-        made = decide(approved, revision, paths, bank, lineage)
+        made = decide(vote, revision, paths, bank, lineage)
         publish_if_quick(place, paths, lineage, bank)
     return made
 
 
-def decide_model(what: str, approved: bool, place: Workspace) -> str:
+def decide_model(what: str, vote: Vote, place: Workspace) -> str:
     """Decide about ``MODEL/VERSION``; its name.
 
     Raises:
@@ -104,7 +104,7 @@ def decide_model(what: str, approved: bool, place: Workspace) -> str:
 
     store = tracking_store(place.root)
     version = find(store, what)
-    settle(store, version, approved)
+    settle(store, version, vote)
     return version.name
 
 

@@ -74,7 +74,8 @@ def happened(manifest: Manifest) -> str:
     if state.get("waiting"):
         words.append("waits for approval")
     if "approval" in state:
-        words.append("approved" if state["approval"]["approved"] else "turned down")
+        said, who = "approved" if state["approval"]["approved"] else "turned down", manifest.observed.get("decided_by")
+        words.append(said if who is None else f"{said} by {who}")
     return ", ".join([*words, *_accepted(manifest)])
 
 

@@ -2,7 +2,8 @@
 
 A run whose ``approval.admission`` is ``person`` ends with the revision that has something to decide: its state says
 ``waiting``, and its artifact ``proposal`` holds what would change. The process ends, and with it the run's lock. Yes or
-no is then committed like anything else, so a decision is there as a whole or not at all, whatever kills that.
+no is then committed like anything else, so a decision is there as a whole or not at all, whatever kills that. Who said
+so is observed, and no part of the state: it changes nothing that follows.
 """
 
 from collections.abc import Mapping
@@ -24,7 +25,7 @@ from memory.store import Bank
 from tasks.counts import counts
 from tasks.episodes import episodes_of, write_episodes
 from tasks.recognise import associate
-from tasks.waiting import waits
+from tasks.waiting import Vote, waits
 
 FOLDER = "proposal"
 """Name of the artifact; it stays after the decision, which names its content."""
@@ -55,13 +56,13 @@ def read_proposal(lineage: Lineage, head: Manifest) -> Pending:
     return Pending.parse(lineage.files(head, FOLDER)[FILE].read_text(encoding="utf-8"))
 
 
-def decide(approved: bool, revision: int | None, paths: RunPaths, bank: Bank, lineage: Lineage) -> Manifest:
+def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineage: Lineage) -> Manifest:
     """Commit a person's decision; for the holder of the run's lock, after recovery.
 
     The revision has no episodes and no evaluation of its own; what enters was created in it.
 
     Args:
-        approved: whether the proposal changes the bank; where not, it is kept as one that was turned down.
+        vote: whether the proposal changes the bank; where not, it is kept as one that was turned down.
         revision: the one that the person has looked at; None for the last one, whichever it is.
         paths: the run.
         bank: its bank.
@@ -72,14 +73,14 @@ def decide(approved: bool, revision: int | None, paths: RunPaths, bank: Bank, li
     """
     head = required(lineage.head(), revision, paths.name)
     pending = read_proposal(lineage, head).as_of(head.revision + 1)
-    taken = pending if approved else pending.rejected()
+    taken = pending if vote.approved else pending.rejected()
     before = {entry.id for entry in bank.active()}
     paths.clear_staging()
     write_episodes([], paths.staging / "episodes")
     bank.merge(_change(taken, head, paths, bank, lineage))
     figures = counts(before, {entry.id for entry in bank.active()}, pending.proposed)
-    state = _state(head, approved) | {"metrics": figures, "tables": bank.hashes()}
-    observed = {"run": paths.name, "tables": bank.versions(), "metrics": {}}
+    state = _state(head, vote.approved) | {"metrics": figures, "tables": bank.hashes()}
+    observed = {"run": paths.name, "tables": bank.versions(), "metrics": {}, "decided_by": vote.by}
     return lineage.commit({"episodes": paths.staging / "episodes"}, state, observed)
 
 

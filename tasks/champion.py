@@ -24,6 +24,7 @@ from tasks.package import Package
 from tasks.registry import Registered
 from tasks.retrieve import recall
 from tasks.tracking.store import Store, reached
+from tasks.waiting import Vote
 
 CHAMPION = "champion"
 REIGNS = "coevo.champions"
@@ -34,6 +35,8 @@ APPROVAL = "coevo.approval"
 """Tag of a version that has passed its gate and waits, or of which a person has decided."""
 OVER = "coevo.approval.over"
 """Tag with the champion that it is to follow; empty where there is none."""
+BY = "coevo.approval.by"
+"""Tag with who has decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +178,7 @@ def asked(store: Store) -> list[Asked]:
     return sorted(waiting, key=lambda each: (each.version.model, each.version.version))
 
 
-def settle(store: Store, challenger: Registered, approved: bool) -> None:
+def settle(store: Store, challenger: Registered, vote: Vote) -> None:
     """Carry a person's decision out; once more does no harm where it was interrupted.
 
     Raises:
@@ -184,9 +187,10 @@ def settle(store: Store, challenger: Registered, approved: bool) -> None:
     tags = _tags(store, challenger)
     if tags.get(APPROVAL) != "waiting":
         raise CoevoError(f"{challenger.name} waits for nobody: see what does with `coevo approve --list`")
-    if approved and champion(store, challenger.model) != challenger.version:
+    if vote.approved and champion(store, challenger.model) != challenger.version:
         crown(store, challenger, _asked(challenger, tags).over, None)
-    _tag(store, challenger, APPROVAL, "approved" if approved else "rejected")
+    _tag(store, challenger, BY, vote.by)
+    _tag(store, challenger, APPROVAL, "approved" if vote.approved else "rejected")
 
 
 def restore(store: Store, model: str) -> Registered:

@@ -1,6 +1,7 @@
 """``coevo approve``: what waits for a person, and what the person says."""
 
 from dataclasses import asdict
+from getpass import getuser
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ from configs.errors import CoevoError
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
 from lineage.workspace import Workspace
+from tasks.waiting import Vote
 
 if TYPE_CHECKING:
     from flows.approve import Waiting
@@ -25,6 +27,7 @@ def approve(
     list_: Annotated[
         bool, typer.Option("--list", help="Decide nothing: show what waits, or all about one run.")
     ] = False,
+    by: Annotated[str | None, typer.Option("--by", help="Who decides; the login name where this is left out.")] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -44,7 +47,7 @@ def approve(
     elif what is None:
         raise CoevoError("name a run or a version: `coevo approve --list` shows what waits")
     else:
-        _decide(what, not reject, as_json, place)
+        _decide(what, Vote(not reject, by or getuser()), as_json, place)
 
 
 def _list(what: str | None, as_json: bool, place: Workspace) -> None:
@@ -63,23 +66,24 @@ def _list(what: str | None, as_json: bool, place: Workspace) -> None:
         output.line("Nothing waits for approval.")
 
 
-def _decide(what: str, approved: bool, as_json: bool, place: Workspace) -> None:
+def _decide(what: str, vote: Vote, as_json: bool, place: Workspace) -> None:
     from flows.approve import decide_model, decide_run, is_promotion
 
     if is_promotion(what):
-        name = decide_model(what, approved, place)
-        said = "is champion" if approved else "is turned down, and the champion stays"
-        row: dict[str, Any] = {"what": name, "kind": "promotion", "approved": approved}
+        name = decide_model(what, vote, place)
+        said = "is champion" if vote.approved else "is turned down, and the champion stays"
+        row: dict[str, Any] = {"what": name, "kind": "promotion", "approved": vote.approved, "by": vote.by}
     else:
-        made = decide_run(what, approved, place)
+        made = decide_run(what, vote, place)
         counts = {each: int(made.state["metrics"][f"bank/{each}"]) for each in ("admitted", "retired", "size")}
         name = f"{what.partition('@')[0]}@{made.revision}"
         said = (
             f"admits {counts['admitted']} and retires {counts['retired']}: the bank has {counts['size']} entries"
-            if approved
+            if vote.approved
             else "leaves the bank as it was"
         )
-        row = {"what": name, "kind": "admission", "approved": approved, "revision": made.revision, **counts}
+        said_by = {"approved": vote.approved, "by": vote.by}
+        row = {"what": name, "kind": "admission", **said_by, "revision": made.revision, **counts}
     if as_json:
         output.document(row)
     else:

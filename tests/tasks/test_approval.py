@@ -16,16 +16,17 @@ from memory.pending import Pending
 from memory.store import Bank
 from tasks.approval import decide, read_proposal
 from tasks.limit import Limit
+from tasks.waiting import Vote
 
 
-def said(root, approved, revision=None):
+def said(root, approved, revision=None, by="ada"):
     """Decide; the revision that this makes."""
     place = Workspace(root)
     paths = place.existing("run")
     with Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
-        return decide(approved, revision, paths, bank, lineage)
+        return decide(Vote(approved, by), revision, paths, bank, lineage)
 
 
 def history(root):

@@ -3,9 +3,10 @@
 import pytest
 
 from configs.errors import CoevoError
-from tasks.champion import ASKS, ask, asked, champion, crown, needs_a_person, settle
+from tasks.champion import ASKS, BY, ask, asked, champion, crown, needs_a_person, settle
 from tasks.registry import Registered
 from tasks.tracking.store import client, tracking_store
+from tasks.waiting import Vote
 
 
 @pytest.fixture
@@ -28,19 +29,20 @@ def test_a_version_waits_until_a_person_has_decided(store):
         ask(store, version, 1, None)
     assert [(each.version, each.over) for each in asked(store)] == [(second, 1), (third, 1)]
     assert champion(store, "agent") == 1
-    settle(store, second, approved=False)
+    settle(store, second, Vote(False, "ada"))
     assert (champion(store, "agent"), [each.version for each in asked(store)]) == (1, [third])
-    settle(store, third, approved=True)
+    settle(store, third, Vote(True, "ada"))
     assert (champion(store, "agent"), asked(store)) == (3, [])
+    assert client(store).get_model_version("agent", "3").tags[BY] == "ada"
     with pytest.raises(CoevoError, match="agent/2 waits for nobody"):
-        settle(store, second, approved=True)
+        settle(store, second, Vote(True, "ada"))
 
 
 def test_an_approval_that_was_killed_after_the_alias_had_moved_is_carried_out(store):
     second = Registered("agent", 2)
     ask(store, second, 1, None)
     crown(store, second, 1, None)
-    settle(store, second, approved=True)
+    settle(store, second, Vote(True, "ada"))
     assert (champion(store, "agent"), asked(store)) == (2, [])
 
 
@@ -49,5 +51,5 @@ def test_a_version_that_has_not_played_the_champion_of_today_has_to_be_promoted_
     ask(store, second, 1, None)
     crown(store, Registered("agent", 3), 1, None)
     with pytest.raises(CoevoError, match="its champion is now version 3: promote again"):
-        settle(store, second, approved=True)
+        settle(store, second, Vote(True, "ada"))
     assert champion(store, "agent") == 3

@@ -2,10 +2,13 @@
 
 import json
 import shutil
+from getpass import getuser
 
 import pytest
 from support import asking
 
+import coevo as public
+from configs.errors import CoevoError
 from lineage.cursor import Cursor
 from lineage.lock import in_use, writer_lock
 from lineage.workspace import Workspace
@@ -52,17 +55,28 @@ def test_one_of_them_is_shown_with_replay_and_episodes(coevo, waiting):
 
 def test_yes_and_no_say_what_they_did(coevo, waiting):
     (row,) = json.loads(coevo("approve", "--list", "--json").out)
-    said = json.loads(coevo("approve", "run@1", "--json").out)
+    said = json.loads(coevo("approve", "run@1", "--by", "Ada L.", "--json").out)
     assert said == {
-        "what": "run@2", "kind": "admission", "approved": True, "revision": 2, "admitted": len(row["added"]),
-        "retired": 0, "size": len(row["added"]),
+        "what": "run@2", "kind": "admission", "approved": True, "by": "Ada L.", "revision": 2,
+        "admitted": len(row["added"]), "retired": 0, "size": len(row["added"]),
     }  # fmt: skip
     assert coevo("approve", "--list").out == "Nothing waits for approval.\n"
-    assert "approved" in json.loads(coevo("log", "run", "--json").out)[-1]["what"]
+    assert "approved by Ada L." in json.loads(coevo("log", "run", "--json").out)[-1]["what"]
     coevo("rollback", "run", "--to", 1)
     refused = coevo("approve", "run", "--reject")
     assert (refused.code, "run@4 leaves the bank as it was" in refused.out) == (0, True)
+    assert f"turned down by {getuser()}" in json.loads(coevo("log", "run", "--json").out)[-1]["what"]
     assert json.loads(coevo("bank", "show", "run", "--json").out) == []
+
+
+def test_python_sees_what_waits_and_decides(waiting):
+    (what,) = public.waiting().index
+    assert public.waiting().loc[what, "kind"] == "admission"
+    assert public.waiting().loc[what, "says"]["added"]
+    assert public.approve(what, reject=True, by="ada") == "run@2"
+    assert public.waiting().empty
+    with pytest.raises(CoevoError, match="waits for nobody"):
+        public.approve("run")
 
 
 @pytest.mark.parametrize(
