@@ -52,11 +52,11 @@ class Artifacts:
     def _make(self, publication: Publication, proposed: Pending | None) -> None:
         try:
             with get_client(sync_client=True) as client:
-                self._create(client, "revision", "markdown", page(self._run, publication))
+                name = f"{self._run}@{publication.revision}"
+                self._create(client, "revision", "markdown", page(self._run, publication), name)
                 if proposed is not None:
-                    name = f"{self._run}@{publication.revision}"
                     asked = proposal_page(name, proposed, publication.entries or (), publication.episodes)
-                    self._create(client, "approval", "markdown", asked)
+                    self._create(client, "approval", "markdown", asked, name)
                 self._show_progress(client, publication)
         except (TransportError, HTTPStatusError) as error:
             self._warn(f"Prefect has no artifact of revision {publication.revision}: {error}")
@@ -64,13 +64,13 @@ class Artifacts:
     def _show_progress(self, client: SyncPrefectClient, publication: Publication) -> None:
         share = 100.0 * publication.manifest.state["iteration"] / max(1, self._iterations)
         if self._progress is None:
-            self._progress = self._create(client, "progress", "progress", share)
+            self._progress = self._create(client, "progress", "progress", share, self._run)
         else:
             client.update_artifact(self._progress, ArtifactUpdate(data=share))
 
-    def _create(self, client: SyncPrefectClient, what: str, kind: str, data: object) -> UUID:
+    def _create(self, client: SyncPrefectClient, what: str, kind: str, data: object, about: str) -> UUID:
         made = ArtifactCreate(
-            key=key_of(self._run, what), type=kind, data=data, description=self._run, flow_run_id=self._flow_run
+            key=key_of(self._run, what), type=kind, data=data, description=about, flow_run_id=self._flow_run
         )
         return client.create_artifact(made).id
 

@@ -86,8 +86,9 @@ def test_a_revision_has_a_page_and_the_run_its_progress(prefect_url):
             of_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[flow_run]))
             found = client.read_artifacts(artifact_filter=of_run)
     assert not warnings
-    pages = [artifact.data for artifact in found if artifact.type == "markdown"]
-    titles = sorted(text.splitlines()[0] for text in pages)
+    pages = [artifact for artifact in found if artifact.type == "markdown"]
+    assert sorted(artifact.description for artifact in pages) == ["demo-1@0", "demo-1@1", "demo-1@2", "demo-1@2"]
+    titles = sorted(artifact.data.splitlines()[0] for artifact in pages)
     assert titles == [*(f"# demo\\-1@{number}" for number in range(3)), "# demo\\-1@2 waits for approval"]
     (asked,) = (artifact.data for artifact in found if artifact.key == "demo-1-approval")
     assert asked == proposal_page("demo-1@2", PENDING, [], [])
