@@ -1,5 +1,6 @@
 """The ``coevo`` command."""
 
+import faulthandler
 import sys
 from collections.abc import Sequence
 
@@ -66,6 +67,7 @@ app.add_typer(schedule.app, name="schedule")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command, help if there is none; a user's mistake is one line on standard error and exit code 2."""
+    faulthandler.enable(sys.__stderr__ or 2)  # what dies in a library's C code says where
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = app(args=arguments or ["--help"], prog_name="coevo", standalone_mode=False)

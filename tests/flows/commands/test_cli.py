@@ -1,5 +1,6 @@
 """Every command helps with an example, mistakes are one line, and help is quick."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,15 @@ def test_help_loads_nothing_heavy():
     code = f"import flows.cli, sys; print(sorted({HEAVY} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
+
+
+def test_what_dies_in_c_says_where():
+    dying = "lambda **_: os.kill(os.getpid(), signal.SIGSEGV)"
+    code = f"import os, signal; from flows import cli; cli.app = {dying}; cli.main([])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in done.stderr
+    assert "in main" in done.stderr
 
 
 @pytest.mark.parametrize(
