@@ -1,4 +1,7 @@
-"""Telemetry and chatter of the libraries we build on, off before any is imported, here and in child processes."""
+"""Telemetry and chatter of the libraries we build on, off before any is imported, here and in child processes.
+
+Set while the process has one thread: C code that reads the environment while another thread adds to it may crash.
+"""
 
 import os
 
@@ -11,8 +14,14 @@ OFF = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
 }
 """Environment variables that say no."""
+SOON = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
+"""Those that make MLflow give a server up soon, unless the user has set them."""
 
 
 def switch_off() -> None:
-    """Set them in this process; children inherit them."""
-    os.environ.update(OFF)
+    """Set them in this process, where they are not set already; children inherit them."""
+    for name, value in OFF.items():
+        if os.environ.get(name) != value:
+            os.environ[name] = value
+    for name, value in SOON.items():
+        os.environ.setdefault(name, value)

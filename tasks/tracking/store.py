@@ -56,11 +56,6 @@ def client(store: Store) -> Any:
 def package() -> Any:
     """MLflow: imported in the publishing thread since it takes seconds, quiet, and quick to give a server up."""
     telemetry.switch_off()
-    for name, value in {
-        "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
-        "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
-    }.items():
-        os.environ.setdefault(name, value)
     import mlflow
 
     logging.getLogger("mlflow.store").setLevel(logging.CRITICAL)  # it would show a traceback of what is said in a line

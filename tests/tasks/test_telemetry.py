@@ -1,0 +1,41 @@
+"""What is set in the environment is set before there are threads."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tasks.telemetry import OFF, SOON, switch_off
+
+ROOT = Path(__file__).parents[2]
+PUBLISHING = """
+import os, threading
+import numpy  # by then it is there, and so are those that it sets
+from tasks.telemetry import switch_off
+switch_off()
+added = []
+os.putenv = lambda name, _: added.append(name)
+from tasks.tracking.store import package
+thread = threading.Thread(target=package)
+thread.start()
+thread.join()
+print(added)
+"""
+
+
+def test_no_is_said_for_the_user_and_patience_is_the_user_s(monkeypatch):
+    for name in OFF:
+        monkeypatch.setenv(name, "as it was")
+    for name in SOON:
+        monkeypatch.setenv(name, "7")
+    switch_off()
+    assert {name: os.environ[name] for name in OFF} == OFF
+    assert {os.environ[name] for name in SOON} == {"7"}
+
+
+def test_the_publishing_thread_adds_nothing_to_the_environment():
+    clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SOON}}
+    done = subprocess.run(
+        [sys.executable, "-c", PUBLISHING], cwd=ROOT, env=clean, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
