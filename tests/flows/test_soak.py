@@ -18,6 +18,7 @@ from contextlib import suppress
 
 import psutil
 import pytest
+from support import warm
 from support.kill_at import AND, now
 from support.runs import ROOT, SMALL, coevo, command, published, revisions, states
 
@@ -70,12 +71,17 @@ def untouched(workspace):
     if not (workspace / LENGTH).exists():
         warmed = coevo(*RUN, "iterations=0", "--name", "warmed", workspace=workspace)
         assert warmed.returncode == 0, warmed.stderr
-        line = command(*RUN, "--name", "untouched", workspace=workspace)
-        process = psutil.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        spent = ended_after(process, math.inf)
-        assert process.returncode == 0, process.stderr.read()
+        with begun(*RUN, "--name", "untouched", workspace=workspace) as process:
+            spent = ended_after(process, math.inf)
+            assert process.poll() == 0, process.said()
         (workspace / LENGTH).write_text(f"{spent:.1f}")
     return states(workspace, "untouched")
+
+
+def begun(*arguments, **how):
+    """A command that runs."""
+    _, *line = command(*arguments, **how)
+    return warm.running(*line, environment=dict(os.environ))
 
 
 def ended_after(process, limit):
@@ -85,7 +91,7 @@ def ended_after(process, limit):
     while process.poll() is None and spent < limit:
         time.sleep(0.05)
         with suppress(psutil.NoSuchProcess):
-            times = process.cpu_times()
+            times = psutil.Process(process.pid).cpu_times()
             spent = max(spent, times.user + times.system)
     return spent
 
@@ -121,14 +127,12 @@ def killed(number, seconds, *arguments, workspace):
     place, after = moment(number, seconds, length)
     trace = workspace / f"trace-{number}"
     trace.unlink(missing_ok=True)
-    line = command(*arguments, workspace=workspace, kill=place, trace=trace)
-    process = psutil.Popen(line, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    ended_after(process, math.inf if after is None else after)
-    with suppress(psutil.NoSuchProcess):
+    with begun(*arguments, workspace=workspace, kill=place, trace=trace) as process:
+        ended_after(process, math.inf if after is None else after)
         process.kill()
-    _, errors = process.communicate()
-    assert process.returncode in (0, -9), errors
-    return now(trace) if process.returncode else None
+        code = process.wait(60)
+        assert code in (0, -9), f"{code}: {process.said()}"
+        return now(trace) if code else None
 
 
 def unused(name, workspace):

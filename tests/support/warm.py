@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,6 +22,57 @@ PAUSE = 0.05
 _server = multiprocessing.get_context("forkserver")
 _server.set_forkserver_preload(["tests.support.preloaded"])
 _lock = threading.Lock()
+"""Starting one process collects others, and a process can be collected but once."""
+
+
+class Running:
+    """A script that runs."""
+
+    def __init__(self, line, environment, said):
+        self.args, self._said = line, said
+        self._process = _server.Process(target=_become, args=(line, environment, said))
+        with _lock:
+            self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self):
+        """Its exit code; None while it runs."""
+        with _lock:
+            return self._process.exitcode
+
+    def wait(self, timeout):
+        """Its exit code.
+
+        Raises:
+            subprocess.TimeoutExpired: it takes longer.
+        """
+        give_up = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > give_up:
+                raise subprocess.TimeoutExpired(self.args, timeout, *self.said())
+            time.sleep(PAUSE)
+        return self.poll()
+
+    def kill(self):
+        """With SIGKILL, if it has not ended."""
+        with _lock:
+            self._process.kill()
+
+    def said(self):
+        """What it wrote to standard output and standard error so far."""
+        return [path.read_text() if path.exists() else "" for path in self._said]
+
+
+@contextmanager
+def running(script, *arguments, environment):
+    """A script at the root of the project; it does not outlive the block."""
+    with TemporaryDirectory() as folder:
+        process = Running([str(script), *arguments], environment, [Path(folder, name) for name in ("stdout", "stderr")])
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait(60)
 
 
 def run(script, *arguments, environment, timeout):
@@ -29,30 +81,9 @@ def run(script, *arguments, environment, timeout):
     Raises:
         subprocess.TimeoutExpired: it took longer, and was killed.
     """
-    line = [str(script), *arguments]
-    with TemporaryDirectory() as folder:
-        said = [Path(folder, name) for name in ("stdout", "stderr")]
-        process = _server.Process(target=_become, args=(line, environment, said))
-        with _lock:
-            process.start()
-        code = _code(process, timeout)
-        if code is None:
-            raise subprocess.TimeoutExpired(line, timeout, *(path.read_bytes() for path in said))
-        return subprocess.CompletedProcess(line, code, *(path.read_text() for path in said))
-
-
-def _code(process, timeout):
-    """Its exit code; None if it had to be killed. Starting one process collects others, hence the lock."""
-    give_up = time.monotonic() + timeout
-    while True:
-        with _lock:
-            if process.exitcode is not None:
-                return process.exitcode
-            if time.monotonic() > give_up:
-                process.kill()
-                process.join()
-                return None
-        time.sleep(PAUSE)
+    with running(script, *arguments, environment=environment) as process:
+        code = process.wait(timeout)
+        return subprocess.CompletedProcess(process.args, code, *process.said())
 
 
 def _become(line, environment, said):
