@@ -67,7 +67,8 @@ class Running:
 def running(script, *arguments, environment):
     """A script at the root of the project; it does not outlive the block."""
     with TemporaryDirectory() as folder:
-        process = Running([str(script), *arguments], environment, [Path(folder, name) for name in ("stdout", "stderr")])
+        said = [Path(folder, name) for name in ("stdout", "stderr")]
+        process = Running([str(script), *map(str, arguments)], environment, said)
         try:
             yield process
         finally:
