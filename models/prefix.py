@@ -59,7 +59,7 @@ class SlotCache:
             slots.filled = width
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Drop all rows but these."""
+        """Have these rows: a mask of those that stay, or indices, of which one may come several times."""
         for slots in self._layers.values():
             slots.keys, slots.values = slots.keys[rows], slots.values[rows]
 

@@ -1,8 +1,8 @@
-"""The transformers engine: batched generation in which a group's shared prompt head is computed once.
+"""The transformers engine: batched generation in which what prompts share is computed once.
 
 Columns of a batch: [prefix, padded on its right | rest of the prompt, padded on its left | generated]. Rows keep
 their true positions and see none of the padding, so a row's numbers do not depend on its neighbours. Prefixes live
-on from turn to turn for as long as their group is asked for.
+on from turn to turn for as long as their group is asked for. A prompt that several rows ask is one row until it ends.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ import torch
 from configs.engine import TransformersEngineConfig
 from configs.rollout import RolloutConfig, SamplingConfig
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from models.layout import lay_out
+from models.layout import Layout, lay_out
 from models.policy import Policy, load_weights
 from models.prefix import Prefix, SlotCache, heads
 from models.sampling import Sampler, uniforms_of
@@ -78,11 +78,14 @@ class TransformersEngine:
         return list(cache.prefixes(ids))
 
     def _batch(self, requests: Sequence[Request]) -> list[Completion]:
-        layout = lay_out([self._prefixes[request.group] for request in requests], [r.prompt_ids for r in requests])
+        asked = [(request.group, request.prompt_ids) for request in requests]
+        place = {prompt: row for row, prompt in enumerate(dict.fromkeys(asked))}
+        prompts = torch.tensor([place[prompt] for prompt in asked])
+        layout = lay_out([self._prefixes[group] for group, _ in place], [prompt_ids for _, prompt_ids in place])
         uniforms = uniforms_of([request.key for request in requests], self._length)
         drawn: list[list[tuple[int, float]]] = [[] for _ in requests]
         cache, running = layout.cache(self._length), torch.arange(len(requests))
-        logits = self._forward(layout.tokens, layout.positions(), layout.mask(), cache)
+        logits = self._read(layout, prompts, cache)
         for step in range(self._length):
             tokens, logprobs = self._sampler.draw(logits, uniforms[running, step])
             for row, token, logprob in zip(running.tolist(), tokens.tolist(), logprobs.tolist(), strict=True):
@@ -93,9 +96,17 @@ class TransformersEngine:
             running, tokens = running[left], tokens[left]
             if not left.all():
                 cache.keep(left)
-            positions, mask = layout.next(running, step)
+            positions, mask = layout.next(prompts[running], step)
             logits = self._forward(tokens.unsqueeze(-1), positions, mask, cache)
         return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn)
+
+    def _read(self, layout: Layout, prompts: torch.Tensor, cache: SlotCache) -> torch.Tensor:
+        """Logits behind each row's prompt, (rows, vocabulary); what several rows ask is computed once."""
+        logits = self._forward(layout.tokens, layout.positions(), layout.mask(), cache)
+        if len(logits) < len(prompts):
+            cache.keep(prompts)
+            logits = logits[prompts]
+        return logits
 
     def _forward(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: SlotCache

@@ -104,7 +104,7 @@ def test_later_turns_reuse_the_head(policy):
     made = player.generate(later)
     hook.remove()
     # The five shared tokens are not computed again: three new ones at most go in with the first forward.
-    assert seen[0] == (len(asked), 3)
+    assert seen[0] == (len({(request.group, request.prompt_ids) for request in later}), 3)
     for request, completion in zip(later, made, strict=True):
         assert completion.token_ids == reference(policy, request)[0]
     assert player.generate(asked) == first
@@ -117,6 +117,17 @@ def test_the_head_of_a_group_is_computed_once(policy):
     hook.remove()
     # One row a group for heads of 5 and 8 tokens, then at most 8 tokens behind them for everyone.
     assert seen[:2] == [(2, 8), (16, 8)]
+
+
+def test_what_several_rows_ask_is_computed_once_and_answered_by_each(policy):
+    asked = [replace(request, prompt_ids=request.prompt_ids[:6]) for request in requests(members=8)]
+    seen, hook = widths(policy)
+    made = engine(policy).generate(asked)
+    hook.remove()
+    assert len({(request.group, request.prompt_ids) for request in asked}) == seen[1][0] < len(asked)
+    assert seen[2][0] > seen[1][0]
+    for request, completion in zip(asked, made, strict=True):
+        assert completion.token_ids == reference(policy, request)[0]
 
 
 def test_ended_rows_leave(policy):
