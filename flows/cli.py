@@ -8,6 +8,7 @@ import typer
 
 from configs.errors import CoevoError
 from configs.faults import fault
+from configs.garbage import collect_seldom
 from flows.commands import (
     approve,
     bank,
@@ -67,6 +68,7 @@ app.add_typer(schedule.app, name="schedule")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command, help if there is none; a user's mistake is one line on standard error and exit code 2."""
+    collect_seldom()
     faulthandler.enable(sys.__stderr__ or 2)  # what dies in a library's C code says where
     arguments = sys.argv[1:] if arguments is None else arguments
     try:

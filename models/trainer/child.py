@@ -24,6 +24,7 @@ from typing import Any, NoReturn, TextIO
 
 from configs.errors import CoevoError
 from configs.faults import fault
+from configs.garbage import collect_seldom
 from models.trainer.launch import FAILED
 
 log = logging.getLogger("coevo.trainer")
@@ -36,6 +37,7 @@ SAID = 160
 
 def main() -> None:
     """Serve on standard input and output until the parent is gone."""
+    collect_seldom()
     logging.basicConfig(format="%(asctime)s %(name)s %(message)s")
     log.setLevel(logging.INFO)
     replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
