@@ -70,6 +70,8 @@ class UpdateConfig(Config):
             )
         if estimator == "gae" and self.reward.type == "discounted":
             raise ValueError("advantage.type=gae discounts by itself: set reward.type=extrinsic and gamma_step")
+        if estimator == "gae" and getattr(self.reward, "gamma", 1.0) < 1:
+            raise ValueError("advantage.type=gae discounts by itself: set reward.gamma=1.0 and gamma_step")
         if self.loss.kl_in == "reward" and self.loss.kl_coefficient == 0:
             raise ValueError("loss.kl_in=reward with kl_coefficient=0 adds nothing: set kl_in=loss or a coefficient")
         return self

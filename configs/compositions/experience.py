@@ -15,6 +15,8 @@ def flaws(config: "RunConfig") -> Iterator[str]:
     yield from _halves(config)
     yield from _evidence(config)
     yield from _scored(config)
+    yield from _room(config)
+    yield from _ranked(config)
     yield from _discovery(config)
     yield from _approved(config)
 
@@ -67,6 +69,31 @@ def _scored(config: "RunConfig") -> Iterator[str]:
         yield (
             f"bank.admission.capacity has room for {most} entries, and bank.retrieval.min_entries={least} shows "
             "the bank only while it holds more: set a larger capacity or fewer min_entries"
+        )
+
+
+def _room(config: "RunConfig") -> Iterator[str]:
+    """A bank of a limited size may be shown."""
+    bank = config.bank
+    if bank is None or bank.admission.type != "append" or bank.admission.capacity is None:
+        return
+    most, least = bank.admission.capacity, bank.retrieval.min_entries
+    if most <= least:
+        yield (
+            f"bank.admission.capacity={most} and bank.retrieval.min_entries={least}, which shows the bank only while "
+            "it holds more: set a larger capacity or fewer min_entries"
+        )
+
+
+def _ranked(config: "RunConfig") -> Iterator[str]:
+    """Retrieval by utility finds one that differs between entries."""
+    bank = config.bank
+    if bank is None or bank.utility is not None or bank.admission.type not in ("append", "replay"):
+        return
+    if bank.retrieval.type in ("simutil-ucb", "two-phase"):
+        yield (
+            f"bank.retrieval.type={bank.retrieval.type} ranks by utility, and bank.utility=null with "
+            f"bank.admission.type={bank.admission.type} leaves that of all entries the same: set bank.utility={{}}"
         )
 
 

@@ -56,6 +56,19 @@ REFUSED = {
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
     "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: task}"], "'step' or 'both'"),
     "clusters as anchors": (GIGPO, ["update.advantage.anchor=cluster"], "needs observation clusters", CLUSTERS),
+    # retrieval, utility and admission
+    **{
+        f"{retrieval} without utility": (
+            EXPERIENCE, [f"bank.retrieval.type={retrieval}", f"bank.admission.type={admission}"], "ranks by utility",
+            "set bank.utility={}",
+        )
+        for retrieval in ("simutil-ucb", "two-phase")
+        for admission in ("append", "replay")
+    },
+    "a bank that is never large enough": (
+        "homerules-retroagent", ["bank.admission.capacity=8", "bank.retrieval.min_entries=8"], "capacity=8",
+        "larger capacity",
+    ),
     # advantage and group
     **{
         f"{recipe} with a group of one": (recipe, ["rollout.group_size=1"], "no group to compare with", "2 or more")
@@ -71,6 +84,10 @@ REFUSED = {
         for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo", "homerules-reinforce")
     },
     "two discounts": (PPO, ["update.reward.type=discounted"], "discounts by itself", "set reward.type=extrinsic"),
+    **{
+        f"two discounts, {reward}": (PPO, [f"update.reward.type={reward}"], "discounts by itself", "reward.gamma=1.0")
+        for reward in ("capability-evolution", "progress-guided")
+    },
     # loss
     "kl in the reward that is none": (RLOO, ["update.loss.kl_coefficient=0.0"], "adds nothing", "set kl_in=loss"),
     "a divisor for a mean": (GRPO, ["update.loss.width=64"], "that aggregation=token-mean does not have", "width=null"),

@@ -99,8 +99,16 @@ CUT = "homerules-context-lite"
             for name in ("grpo", "dr-grpo", "rloo", "reinforce", "gigpo", "experience-only")
         ),
         (CUT, "rollout.turns=0", "rollout.turns = 0"),
-        (CUT, "update.reward.type=capability-evolution", "set update.reward.type=extrinsic, or rollout.turns=null"),
-        (CUT, "update.reward.type=progress-guided", "set update.reward.type=extrinsic, or rollout.turns=null"),
+        (
+            CUT,
+            "update.reward={type: capability-evolution, gamma: 1.0}",
+            "set update.reward.type=extrinsic, or rollout.turns=null",
+        ),
+        (
+            CUT,
+            "update.reward={type: progress-guided, gamma: 1.0}",
+            "set update.reward.type=extrinsic, or rollout.turns=null",
+        ),
         (CUT, "rollout.group_size=2", "set rollout.group_size=1"),
         (CUT, "bank={retrieval: {type: tfidf, share: 0.5}}", "set bank.retrieval.share=1.0"),
     ],

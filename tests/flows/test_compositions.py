@@ -97,6 +97,8 @@ def configured(chosen):
     settings += [f"update.loss.aggregation={chosen['aggregation']}", f"schedule={chosen['schedule']}"]
     settings += ["update.critic={}"] * ("gae" in chosen["advantage"])
     settings += ["clusters.delta=0.85"] * ("cluster" in chosen["retrieval"])
+    by_utility = any(kind in chosen["retrieval"] for kind in ("simutil-ucb", "two-phase"))
+    settings += ["bank.utility={}"] * (by_utility and "edits" not in chosen["admission"])
     settings += ["bank.key=kind"] * ("skills" in chosen["writer"])
     settings += ["rollout.ahead=1", "update.loss.importance_cap=2.0"] * (chosen["ahead"] == "1")
     settings += [f"{chosen['frozen']}=null"] * (chosen["frozen"] != "nothing")

@@ -10,7 +10,7 @@ RUN = (
     "run",
     "homerules-ppo",
     "iterations=2",
-    "update.reward={type: capability-evolution}",
+    "update.reward={type: capability-evolution, gamma: 1.0}",
     "update.loss.kl_in=reward",
     "warmstart.steps=20",
     "warmstart.probe_every=20",
