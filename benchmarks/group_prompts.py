@@ -53,7 +53,7 @@ class Listener(Player):
 
     def play_turn(self, running: Sequence[Running]) -> None:
         """Play one turn of each."""
-        moments = [live.moment() for live in running]
+        moments = [live.moment(self.context) for live in running]
         prompts = [self.context.prompt(moment) for moment in moments]
         keys = [extend(live.attempt.key, len(live.turns)) for live in running]
         self.requests.append(

@@ -12,10 +12,12 @@ import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import compress
 from typing import Any
 
 from configs.context import ContextConfig
 from records.demonstration import Answer, Moment
+from records.entry import Entry
 from records.inert import COMMON, control_tokens, either, inert
 
 CONTEXT_WORDS = ("lessons", "recent", ">", ":", "think", "act", ".")
@@ -43,6 +45,7 @@ class Context:
         self.leads = config.placement == "system"
         self._line = " . {}".format if self._words else _bullet
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._ids(line)))
+        self._lines = lru_cache(maxsize=4096)(self._fitting)
 
     def prompt(self, moment: Moment) -> tuple[int, ...]:
         """Token ids of the whole prompt, up to where the answer begins."""
@@ -65,13 +68,17 @@ class Context:
             return Answer(text.strip(), "")
         return Answer((found["thought"] or "").strip(), found["action"].strip())
 
+    def shown(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
+        """Those of these entries, best first, that fit the budget; a prompt leaves out the others."""
+        return tuple(compress(entries, self._lines(tuple(entry.strategy for entry in entries))))
+
     def size(self, lessons: Sequence[str]) -> int:
         """Prompt tokens of those of these lessons, best first, that fit the budget."""
-        return len(self._ids(self._fitting(lessons)))
+        return len(self._ids(self._block(lessons)))
 
     def _terse(self, moment: Moment) -> tuple[str, str]:
         """The system message, empty for none, and the user's; a block of lessons may be empty, but is always there."""
-        lessons = f"lessons{self._fitting(moment.lessons)} ."
+        lessons = f"lessons{self._block(moment.lessons)} ."
         recent = "".join(f" > {action} : {feedback}" for action, feedback in self._window(moment))
         now = f"recent{self._inert(recent)} . {self._inert(moment.observation)} ."
         task = f"{self._inert(moment.instruction)} ."
@@ -79,7 +86,7 @@ class Context:
 
     def _prose(self, moment: Moment) -> tuple[str, str]:
         """The system message and the user's."""
-        lessons = self._fitting(moment.lessons)
+        lessons = self._block(moment.lessons)
         notes = f"\n{_NOTES}\n{lessons}" if lessons else ""
         recent = "\n".join(f"Action: {action}\nResult: {feedback}" for action, feedback in self._window(moment))
         history = f"\nSo far:\n{self._inert(recent)}\n" if recent else ""
@@ -87,14 +94,18 @@ class Context:
         now = f"{history}\nYou observe: {self._inert(moment.observation)}"
         return (f"{_SYSTEM}\n{notes}", f"{task}{now}") if self.leads and notes else (_SYSTEM, f"{task}{notes}{now}")
 
-    def _fitting(self, lessons: Sequence[str]) -> str:
+    def _block(self, lessons: Sequence[str]) -> str:
         """The lessons, best first, that fit the budget whole."""
-        kept, left = "", self._config.experience_tokens
+        return "".join(self._lines(tuple(lessons)))
+
+    def _fitting(self, lessons: tuple[str, ...]) -> tuple[str, ...]:
+        """A line for each lesson, best first; an empty one where it does not fit what those before it leave."""
+        lines, left = list[str](), self._config.experience_tokens
         for line in (self._line(self._inert(lesson)) for lesson in lessons):
-            if self._cost(line) <= left:
-                kept += line
-                left -= self._cost(line)
-        return kept
+            fits = self._cost(line) <= left
+            lines.append(line if fits else "")
+            left -= self._cost(line) if fits else 0
+        return tuple(lines)
 
     def _window(self, moment: Moment) -> Sequence[tuple[str, str]]:
         length = self._config.memory_length

@@ -73,7 +73,7 @@ class Agent:
         """
         root = key(seed, "evaluate")
         seen = recall(self._index, root)
-        shown = [_shown(each, seen) for each in asked]
+        shown = [self._context.shown(_found(each, seen)) for each in asked]
         prompts = [self._context.prompt(_moment(*pair)) for pair in zip(asked, shown, strict=True)]
         self._engine.forget()
         completions = self._engine.generate(
@@ -86,7 +86,7 @@ class Agent:
         return [Reply(text, self._context.read(text), entries) for text, entries in zip(texts, shown, strict=True)]
 
 
-def _shown(asked: Asked, seen: Experience) -> tuple[Entry, ...]:
+def _found(asked: Asked, seen: Experience) -> tuple[Entry, ...]:
     return tuple(dict.fromkeys((*seen.of_task(asked), *seen.of_step(asked, asked.observation))))
 
 

@@ -84,10 +84,10 @@ class Running:
     shown: tuple[Entry, ...] = ()
     told: int = 0
 
-    def moment(self) -> Moment:
+    def moment(self, context: Context) -> Moment:
         """What the next prompt says; lasting experience comes first, so that it stays in the shared head."""
         task, lasting = self.attempt.task, self.attempt.entries
-        self.shown = tuple(dict.fromkeys((*lasting, *self.attempt.recall(self.observation))))
+        self.shown = context.shown(tuple(dict.fromkeys((*lasting, *self.attempt.recall(self.observation)))))
         lessons = tuple(entry.strategy for entry in self.shown)
         history = tuple((turn.action, turn.feedback) for turn in self.turns)
         return Moment(task.instruction, lessons, history, self.observation)
@@ -166,11 +166,11 @@ class Player(Playing):
 
     def cut(self, live: Running) -> Episode:
         """The part of an attempt that goes on, from its last cut to here."""
-        return live.part(self.context.prompt(live.moment()))
+        return live.part(self.context.prompt(live.moment(self.context)))
 
     def play_turn(self, running: Sequence[Running]) -> None:
         """Play one turn of each, all in one batch."""
-        prompts = [self.context.prompt(live.moment()) for live in running]
+        prompts = [self.context.prompt(live.moment(self.context)) for live in running]
         completions = self.engine.generate(
             [
                 Request(prompt, extend(live.attempt.key, len(live.turns)), self._group(live))

@@ -1,5 +1,6 @@
 import pytest
 from support.chat import chat
+from support.entries import entry
 from support.policies import WORDS
 
 from configs.context import ContextConfig
@@ -142,6 +143,18 @@ def test_a_shorter_lesson_may_fit_where_a_better_one_does_not():
     moment = Moment("go", ("mug in safe at hall hold nothing", "mug in safe"), (), "at hall")
     shown = text(words_context(experience_tokens=4), moment)
     assert "lessons . mug in safe . recent" in shown
+
+
+@pytest.mark.parametrize(
+    ("budget", "places"), [(3, ()), (4, (1,)), (7, (1,)), (8, (0,)), (12, (0, 1)), (200, (0, 1, 2))]
+)
+def test_entries_shown_are_those_whose_lessons_stand_in_the_prompt(budget, places):
+    entries = [entry("mug in safe at hall hold nothing"), entry("mug in safe"), entry("heat with microwave")]
+    context = words_context(experience_tokens=budget)
+    shown = context.shown(entries)
+    assert shown == tuple(entries[place] for place in places)
+    said = [text(context, Moment("go", tuple(e.strategy for e in told), (), "at hall")) for told in (entries, shown)]
+    assert said[0] == said[1]
 
 
 def test_chat_budget_counts_the_whole_line():

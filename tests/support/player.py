@@ -30,7 +30,11 @@ class ExpertPlayer(Player):
     """Plays as the environment's expert does: it obeys lessons, and guesses where they are silent."""
 
     def play_turn(self, running):
-        answers = [self.env.expert(live.moment(), extend(live.attempt.key, len(live.turns))) for live in running]
+        moments = [live.moment(self.context) for live in running]
+        answers = [
+            self.env.expert(moment, extend(live.attempt.key, len(live.turns)))
+            for live, moment in zip(running, moments, strict=True)
+        ]
         steps = self.env.step([live.state for live in running], [answer.action for answer in answers])
         for live, answer, step in zip(running, answers, steps, strict=True):
             live.advance((1,), Completion((2,), (-0.5,), f"act {answer.action}", True), answer, step)

@@ -66,6 +66,15 @@ def test_an_agent_remembers_nothing(package):
     assert agent.answer([replace(first, scope="")], SEED)[0].shown == ()
 
 
+def test_an_agent_names_only_what_fits_its_prompt(tmp_path, package):
+    scope = environment().panel("seen-houses", 1).tasks[0].scope
+    asked = [Asked("task heat mug", "at hall hold nothing", scope=scope)]
+    tight = packaged(tmp_path, load_recipe("homerules-coevo-rl", ["context.experience_tokens=6"]))
+    (roomy,), (cramped,) = (Agent(each).answer(asked, SEED) for each in (package, tight))
+    assert len(roomy.shown) == 2
+    assert cramped.shown == roomy.shown[:1]
+
+
 def test_another_seed_draws_otherwise(package):
     agent = Agent(package)
     asked = [Asked(task.instruction, "at hall", id=task.id) for task in environment().panel("seen-houses", 8).tasks]

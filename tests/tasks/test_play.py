@@ -83,10 +83,25 @@ def test_rollouts_that_recall_equal_those_played_alone():
         assert [t.completion.token_ids for t in alone.turns] == [t.completion.token_ids for t in episode.turns]
 
 
+def untrained(*settings):
+    """A player with other settings than the recipe's."""
+    policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
+    return player_of(load_recipe("homerules-coevo-rl", [*settings]), environment(), policy)
+
+
 def leading():
     """A player whose lessons stand in the system message."""
-    policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
-    return player_of(load_recipe("homerules-coevo-rl", ["context.placement=system"]), environment(), policy)
+    return untrained("context.placement=system")
+
+
+def test_what_does_not_fit_the_prompt_does_not_count_as_retrieved():
+    told = [entry(f"lotus {thing} in safe") for thing in ("mug", "fork", "plate")]
+    (attempt,) = attempts(1, 1, told[:2])
+    tight = untrained("context.experience_tokens=6")
+    (episode,) = tight.play([replace(attempt, recall=lambda observation: (told[2],))])
+    for turn in episode.turns:
+        assert turn.retrieved == (told[0].id,)
+        assert " lessons . lotus mug in safe . recent " in tight.context._tokenizer.decode(turn.prompt_ids)
 
 
 def asking(lesson, count=2, replicas=3):
