@@ -41,7 +41,7 @@ class Clusters:
 
     def __init__(self, config: ClustersConfig, clusters: Iterable[Cluster] = ()) -> None:
         self.linkings = 0
-        self._delta = config.delta
+        self._config = config
         self._likeness = Likeness()
         self._prototypes: list[str] = []
         self._entries: list[dict[str, None]] = []
@@ -59,7 +59,7 @@ class Clusters:
         if asked == len(self):
             return found
         # Only clusters made since the last question can be nearer, and the older of equals stays.
-        newer, better = self._likeness.nearest(observation, self._delta, since=asked)
+        newer, better = self._likeness.nearest(observation, self._config.delta, since=asked)
         if better > likeness:
             found, likeness = newer, better
         if len(self._found) >= REMEMBERED:
@@ -90,6 +90,10 @@ class Clusters:
     def all(self) -> tuple[Cluster, ...]:
         """Every cluster, in the order in which they were made."""
         return tuple(Cluster(at, text, self.entries(at)) for at, text in enumerate(self._prototypes))
+
+    def copy(self) -> "Clusters":
+        """The same clusters, none of them changed yet; what becomes of either side does not reach the other."""
+        return Clusters(self._config, self.all())
 
     def unlink(self, entries: Iterable[str]) -> None:
         """Make entries belong to no cluster any more."""

@@ -140,7 +140,7 @@ def learn(learner: Learner, bank: BankConfig, book: Notebook, failed: Episode) -
     writer, admission, revision = learner.writer, learner.admission, learner.revision
     assert writer is not None
     assert admission is not None
-    clusters = _copy(learner, book.clusters, bank)
+    clusters = book.clusters.copy() if book.clusters is not None and bank.retrieval.type == "cluster" else None
     (failed,) = [failed] if clusters is None else recognise(clusters, [failed])
     stats = dict(book.stats) | {each.id: each for each in tally(book.stats, [failed], bank.utility)}
     library = Library(book.entries, stats, clusters)
@@ -152,13 +152,6 @@ def learn(learner: Learner, bank: BankConfig, book: Notebook, failed: Episode) -
     stats |= {each.id: each for each in born(changed, decision.utility, stats, bank.utility)}
     held = {entry.id: entry for entry in (*book.entries, *decision.entries)}
     return Notebook(tuple(entry for entry in held.values() if entry.active), stats, clusters)
-
-
-def _copy(learner: Learner, clusters: Clusters | None, bank: BankConfig) -> Clusters | None:
-    settings = learner.config.clusters
-    if clusters is None or settings is None or bank.retrieval.type != "cluster":
-        return None
-    return Clusters(settings, clusters.all())
 
 
 def _no_replay(added: Sequence[Entry], taught: Sequence[Entry], replicas: int) -> NoReturn:

@@ -204,8 +204,8 @@ class Session:
         """Change the bank of the revision in the making."""
         bank, draft = self.config.bank, self.draft
         assert bank is not None
-        if self.clusters is not None and bank.retrieval.type == "cluster":
-            associate(self.clusters, decision.entries, self.recent)
+        if (pools := self._pools()) is not None:
+            associate(pools, decision.entries, self.recent)
         draft.judged.extend(decision.judged)
         draft.operations.extend(decision.operations)
         draft.entries |= {entry.id: entry for entry in decision.entries}
@@ -231,8 +231,24 @@ class Session:
         return self._index
 
     def index_with(self, extra: Sequence[Entry]) -> Index | None:
-        """An index over the bank and some entries more."""
-        return None if self._index is None else self._index.over([*self.entries, *extra], self.stats)
+        """An index over the bank and some entries more, found as they would be once they are in it."""
+        if self._index is None:
+            return None
+        return self._index.over([*self.entries, *extra], self.stats, self._pools_with(extra))
+
+    def _pools(self) -> Clusters | None:
+        """The clusters that retrieval reads; None where it reads none."""
+        bank = self.config.bank
+        return self.clusters if bank is not None and bank.retrieval.type == "cluster" else None
+
+    def _pools_with(self, extra: Sequence[Entry]) -> Clusters | None:
+        """Those clusters; where there are entries more, a copy that they belong to: only a decision links them."""
+        pools = self._pools()
+        if pools is None or not extra:
+            return pools
+        pools = pools.copy()
+        associate(pools, extra, self.recent)
+        return pools
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""

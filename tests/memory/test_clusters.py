@@ -62,6 +62,17 @@ def test_links_are_kept_once_in_order_and_told_once():
     assert (clusters.entries(0), clusters.entries(NONE)) == (("a", "c", "b"), ())
 
 
+def test_a_copy_and_what_it_was_made_of_change_apart():
+    clusters = Clusters(CONFIG)
+    clusters.assign(BASE)
+    copy = clusters.copy()
+    assert (copy.all(), copy.changed()) == (clusters.all(), ())
+    copy.link(copy.assign(BETWEEN), ["a"])
+    clusters.assign("x y z")
+    assert copy.all() == (Cluster(0, BASE, ("a",)),)
+    assert clusters.all() == (Cluster(0, BASE), Cluster(1, "x y z"))
+
+
 def test_what_is_unlinked_belongs_nowhere_and_only_its_clusters_change():
     made = [Cluster(0, BASE, ("a", "b")), Cluster(1, "x y z", ("b", "c")), Cluster(2, "u v w", ("c",))]
     clusters = Clusters(CONFIG, made)

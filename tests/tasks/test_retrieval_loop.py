@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from support.entries import entry
-from support.sessions import opened
+from support.player import expert_player, player
+from support.sessions import iterate, opened
 
 from configs.load import load_recipe
 from memory.clusters import Cluster
@@ -13,6 +14,7 @@ from tasks.commit import commit
 from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.judge import judge
+from tasks.play import Player
 from tasks.rollout import rollout
 from tasks.sample import sample
 from tasks.shape import shape
@@ -114,3 +116,38 @@ def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_
         (cluster,) = session.stores.bank.clusters()
         assert cluster.entries == (taught.id,)
         assert [hit.entry for hit in session.index().search(cluster.prototype, source.task.scope)] == [taught]
+
+
+class Keeping(Player):
+    """Keeps what it has played."""
+
+    played: list
+
+    def play(self, attempts):
+        self.played.append(super().play(attempts))
+        return self.played[-1]
+
+
+def test_a_replay_finds_candidates_in_clusters_that_a_decision_alone_changes(tmp_path):
+    keeping = Keeping(player().env, player().context, player().engine, max_turns=2)
+    keeping.played = []
+    with opened(tmp_path, configured(*CLUSTERS, "bank.admission.delta=1"), played=keeping) as session:
+        source = shape(session, rollout(session, sample(session)))[0][0]
+        taught = replace(entry("task nothing", scope=source.task.scope), sources=(source.id,))
+        proposal, clusters = Proposal((taught,)), session.clusters.all()
+        decision = judge(session, proposal)
+        _, told, bare = [{turn.retrieved for each in batch for turn in each.turns} for batch in keeping.played]
+        assert (told, bare) == ({(taught.id,)}, {()})
+        assert not decision.entries
+        admit(session, proposal, decision)
+        assert session.clusters.all() == clusters
+
+
+def test_lessons_that_help_are_admitted_into_clusters_by_replay(tmp_path):
+    config = configured(*CLUSTERS, "env.houses=2", "rollout.tasks=4", "bank.admission.replays=4")
+    with opened(tmp_path, config, played=expert_player()) as session:
+        metrics = iterate(session)
+        assert metrics["replay/difference"] > 0
+        assert metrics["bank/admitted"] == metrics["bank/size"] > 0
+        linked = {entry for cluster in session.stores.bank.clusters() for entry in cluster.entries}
+        assert linked == {entry.id for entry in session.stores.bank.active()}
