@@ -19,6 +19,7 @@ from yaml import YAMLError
 
 from configs.env import EnvConfig
 from configs.errors import ConfigError
+from configs.place import located
 from configs.run import RunConfig
 from configs.source import SourceError, check
 from configs.switch import fitted
@@ -55,7 +56,7 @@ def load_env(name: str, overrides: Sequence[str] = ()) -> EnvConfig:
     try:
         return TypeAdapter(EnvConfig).validate_json(json.dumps(merged))
     except ValidationError as error:
-        raise ConfigError(f"env: {_first(error)}") from None
+        raise ConfigError(f"env: {_first(error, EnvConfig)}") from None
 
 
 def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -103,7 +104,7 @@ def validate(settings: dict[str, Any], source: str) -> RunConfig:
     try:
         return RunConfig.model_validate_json(json.dumps(settings))
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_first(error)}") from None
+        raise ConfigError(f"{source}: {_first(error, RunConfig)}") from None
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{source}: {_line(error)}") from None
 
@@ -172,15 +173,16 @@ def _merge(*parts: Any, source: str) -> DictConfig:
         raise ConfigError(f"{source}: settings do not go together: {_line(error)}") from None
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: ValidationError, kind: Any) -> str:
     problem = error.errors(include_url=False)[0]
-    where = ".".join(_line(part) for part in problem["loc"])
+    place = located(kind, problem["loc"])
+    where = ".".join(_line(part) for part in place.path)
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{where}: {message}{more}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
-        return f"{where}: no such key; see `coevo recipes` for those there are{more}"
+        return f"{where}: no such key; {place.others()}{more}"
     if problem["type"] == "union_tag_not_found":
         return f"{where}: say which kind it is with {where}.type{more}"
     if problem["type"] == "missing":

@@ -19,9 +19,9 @@ def fitted(below: Mapping[str, Any], above: Mapping[str, Any], kind: type[Config
         part = kept.get(name)
         if not isinstance(over, Mapping) or not isinstance(part, Mapping) or name not in kind.model_fields:
             continue
-        choices = _classes(kind.model_fields[name].annotation)
+        choices = classes(kind.model_fields[name].annotation)
         changed = "type" in over and over["type"] != part.get("type")
-        chosen = _chosen(choices, over.get("type", part.get("type")))
+        chosen = named(choices, over.get("type", part.get("type")))
         if chosen is None:
             continue
         if changed:
@@ -30,7 +30,7 @@ def fitted(below: Mapping[str, Any], above: Mapping[str, Any], kind: type[Config
     return kept
 
 
-def _chosen(choices: list[type[Config]], kind: object) -> type[Config] | None:
+def named(choices: list[type[Config]], kind: object) -> type[Config] | None:
     """The class that a type names, the only one where there is no choice; None where it names none."""
     if len(choices) == 1:
         return choices[0]
@@ -44,8 +44,8 @@ def _is_named(choice: type[Config], kind: object) -> bool:
     return isinstance(kind, str)
 
 
-def _classes(annotation: Any) -> list[type[Config]]:
+def classes(annotation: Any) -> list[type[Config]]:
     """The configuration classes of a field, in the order of its union."""
     if isinstance(annotation, type) and issubclass(annotation, Config):
         return [annotation]
-    return [found for part in get_args(annotation) for found in _classes(part)]
+    return [found for part in get_args(annotation) for found in classes(part)]

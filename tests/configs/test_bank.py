@@ -15,9 +15,9 @@ from configs.load import load_recipe
         (["bank.admission=null", "bank.admission={type: replay}"], "cannot carry out: set admission={type: edits}"),
         (["bank.utility={}"], "scores entries by votes, utility by episodes: set utility=null"),
         (["bank.admission.initial=0.25"], "initial=0.25 is below threshold=0.5"),
-        (["bank.admission.capacity=0"], "bank.admission.edits.capacity = 0"),
-        (["bank.admission.down=-1.0"], "bank.admission.edits.down = -1.0"),
-        (["bank.admission.replays=2"], "bank.admission.edits.replays: no such key"),
+        (["bank.admission.capacity=0"], "bank.admission.capacity = 0"),
+        (["bank.admission.down=-1.0"], "bank.admission.down = -1.0"),
+        (["bank.admission.replays=2"], "bank.admission.replays: no such key"),
     ],
 )
 def test_what_does_not_go_with_edits_is_refused(overrides, says):
