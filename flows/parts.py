@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from configs.bank import BankConfig
 from configs.base import Config
 from configs.retrieval import RetrievalConfig
+from configs.rollout import RolloutConfig
 from configs.run import RunConfig
 from configs.update import UpdateConfig
 
@@ -22,12 +23,15 @@ def parts(config: RunConfig) -> dict[str, str]:
     return {
         "context": _context(config),
         "group": f"{config.rollout.tasks} tasks x {config.rollout.group_size}",
+        **_rollout(config.rollout),
         **_retrieval(config),
         "clusters": NONE if config.clusters is None else brief(config.clusters),
         **_sections(UpdateConfig, config.update, {"loss", *SCALE}),
         **_loss(config),
+        **_pools(config.bank),
         **_sections(BankConfig, config.bank, {"retrieval"}),
         "schedule": _schedule(config),
+        "discovery": f"{config.evaluation.discovery} attempts" if config.evaluation.discovery else NONE,
     }
 
 
@@ -79,6 +83,13 @@ def _context(config: RunConfig) -> str:
     return f"{window}, {context.placement}, {context.experience_tokens} tokens"
 
 
+def _rollout(rollout: RolloutConfig) -> dict[str, str]:
+    sampling = rollout.sampling
+    cut = f"{rollout.turns} an update, " if rollout.turns else ""
+    drawn = [f"temperature {sampling.temperature:g}", *_changed(sampling, {"temperature"})]
+    return {"turns": f"{cut}at most {rollout.max_turns}", "sampling": " ".join(drawn)}
+
+
 def _retrieval(config: RunConfig) -> dict[str, str]:
     if config.bank is None:
         return dict.fromkeys((f"retrieval{what}" for what in ("", ": when", ": from", ": who")), NONE)
@@ -86,12 +97,20 @@ def _retrieval(config: RunConfig) -> dict[str, str]:
     gates = [f"{part.min_entries + 1} entries"] if part.min_entries else []
     gates += [f"{part.warmup} iterations"] if part.warmup else []
     when = {"both": "task and step"}.get(part.per, part.per)
+    said = {"type", *RetrievalConfig.model_fields} - {"scoped"}
     return {
-        "retrieval": " ".join([part.type, f"k={part.k}", *_changed(part, {"type", *RetrievalConfig.model_fields})]),
+        "retrieval": " ".join([part.type, f"k={part.k}", *_changed(part, said)]),
         "retrieval: when": f"once a {when}" if part.per == "task" else f"at each {when}",
         "retrieval: from": ", ".join(gates) or "the start",
         "retrieval: who": "whole group" if part.share == 1 else f"{part.share:.0%} of a group",
     }
+
+
+def _pools(bank: BankConfig | None) -> dict[str, str]:
+    """What the bank's pools are about, and the earlier episodes that are kept for each."""
+    if bank is None:
+        return dict.fromkeys(("pools", "references"), NONE)
+    return {"pools": f"one a {bank.key}", "references": f"{bank.references} a pool" if bank.references else NONE}
 
 
 def _loss(config: RunConfig) -> dict[str, str]:

@@ -31,6 +31,8 @@ def test_a_method_is_shown_as_it_resolves(coevo):
     assert coevo_rl["parts"] == {
         "context": "m=1, task, 200 tokens",
         "group": "16 tasks x 8",
+        "turns": "at most 50",
+        "sampling": "temperature 1",
         "retrieval": "tfidf k=8",
         "retrieval: when": "once a task",
         "retrieval: from": "the start",
@@ -41,10 +43,13 @@ def test_a_method_is_shown_as_it_resolves(coevo):
         "critic": "-",
         "loss": "token-mean",
         "kl": "k3 0.001 in the loss",
+        "pools": "one a scope",
+        "references": "-",
         "utility": "-",
         "writer": "contrast",
         "admission": "replay",
         "schedule": "joint, bank every 20",
+        "discovery": "-",
     }
     assert list(grpo["parts"]) == list(coevo_rl["parts"])
     assert (grpo["parts"]["retrieval"], grpo["parts"]["schedule"]) == ("-", "no bank")
