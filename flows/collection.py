@@ -12,8 +12,10 @@ from pathlib import Path
 
 from lineage.cache import Cache
 from lineage.cursor import Cursor
+from lineage.fsck.keeping import require_told
+from lineage.fsck.places import run_directories
 from lineage.lineage import Lineage
-from lineage.lock import runs_lock, writer_lock
+from lineage.lock import in_use, runs_lock, writer_lock
 from lineage.manifest import Manifest
 from lineage.retention import Rule, Standing, reasons
 from lineage.usage import disk_usage, freed_by
@@ -84,6 +86,8 @@ class Plan:
 def plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     """What collecting would do, nothing of it done. Safe beside writers, whose next revision may change it.
 
+    Branch and tags of a run that a process writes to are taken as they are: they change under the eyes of a check.
+
     Args:
         place: the workspace.
         names: runs that revisions may be dropped of; all where there are none.
@@ -92,16 +96,8 @@ def plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     Raises:
         CoevoError: there is no such run, or what some run keeps cannot be found out.
     """
-    chosen = {place.existing(name).name for name in names} or {paths.name for paths in place.runs()}
-    plans = [_plan_run(paths, place, rule if paths.name in chosen else Rule()) for paths in place.runs()]
-    cache = Cache(place.cache)
-    present = cache.objects()
-    kept = {content: owner for run in plans for content, owner in run.contents(run.kept).items()}
-    needed = cache.closure(kept)
-    objects = {oid: size for oid, size in present.items() if oid not in needed}
-    runs = [_sized(run, cache, objects) for run in plans if run.paths.name in chosen]
-    bank = sum(freed_by(path) for run in runs for path in run.bank)
-    return Plan(runs, objects, bank + sum(objects.values()))
+    require_told(place, [paths for paths in run_directories(place) if not in_use(paths)])
+    return _plan(place, names, rule)
 
 
 def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, int]:
@@ -116,15 +112,28 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
         locks.enter_context(runs_lock(place.root))
         for paths in place.runs():
             locks.enter_context(writer_lock(paths))
+        require_told(place, run_directories(place))
         before = disk_usage(place.cache, place.root / "runs")
-        place.clear_unfinished()
-        done = plan(place, names, rule)
+        done = _plan(place, names, rule)
         for run in done.runs:
             if run.bank:
                 prove(run.paths.bank, run.tables(), run.paths.scratch / "bank")
         _drop(place, done)
         _remove(place, done)
         return done, before - disk_usage(place.cache, place.root / "runs")
+
+
+def _plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
+    chosen = {place.existing(name).name for name in names} or {paths.name for paths in place.runs()}
+    plans = [_plan_run(paths, place, rule if paths.name in chosen else Rule()) for paths in place.runs()]
+    cache = Cache(place.cache)
+    present = cache.objects()
+    kept = {content: owner for run in plans for content, owner in run.contents(run.kept).items()}
+    needed = cache.closure(kept)
+    objects = {oid: size for oid, size in present.items() if oid not in needed}
+    runs = [_sized(run, cache, objects) for run in plans if run.paths.name in chosen]
+    bank = sum(freed_by(path) for run in runs for path in run.bank)
+    return Plan(runs, objects, bank + sum(objects.values()))
 
 
 def _plan_run(paths: RunPaths, place: Workspace, rule: Rule) -> RunPlan:
@@ -153,6 +162,7 @@ def _drop(place: Workspace, done: Plan) -> None:
 
 
 def _remove(place: Workspace, done: Plan) -> None:
+    place.clear_unfinished()
     for run in done.runs:
         for path in run.bank:
             path.unlink(missing_ok=True)

@@ -43,10 +43,7 @@ def half_made(place: Workspace) -> list[Path]:
 
 def check_run_files(paths: RunPaths) -> Iterator[Finding]:
     """``created`` and ``config.json`` say what they should."""
-    if not paths.created.is_file():
-        yield _creation(paths, "is missing, so no command sees the run")
-    elif not paths.created.read_text(encoding="utf-8", errors="replace").strip().isdecimal():
-        yield _creation(paths, "is not a number of nanoseconds")
+    yield from check_created(paths)
     try:
         paths.read_config()
     except (CoevoError, OSError, UnicodeDecodeError) as error:
@@ -55,6 +52,14 @@ def check_run_files(paths: RunPaths) -> Iterator[Finding]:
             yield mendable(paths.name, f"config.json cannot be read: {problem}", "takes it from the last revision")
         else:
             yield lost(paths.name, f"config.json cannot be read: {problem}", "remove the run: it has no revision")
+
+
+def check_created(paths: RunPaths) -> Iterator[Finding]:
+    """``created`` says when the run was made, without which no command sees it."""
+    if not paths.created.is_file():
+        yield _creation(paths, "is missing, so no command sees the run")
+    elif not paths.created.read_text(encoding="utf-8", errors="replace").strip().isdecimal():
+        yield _creation(paths, "is not a number of nanoseconds")
 
 
 def check_warmstarts(place: Workspace) -> Iterator[Finding]:
@@ -79,7 +84,7 @@ def tidy(place: Workspace) -> None:
 
 def _creation(paths: RunPaths, problem: str) -> Finding:
     remedy = f"write the tag coevo.origin of its MLflow run into {paths.created}, or copy the file from a backup"
-    return lost(paths.name, f"created {problem}", remedy)
+    return lost(paths.name, f"created {problem}", f"{remedy}; move what is no run out of runs/")
 
 
 def _newest(path: Path) -> float:

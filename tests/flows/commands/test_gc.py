@@ -4,13 +4,17 @@ import json
 import subprocess
 
 import pytest
+from support import damage
+from support.fsck import fingerprint
 from support.kept import recovered, retained, whole
 from support.small_run import MUG
 
 from lineage.cache import Cache
 from lineage.cursor import Cursor
+from lineage.fsck.mend import mend_branch
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
+from lineage.repository import Repository
 from lineage.retention import Rule
 from lineage.usage import disk_usage
 from lineage.workspace import Workspace
@@ -146,6 +150,48 @@ def test_a_kept_version_that_does_not_read_as_recorded_stops_it_before_anything_
     assert "bank table entries" in result.err
     assert disk_usage(*parts) == damaged
     assert retained(copied, "first") == [0, 1, 2, 3]
+
+
+UNTOLD = [
+    (damage.branch_moved_back, "has 2 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
+    (damage.branch_gone, "has 0 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
+    (damage.head_detached, "HEAD is not on the branch main: `coevo fsck --repair` puts it back there"),
+    (damage.tag_missing, "the tag r1 is missing: `coevo fsck --repair` makes it again"),
+    (damage.kept_and_dropped, "it was dropped, and still has the tag r1: `coevo fsck --repair` removes the tag"),
+    (damage.created_missing, "created is missing, so no command sees the run: write the tag coevo.origin"),
+]
+"""Damage of ``first`` that hides what it keeps, and what is said of it."""
+
+
+@pytest.mark.parametrize(("harm", "says"), UNTOLD, ids=lambda value: getattr(value, "__name__", ""))
+def test_a_run_that_does_not_say_what_it_keeps_stops_it_before_anything_is_removed(coevo, copied, harm, says):
+    coevo("tag", "first@2", "best")
+    harm(damage.Damaged(copied))
+    (copied / "runs" / ".gone.0123abcd").mkdir()
+    before = fingerprint(copied)
+    result = coevo("gc", "other", "--keep-last", 1, "--apply")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert says in result.err
+    assert coevo("gc", "--keep-last", 1) == result
+    left = fingerprint(copied)
+    assert {name: left.get(name) for name in before} == before
+
+
+def test_a_branch_that_was_mended_is_collected_and_tagged_revisions_stay(coevo, copied):
+    before = everything(copied)
+    coevo("tag", "first@2", "best")
+    damage.branch_moved_back(damage.Damaged(copied))
+    assert coevo("gc", "--keep-last", 1, "--apply").code == 2
+    mend_branch(Repository(copied / "runs/first/lineage", copied / "cache"))
+    assert coevo("gc", "--keep-last", 1, "--apply").code == 0
+    assert retained(copied, "first") == [0, 2, 3]
+    assert whole(copied, "first", 2) == before["first", 2]
+
+
+def test_a_run_in_use_is_shown_whatever_its_writer_is_about_to_tag(coevo, copied):
+    damage.tag_missing(damage.Damaged(copied))
+    with writer_lock(Workspace(copied).existing("first")):
+        assert coevo("gc", "--keep-last", 1).code == 0
 
 
 def test_an_artifact_that_the_cache_lost_stops_it_before_anything_is_removed(coevo, copied):
