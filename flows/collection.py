@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from configs.errors import CoevoError
 from lineage.cache import Cache
 from lineage.cursor import Cursor
 from lineage.fsck.keeping import require_told
@@ -129,11 +130,23 @@ def _plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     cache = Cache(place.cache)
     present = cache.objects()
     kept = {content: owner for run in plans for content, owner in run.contents(run.kept).items()}
-    needed = cache.closure(kept)
+    needed = _present(kept, cache, present)
     objects = {oid: size for oid, size in present.items() if oid not in needed}
     runs = [_sized(run, cache, objects) for run in plans if run.paths.name in chosen]
     bank = sum(freed_by(path) for run in runs for path in run.bank)
     return Plan(runs, objects, bank + sum(objects.values()))
+
+
+def _present(kept: Mapping[str, str], cache: Cache, present: Mapping[str, int]) -> set[str]:
+    """Objects that what is kept consists of, all of which are there."""
+    needed = {oid: owner for content, owner in kept.items() for oid in cache.closure({content: owner})}
+    absent = sorted(needed.keys() - present.keys())
+    if absent:
+        raise CoevoError(
+            f"{needed[absent[0]]}: object {absent[0]} is not in {cache.root}: see `coevo fsck`, which puts it back "
+            "with --repair where there is another copy; nothing was removed"
+        )
+    return set(needed)
 
 
 def _plan_run(paths: RunPaths, place: Workspace, rule: Rule) -> RunPlan:

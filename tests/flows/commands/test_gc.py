@@ -204,6 +204,25 @@ def test_an_artifact_that_the_cache_lost_stops_it_before_anything_is_removed(coe
     assert retained(copied, "first") == [0, 1, 2, 3]
 
 
+def test_so_does_a_file_of_a_kept_revision_that_the_cache_lost(coevo, copied):
+    hurt = damage.Damaged(copied)
+    lost = hurt.stored(3, "policy", "weights")
+    lost.unlink()
+    objects = Cache(copied / "cache").objects()
+    result = coevo("gc", "--keep-last", 1, "--apply")
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert f"@3: object {lost.parent.name}{lost.name} is not in {copied / 'cache'}: see `coevo fsck`" in result.err
+    assert [retained(copied, run) for run in RUNS] == [[0, 1, 2, 3]] * 3
+    assert Cache(copied / "cache").objects() == objects
+
+
+def test_what_the_cache_lost_of_a_revision_that_goes_stops_nothing(coevo, copied):
+    damage.old_policy_missing(damage.Damaged(copied))
+    assert coevo("gc", "--keep-last", 1).code == 0
+    assert coevo("gc", "--keep-last", 1, "--apply").code == 0
+    assert retained(copied, "first") == [0, 3]
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
