@@ -7,18 +7,11 @@ from configs.errors import CoevoError
 from lineage.findings import Finding, lost, mendable
 from lineage.fsck.artifacts import check_artifacts
 from lineage.fsck.donors import Donors
-from lineage.fsck.history import (
-    Revision,
-    check_branch,
-    check_manifests,
-    check_tags,
-    damaged_objects,
-    dropped,
-    read_history,
-)
+from lineage.fsck.history import Revision, check_manifests, damaged_objects, read_history
 from lineage.fsck.mend import git_copy
 from lineage.fsck.objects import Objects
 from lineage.fsck.places import check_run_files, check_strangers, check_warmstarts, run_directories
+from lineage.fsck.refs import check_branch, check_tags, dropped
 from lineage.fsck.tree import check_checkout, check_files, check_leftovers, check_locks
 from lineage.git import Git
 from lineage.lock import in_use

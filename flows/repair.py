@@ -9,9 +9,10 @@ from contextlib import suppress
 from configs.errors import CoevoError
 from flows.fsck import Check, Examined, Note
 from lineage.fsck.artifacts import mend_artifacts
-from lineage.fsck.history import Revision, damaged_objects, dropped, read_history
+from lineage.fsck.history import Revision, damaged_objects, read_history
 from lineage.fsck.mend import clear_checkout, clear_leftovers, mend_branch, mend_git, unlock
 from lineage.fsck.places import tidy
+from lineage.fsck.refs import dropped
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.repository import Repository

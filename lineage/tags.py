@@ -16,6 +16,9 @@ from lineage.git import Git
 OWN = re.compile(r"r\d+")
 NAME = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9_]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")
 
+TARGET = "%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)"
+"""git's format for the commit that a tag is on, whether it has a message or not."""
+
 
 class Tags:
     """The tags in one repository. Writing them needs the run's lock, or that of the workspace's runs."""
@@ -56,7 +59,7 @@ class Tags:
         if name not in known:
             has = f"it has {', '.join(sorted(known))}" if known else "it has none"
             raise CoevoError(f"tag {name!r} is not in {self._git.root}: {has}")
-        self._git("update-ref", "-d", f"refs/tags/{name}", known[name])
+        self._git("update-ref", "-d", f"refs/tags/{name}")
 
     def drop(self, revisions: Iterable[int], commits: Sequence[str]) -> None:
         """Keep these revisions no longer, in one transaction of git."""
@@ -67,16 +70,19 @@ class Tags:
         )
 
     def mend(self, commits: Sequence[str]) -> list[str]:
-        """Give every revision that is kept its ``r<N>``, and no other; the tags that were missing or wrong."""
-        present, dropped = self._refs("tags"), self.dropped()
+        """Give every revision that is kept its ``r<N>``, and no other; the refs that were missing or wrong."""
+        present, marks, dropped = self._refs("tags"), self._refs("dropped"), self.dropped()
         wanted = {f"r{number}": commit for number, commit in enumerate(commits) if number not in dropped}
         wrong = sorted(name for name, commit in wanted.items() if present.get(name) != commit)
         stale = sorted(f"r{number}" for number in dropped if f"r{number}" in present)
+        own = {f"r{number}": commit for number, commit in enumerate(commits) if number in dropped}
+        moved = sorted(name for name, commit in own.items() if marks.get(name) != commit)
         self._update(
             [f"update refs/tags/{name} {wanted[name]}" for name in wrong]
             + [f"delete refs/tags/{name}" for name in stale]
+            + [f"update refs/dropped/{name} {own[name]}" for name in moved]
         )
-        return [*wrong, *stale]
+        return sorted({*wrong, *stale, *moved})
 
     def copy_from(self, other: "Tags", commits: Sequence[str]) -> None:
         """Take over what another repository keeps and dropped of the same commits; names stay there."""
@@ -85,7 +91,7 @@ class Tags:
         self.mend(commits)
 
     def _refs(self, kind: str) -> dict[str, str]:
-        listed = self._git("for-each-ref", "--format=%(refname) %(objectname)", f"refs/{kind}/").splitlines()
+        listed = self._git("for-each-ref", f"--format=%(refname) {TARGET}", f"refs/{kind}/").splitlines()
         pairs = (line.split() for line in listed)
         return {ref.removeprefix(f"refs/{kind}/"): commit for ref, commit in pairs}
 

@@ -35,7 +35,7 @@ def tag(
                 f"tag {name!r} is on revision {held}, not {wanted}: coevo tag {opened.paths.name} {name} --delete"
             )
         opened.lineage.untag(name)
-        output.line(f"{opened.paths.name}@{held} is {name} no longer.")
+        output.line(f"{opened.paths.name}{'' if held is None else f'@{held}'} is {name} no longer.")
 
 
 COMMANDS = (tag,)

@@ -1,20 +1,15 @@
-"""The git history of a run: sound objects, one line of commits, a manifest and a tag for each.
-
-refs/tags/r<N>      revision N is kept whole
-refs/dropped/r<N>   revision N was dropped: its commit and manifest stay, artifacts and table versions may be gone
-"""
+"""The git history of a run: sound objects, and a manifest for each commit."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
-from lineage.findings import Finding, lost, mendable
+from lineage.findings import Finding, lost
 from lineage.manifest import Manifest
 from lineage.repository import MANIFEST, Repository
 
 OBJECT = re.compile(r"\b[0-9a-f]{40}\b")
-REVISION_REF = re.compile(r"refs/(tags|dropped)/r(\d+) (\w+)")
 FIELDS = ("iteration", "restored_from", "config", "config_hash", "code", "artifacts", "tables", "metrics")
 
 
@@ -34,42 +29,6 @@ def damaged_objects(repository: Repository) -> list[str]:
     lines = [line for line in said if line.startswith(("error", "fatal", "missing"))]
     named = {found[0] for line in lines if (found := OBJECT.search(line))}
     return sorted(named) or (lines[:1] if done.returncode else [])
-
-
-def check_branch(repository: Repository, run: str) -> Iterator[Finding]:
-    """HEAD is on ``main``, which no tag is ahead of, and nothing was merged into it."""
-    git = repository.git
-    if git.attempt("symbolic-ref", "HEAD").stdout.strip() != b"refs/heads/main":
-        yield mendable(run, "HEAD is not on the branch main", "puts it back there")
-    ahead = tip_beyond(repository)
-    if ahead is not None:
-        held = len(repository.commits())
-        yield mendable(run, f"the branch main has {held} revisions but the tags go up to r{ahead}", "moves it forward")
-    if git("rev-list", "--min-parents=2", "--branches=[m]ain"):
-        yield lost(run, "the history has merges, so commits cannot be counted as revisions")
-
-
-def tip_beyond(repository: Repository) -> int | None:
-    """The highest revision whose tag is ahead of the branch, in a history that contains the branch's."""
-    commits = repository.commits()
-    beyond = {number: commit for _, number, commit in revision_refs(repository) if number >= len(commits)}
-    for number, commit in sorted(beyond.items(), reverse=True):
-        line = repository.git.attempt("rev-list", "--reverse", commit).stdout.decode().split()
-        if len(line) == number + 1 and line[: len(commits)] == commits:
-            return number
-    return None
-
-
-def revision_refs(repository: Repository) -> list[tuple[str, int, str]]:
-    """(``tags`` or ``dropped``, revision, commit) of every ref that is named after a revision."""
-    listed = repository.git("for-each-ref", "--format=%(refname) %(objectname)", "refs/tags", "refs/dropped")
-    found = (REVISION_REF.fullmatch(line) for line in listed.splitlines())
-    return [(ref[1], int(ref[2]), ref[3]) for ref in found if ref]
-
-
-def dropped(repository: Repository) -> set[int]:
-    """Revisions that are not kept whole any more."""
-    return {number for kind, number, _ in revision_refs(repository) if kind == "dropped"}
 
 
 def read_history(repository: Repository, run: str) -> tuple[list[Revision], list[Finding]]:
@@ -105,22 +64,6 @@ def check_manifests(repository: Repository, revisions: Sequence[Revision], run: 
         for revision, pointer in zip(holders, pointers, strict=True):
             if f"md5: {revision.manifest.artifacts[name]}\n" not in pointer.decode(errors="replace"):
                 yield lost(f"{run}@{revision.number}", f"{name}.dvc does not name the {name} of its manifest")
-
-
-def check_tags(repository: Repository, run: str) -> Iterator[Finding]:
-    """Every revision has its tag, or the mark that it was dropped, and no other has one."""
-    commits, refs = repository.commits(), revision_refs(repository)
-    for number, commit in enumerate(commits):
-        held = {kind: target for kind, other, target in refs if other == number}
-        if not held:
-            yield mendable(f"{run}@{number}", f"the tag r{number} is missing", "makes it again")
-        elif len(held) == 2:
-            yield mendable(f"{run}@{number}", f"it was dropped, and still has the tag r{number}", "removes the tag")
-        elif commit not in held.values():
-            yield mendable(f"{run}@{number}", f"the tag r{number} is on another commit", "puts it back")
-    beyond = sorted({number for _, number, _ in refs if number >= len(commits)})
-    if beyond and tip_beyond(repository) is None:
-        yield lost(run, f"the tag r{beyond[0]} is not on this history", "remove the tag if nothing else is amiss")
 
 
 def _blobs(repository: Repository, commits: Sequence[str], path: str) -> list[bytes]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from configs.errors import CoevoError
 from lineage.findings import Finding
-from lineage.fsck.history import check_branch, check_tags
 from lineage.fsck.places import check_created
+from lineage.fsck.refs import check_branch, check_tags
 from lineage.repository import Repository
 from lineage.workspace import RunPaths, Workspace
 

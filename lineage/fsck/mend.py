@@ -7,8 +7,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from lineage.artifacts import remove
-from lineage.fsck.history import damaged_objects, tip_beyond
+from lineage.fsck.history import damaged_objects
 from lineage.fsck.objects import Objects
+from lineage.fsck.refs import full_line
 from lineage.fsck.tree import differing, leftovers
 from lineage.git import Git
 from lineage.repository import Repository
@@ -55,9 +56,9 @@ def git_hash(kind: str, data: bytes) -> str:
 def mend_branch(repository: Repository) -> None:
     """HEAD on ``main``, and ``main`` at the last revision that has a tag."""
     repository.git("symbolic-ref", "HEAD", "refs/heads/main")
-    ahead = tip_beyond(repository)
-    if ahead is not None:
-        repository.git("update-ref", "refs/heads/main", f"refs/tags/r{ahead}^{{commit}}")
+    line = full_line(repository)
+    if line != repository.commits():
+        repository.git("update-ref", "refs/heads/main", line[-1])
 
 
 def clear_checkout(repository: Repository, objects: Objects, artifacts: Mapping[str, str]) -> None:

@@ -56,6 +56,16 @@ def test_recovery_completes_a_drop_that_left_both_tags(place, run):
     assert "refs/tags/r1" not in refs(run)
 
 
+def test_recovery_puts_the_mark_of_a_dropped_revision_back(place, run):
+    lineage = lineage_in(place)
+    lineage.drop([1, 2])
+    subprocess.run(["git", "update-ref", "refs/dropped/r1", "refs/tags/r0"], cwd=run.lineage, check=True)
+    with lineage:
+        assert lineage.recover(Shelf(run.bank)).tags == ("r1",)
+    assert refs(run)["refs/dropped/r1"] == lineage.commit_hash(1)
+    assert lineage.retained() == [0, 3]
+
+
 def test_a_dropped_revision_is_refused_in_one_line(place, run):
     lineage = lineage_in(place)
     lineage.drop([1])
@@ -82,6 +92,15 @@ def test_a_tag_names_a_revision_until_it_is_taken_away(place, run):
     assert lineage.names() == {}
     with pytest.raises(CoevoError, match=r"tag 'best-so_far\.1' is not in .*: it has none"):
         lineage.untag("best-so_far.1")
+
+
+def test_a_tag_with_a_message_counts_as_well(place, run):
+    person = ("-c", "user.name=one", "-c", "user.email=one@localhost")
+    subprocess.run(["git", *person, "tag", "-a", "-m", "best", "best", "r2"], cwd=run.lineage, check=True)
+    lineage = lineage_in(place)
+    assert lineage.names() == {"best": 2}
+    lineage.untag("best")
+    assert lineage.names() == {}
 
 
 def test_a_tag_that_is_taken_is_refused_and_stays(place, run):

@@ -123,6 +123,42 @@ def kept_and_dropped(it):
     it.git("update-ref", "refs/dropped/r1", "r1")
 
 
+def dropped_mark_elsewhere(it):
+    it.git("update-ref", "refs/dropped/r1", "r0")
+    it.git("tag", "--delete", "r1")
+
+
+def dropped_mark_elsewhere_beside_the_tag(it):
+    it.git("update-ref", "refs/dropped/r1", "r0")
+
+
+def dropped_mark_of_another_commit(it):
+    it.git("update-ref", "refs/dropped/r9", "r0")
+
+
+def name_of_another_commit(it):
+    it.git("update-ref", "refs/tags/best", off_the_line(it))
+
+
+def off_the_line(it):
+    """A commit that goes on from revision 1, and is not revision 2."""
+    person = ("-c", "user.name=one", "-c", "user.email=one@localhost")
+    return it.git(*person, "commit-tree", "r2^{tree}", "-p", "r1", "-m", "another")
+
+
+def branch_behind_a_name(it):
+    it.git("update-ref", "refs/tags/best", "r2")
+    branch_moved_back(it)
+    it.git("tag", "--delete", "r2", "r3")
+
+
+def branch_behind_its_tags_and_a_name(it):
+    it.git("update-ref", "refs/tags/best", "r3")
+    it.git("update-ref", "refs/tags/astray", off_the_line(it))
+    branch_moved_back(it)
+    it.git("tag", "--delete", "r3")
+
+
 def head_detached(it):
     it.git("checkout", "--quiet", "--detach")
 
@@ -290,6 +326,9 @@ IN_ONE_PLACE = [
     (tag_elsewhere, "first@1", "the tag r1 is on another commit", MENDED),
     (tag_of_another_commit, "first", "the tag r9 is not on this history", LOST),
     (kept_and_dropped, "first@1", "it was dropped, and still has the tag r1", MENDED),
+    (dropped_mark_elsewhere, "first@1", "it was dropped, but refs/dropped/r1 is on another commit", MENDED),
+    (dropped_mark_of_another_commit, "first", "the mark refs/dropped/r9 is not on this history", LOST),
+    (name_of_another_commit, "first", "the tag best is on a commit that is no revision of this history", LOST),
     (head_detached, "first", "HEAD is not on the branch main", MENDED),
     (newest_manifest_object, "first", "is missing or corrupt", MENDED),
     (newest_manifest_object_corrupt, "first", "is missing or corrupt", MENDED),
@@ -317,6 +356,8 @@ IN_ONE_PLACE = [
 """The damage, whose finding it is, what that says, and whether a repair mends it."""
 IN_SEVERAL = [
     (branch_moved_back, "the branch main has 2 revisions but the tags go up to r3", MENDED),
+    (branch_behind_a_name, "the branch main has 2 revisions but the tags go up to r2", MENDED),
+    (dropped_mark_elsewhere_beside_the_tag, "refs/dropped/r1 is on another commit", MENDED),
     (branch_gone, "the branch main has 0 revisions but the tags go up to r3", MENDED),
     (cursor_beyond_mlflow, "MLflow lacks", MENDED),
     (newest_table_version_corrupt, "bank table stats (latest) cannot be opened", LOST),

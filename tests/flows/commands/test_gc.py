@@ -158,6 +158,8 @@ UNTOLD = [
     (damage.head_detached, "HEAD is not on the branch main: `coevo fsck --repair` puts it back there"),
     (damage.tag_missing, "the tag r1 is missing: `coevo fsck --repair` makes it again"),
     (damage.kept_and_dropped, "it was dropped, and still has the tag r1: `coevo fsck --repair` removes the tag"),
+    (damage.branch_behind_its_tags_and_a_name, "has 2 revisions but the tags go up to r3"),
+    (damage.name_of_another_commit, "the tag best is on a commit that is no revision of this history"),
     (damage.created_missing, "created is missing, so no command sees the run: write the tag coevo.origin"),
 ]
 """Damage of ``first`` that hides what it keeps, and what is said of it."""
@@ -165,7 +167,7 @@ UNTOLD = [
 
 @pytest.mark.parametrize(("harm", "says"), UNTOLD, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_run_that_does_not_say_what_it_keeps_stops_it_before_anything_is_removed(coevo, copied, harm, says):
-    coevo("tag", "first@2", "best")
+    coevo("tag", "first@2", "good")
     harm(damage.Damaged(copied))
     (copied / "runs" / ".gone.0123abcd").mkdir()
     before = fingerprint(copied)

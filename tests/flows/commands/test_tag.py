@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support import damage
 
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
@@ -30,6 +31,13 @@ def test_a_tagged_revision_is_read_by_its_tag(coevo, copied):
     assert coevo("branch", "first@best", "mine").code == 0
     assert json.loads(coevo("log", "mine", "--json").out)[-1]["revision"] == 3
     assert coevo("tag", "first@best", "best", "--delete").code == 0
+
+
+def test_a_tag_beside_the_history_can_be_deleted(coevo, copied):
+    damage.name_of_another_commit(damage.Damaged(copied))
+    assert tags(coevo) == {}
+    assert coevo("tag", "first", "best", "--delete").out == "first is best no longer.\n"
+    assert coevo("gc", "--keep-last", 1, "--apply").code == 0
 
 
 def test_a_run_in_use_can_be_tagged(coevo, copied):
