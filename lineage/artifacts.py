@@ -20,6 +20,7 @@ from lineage.cache import Cache
 if TYPE_CHECKING:
     from dvc.repo import Repo
     from dvc_data.hashfile.db.local import LocalHashFileDB
+    from dvc_data.hashfile.obj import HashFile
 
 LINKS = ("hardlink", "copy")
 
@@ -59,6 +60,8 @@ class Artifacts:
         _quieten()
         cache, path = objects_in(self.cache), str(self.root / name)
         found, meta, content = build(cache, path, cache.fs, "md5")
+        # DVC keeps an object that is already there, sound or not, and would link it over the staged file.
+        Cache(self.cache).remove_damaged(_objects_of(content))
         transfer(found, cache, {content.hash_info}, hardlink=True, shallow=False)
         checkout(path, cache.fs, content, cache, force=True, relink=True, old=content)
         self._record(name, {"md5": content.hash_info.value, **meta.to_dict(), "hash": "md5", "path": name})
@@ -160,6 +163,14 @@ def objects_in(cache: Path) -> "LocalHashFileDB":
     from dvc_objects.fs import LocalFileSystem
 
     return LocalHashFileDB(LocalFileSystem(), str(cache / "files" / "md5"), type=list(LINKS))
+
+
+def _objects_of(content: "HashFile") -> set[str]:
+    """Hashes of an artifact and, where it is a directory, of its files."""
+    from dvc_data.hashfile.tree import Tree
+
+    files = {str(entry.value) for _, _, entry in content} if isinstance(content, Tree) else set()
+    return files | {str(content.hash_info.value)}
 
 
 def _content_of(path: Path, cache: Path) -> str | None:

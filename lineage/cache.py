@@ -94,6 +94,10 @@ class Cache:
         for oid in sorted(objects, key=lambda oid: not oid.endswith(LISTING)):
             self.path(oid).unlink(missing_ok=True)
 
+    def remove_damaged(self, objects: Iterable[str]) -> None:
+        """Remove those of these objects that are not what their names say, so that sound ones can be added."""
+        self.remove([oid for oid in objects if self.problem(oid) == "corrupt"])
+
     def _check(self, content: str) -> None:
         problem = self.problem(content)
         if problem is not None:

@@ -1,12 +1,14 @@
 """Commit, read, recover, roll back, on a real repository."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
 from support.lineage_driver import Shelf, lineage_in, play, run_in, states
 
 from configs.errors import CoevoError
+from lineage.cache import Cache
 
 
 @pytest.fixture
@@ -106,6 +108,24 @@ def test_an_artifact_that_the_cache_lost_is_one_line(place, run):
     with pytest.raises(CoevoError, match=r"run 'first', revision 3: artifact 'policy': .* is missing") as caught:
         lineage_in(place).materialise(3, "policy", place / "policy")
     assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_object_is_replaced_by_the_sound_file_that_is_committed_over_it(place, run):
+    """Another run damaged what this one is about to commit: a file of one artifact, the list of another."""
+    made = states(place)[3]["artifacts"]
+    kept = {name: shutil.copytree(run.lineage / name, run.staging / name) for name in ("policy", "optimizer")}
+    sound = weights(place, 3, place / "before")
+    cache = Cache(place / "cache")
+    for stored in (cache.path(cache.files(made["policy"])["weights.bin"]), cache.path(made["optimizer"])):
+        half = stored.read_bytes()[:-10]
+        stored.unlink()
+        stored.write_bytes(half)
+        stored.chmod(0o444)
+    with lineage_in(place) as lineage:
+        assert lineage.commit(kept, states(place)[3], {"tables": Shelf(run.bank).versions()}).artifacts == made
+        assert not lineage.recover(Shelf(run.bank))
+    assert all(cache.problem(oid) is None for oid in cache.objects())
+    assert weights(place, 4, place / "after") == weights(place, 3, place / "again") == sound
 
 
 def test_a_run_whose_branch_is_lost_is_not_taken_for_a_new_one(place, run):
