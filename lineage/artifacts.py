@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
 from lineage.cache import Cache
+from lineage.files import write_atomically
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -69,7 +70,8 @@ class Artifacts:
 
     def _record(self, name: str, output: Mapping[str, object]) -> None:
         fields = "\n  ".join(f"{key}: {value}" for key, value in output.items() if key != "isdir")
-        (self.root / f"{name}.dvc").write_text(f"outs:\n- {fields}\n", encoding="utf-8")
+        # A new inode: git takes a file of equal size for unchanged where a clock that was set back repeats its time.
+        write_atomically(self.root / f"{name}.dvc", f"outs:\n- {fields}\n")
 
     def names(self) -> set[str]:
         """The artifacts of which the work tree has a ``.dvc`` file."""

@@ -9,6 +9,7 @@ from support.lineage_driver import Shelf, lineage_in, play, run_in, states
 
 from configs.errors import CoevoError
 from lineage.cache import Cache
+from lineage.repository import Repository
 
 
 @pytest.fixture
@@ -126,6 +127,25 @@ def test_a_damaged_object_is_replaced_by_the_sound_file_that_is_committed_over_i
         assert not lineage.recover(Shelf(run.bank))
     assert all(cache.problem(oid) is None for oid in cache.objects())
     assert weights(place, 4, place / "after") == weights(place, 3, place / "again") == sound
+
+
+def test_an_artifact_is_committed_where_a_clock_set_back_repeats_its_time(place, run):
+    """As git sees it: size and times of the ``.dvc`` file are what they were, and they are not recent."""
+    git(run, "config", "core.trustctime", "false")
+    pointer, index = run.lineage / "policy.dvc", run.lineage / ".git" / "index"
+    before = pointer.stat()
+    os.utime(index, (before.st_mtime + 60, before.st_mtime + 60))
+    repository = Repository(run.lineage, place / "cache")
+    weights = run.staging / "policy" / "weights.bin"
+    shutil.copytree(run.lineage / "policy", weights.parent)
+    content = weights.read_bytes()
+    weights.unlink()
+    weights.write_bytes(content[::-1])
+    made = repository.artifacts.add({"policy": weights.parent})
+    os.utime(pointer, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert pointer.stat().st_size == before.st_size
+    repository.seal(lineage_in(place).head())
+    assert f"md5: {made['policy']}\n" in git(run, "show", "HEAD:policy.dvc")
 
 
 def test_a_run_whose_branch_is_lost_is_not_taken_for_a_new_one(place, run):
