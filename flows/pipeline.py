@@ -61,11 +61,10 @@ def coevolve(config: RunConfig) -> None:
     place = workspace()
     use_prefect(place.root)  # before what follows imports Prefect
     from flows.operate import head_of, operate
-    from tasks.warmstart import identity
+    from tasks.warmstart import adopt, identity
 
-    cached = place.warmstarts / identity(config, make(config.env))
-    if not cached.is_dir():
-        shutil.copytree(OUTPUTS / "warmstart", cached)
+    with closing(Progress(Console(), config.iterations)) as progress:
+        adopt(OUTPUTS / "warmstart", place.warmstarts / identity(config, make(config.env)), progress)
     paths = place.create(place.next_name(config.recipe), config)
     operate(place, paths, Console(highlight=False))
     head = head_of(place, paths)

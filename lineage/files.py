@@ -23,3 +23,14 @@ def content_hash(directory: Path) -> str:
             content = hashlib.file_digest(file, "sha256").hexdigest()
         total.update(f"{content} {path.relative_to(directory).as_posix()}\n".encode())
     return total.hexdigest()
+
+
+def hash_beside(directory: Path) -> Path:
+    """File that says which content a directory had when it was made."""
+    return directory.with_suffix(".sha256")
+
+
+def as_made(directory: Path) -> bool:
+    """Whether a directory has the content that the hash beside it names."""
+    noted = hash_beside(directory)
+    return noted.is_file() and noted.read_text(encoding="utf-8", errors="replace").strip() == content_hash(directory)

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
@@ -12,7 +12,7 @@ from configs.policy import WarmStartConfig
 from configs.run import RunConfig, digest
 from envs.base import Environment
 from lineage.code import code_of
-from lineage.files import content_hash, write_atomically
+from lineage.files import as_made, content_hash, hash_beside, write_atomically
 from models.context import CONTEXT_WORDS, Context
 from models.policy import Policy, build, save
 from models.warmstart import ProbeResult, WarmStartReport, clone
@@ -32,17 +32,29 @@ REPORT = "warmstart.json"
 
 @stage("warm start")
 def warm_start(config: RunConfig, env: Environment[object], cache: Path, reporter: Reporter) -> Path:
-    """Directory of the policy that the run starts from; made where the cache does not hold it."""
+    """Directory of the policy that the run starts from; made where the cache does not hold it as it was made."""
     directory = cache / identity(config, env)
+    _keep(directory, lambda unfinished: _make(config, env, unfinished, reporter), reporter)
+    return directory
+
+
+def adopt(policy: Path, directory: Path, reporter: Reporter) -> None:
+    """Copy a warm-started policy from elsewhere to its place in the cache, where that does not hold it as it was."""
+    _keep(directory, lambda unfinished: shutil.copytree(policy, unfinished), reporter)
+
+
+def _keep(directory: Path, make: Callable[[Path], object], reporter: Reporter) -> None:
     directory.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(directory.with_suffix(".lock")):
+        if directory.is_dir() and not as_made(directory):
+            reporter.warn(f"{directory} is not what {hash_beside(directory).name} says was made: it is made again")
+            shutil.rmtree(directory)
         if not directory.is_dir():
             unfinished = directory.with_suffix(".part")
             shutil.rmtree(unfinished, ignore_errors=True)
-            _make(config, env, unfinished, reporter)
-            write_atomically(directory.with_suffix(".sha256"), content_hash(unfinished) + "\n")
+            make(unfinished)
+            write_atomically(hash_beside(directory), content_hash(unfinished) + "\n")
             unfinished.rename(directory)
-    return directory
 
 
 def identity(config: RunConfig, env: Environment[object]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from configs.errors import CoevoError
-from lineage.files import content_hash
+from lineage.files import as_made
 from lineage.findings import Finding, lost, mendable
 from lineage.workspace import NAME, RunPaths, Workspace
 
@@ -70,10 +70,9 @@ def check_warmstarts(place: Workspace) -> Iterator[Finding]:
 
 
 def spoilt_warmstarts(place: Workspace) -> list[Path]:
-    """Those that differ from the hash that was written beside them."""
-    sums = sorted(place.warmstarts.glob("*.sha256"))
-    made = [(path.with_suffix(""), path.read_text(encoding="utf-8").strip()) for path in sums]
-    return [directory for directory, made_of in made if directory.is_dir() and content_hash(directory) != made_of]
+    """Those that differ from the hash that was written beside them, or have none."""
+    made = [path for path in sorted(place.warmstarts.glob("*")) if path.is_dir() and not path.suffix]
+    return [directory for directory in made if not as_made(directory)]
 
 
 def tidy(place: Workspace) -> None:

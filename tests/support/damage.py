@@ -307,6 +307,10 @@ def warm_start_spoilt(it):
     policy.with_suffix(".sha256").write_text("0" * 64)
 
 
+def warm_start_without_its_hash(it):
+    (it.place.warmstarts / "0123").mkdir(parents=True)
+
+
 def lineage_gone(it):
     shutil.rmtree(it.lineage / ".git")
 
@@ -352,6 +356,7 @@ IN_ONE_PLACE = [
     (file_among_runs, "runs/notes.txt~", "it is no run", LOST),
     (nested_run, "runs/first/other", "a run lies in another run", LOST),
     (warm_start_spoilt, "cache/warmstarts/0123", "is not what was made", MENDED),
+    (warm_start_without_its_hash, "cache/warmstarts/0123", "is not what was made", MENDED),
 ]
 """The damage, whose finding it is, what that says, and whether a repair mends it."""
 IN_SEVERAL = [

@@ -7,10 +7,11 @@ from support.player import environment
 from configs.faults import fault
 from configs.load import load_recipe
 from envs.registry import make
+from lineage.files import hash_beside
 from lineage.fsck.places import spoilt_warmstarts
 from lineage.workspace import Workspace
 from tasks.report import Silent
-from tasks.warmstart import identity, start_report, warm_start
+from tasks.warmstart import adopt, identity, start_report, warm_start
 
 SMALL = ["warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=8", "warmstart.episodes=2"]
 
@@ -50,6 +51,34 @@ def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
     assert spoilt_warmstarts(place) == []
     (directory / "model.safetensors").write_bytes(b"half")
     assert spoilt_warmstarts(place) == [directory]
+
+
+def test_a_damaged_one_is_named_and_made_again(tmp_path):
+    listener, place = Listener(), Workspace(tmp_path)
+    directory = warm_start(config(), environment(), place.warmstarts, Silent())
+    policy = directory / "model.safetensors"
+    sound = policy.read_bytes()
+    for harm in (lambda: policy.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1])), hash_beside(directory).unlink):
+        harm()
+        assert spoilt_warmstarts(place) == [directory]
+        warm_start(config(), environment(), place.warmstarts, listener)
+        assert policy.read_bytes() == sound
+        assert spoilt_warmstarts(place) == []
+    assert [text for text in listener.warnings if "is not what" in text] == [
+        f"{directory} is not what {directory.name}.sha256 says was made: it is made again"
+    ] * 2
+
+
+def test_one_from_elsewhere_is_adopted_whole(tmp_path):
+    place, made = Workspace(tmp_path), tmp_path / "made"
+    made.mkdir()
+    (made / "model.safetensors").write_bytes(b"weights")
+    kept = place.warmstarts / "0123"
+    for _ in range(2):
+        adopt(made, kept, Silent())
+        assert (kept / "model.safetensors").read_bytes() == b"weights"
+        assert spoilt_warmstarts(place) == []
+        (kept / "model.safetensors").write_bytes(b"half")
 
 
 def test_an_unfinished_one_is_made_again(tmp_path):
