@@ -171,6 +171,33 @@ def branch_gone(it):
     it.git("update-ref", "-d", "refs/heads/main")
 
 
+def branch_empty(it):
+    (it.lineage / ".git" / "refs" / "heads" / "main").write_bytes(b"")
+
+
+def tag_empty(it):
+    (it.lineage / ".git" / "refs" / "tags" / "r1").write_bytes(b"")
+
+
+def newest_tag_full_of_zeros(it):
+    (it.lineage / ".git" / "refs" / "tags" / "r3").write_bytes(b"\0" * 41)
+
+
+def named_tag_empty(it):
+    (it.lineage / ".git" / "refs" / "tags" / "best").write_bytes(b"")
+
+
+def branch_and_newest_tag_empty(it):
+    branch_empty(it)
+    (it.lineage / ".git" / "refs" / "tags" / "r3").write_bytes(b"")
+
+
+def all_references_empty(it):
+    for ref in (it.lineage / ".git" / "refs").rglob("*"):
+        if ref.is_file():
+            ref.write_bytes(b"")
+
+
 def newest_manifest_object(it):
     it.object("r3:manifest.json").unlink()
 
@@ -334,6 +361,10 @@ IN_ONE_PLACE = [
     (dropped_mark_of_another_commit, "first", "the mark refs/dropped/r9 is not on this history", LOST),
     (name_of_another_commit, "first", "the tag best is on a commit that is no revision of this history", LOST),
     (head_detached, "first", "HEAD is not on the branch main", MENDED),
+    (branch_empty, "first", "the reference refs/heads/main is empty", MENDED),
+    (tag_empty, "first", "the reference refs/tags/r1 is empty", MENDED),
+    (newest_tag_full_of_zeros, "first", "the reference refs/tags/r3 is empty", MENDED),
+    (named_tag_empty, "first", "the reference refs/tags/best is empty", LOST),
     (newest_manifest_object, "first", "is missing or corrupt", MENDED),
     (newest_manifest_object_corrupt, "first", "is missing or corrupt", MENDED),
     (old_manifest_object, "first", "is missing or corrupt", LOST),
@@ -364,6 +395,8 @@ IN_SEVERAL = [
     (branch_behind_a_name, "the branch main has 2 revisions but the tags go up to r2", MENDED),
     (dropped_mark_elsewhere_beside_the_tag, "refs/dropped/r1 is on another commit", MENDED),
     (branch_gone, "the branch main has 0 revisions but the tags go up to r3", MENDED),
+    (branch_and_newest_tag_empty, "the reference refs/tags/r3 is empty", LOST),
+    (all_references_empty, "the reference refs/heads/main is empty", LOST),
     (cursor_beyond_mlflow, "MLflow lacks", MENDED),
     (newest_table_version_corrupt, "bank table stats (latest) cannot be opened", LOST),
     (created_unreadable, "created is not a number", LOST),
