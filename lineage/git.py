@@ -16,6 +16,7 @@ SETTINGS = {
     "core.attributesFile": os.devnull,
     "core.autocrlf": "false",
     "core.fsmonitor": "false",
+    "core.fsync": "all",
     "core.quotePath": "false",
     "commit.gpgSign": "false",
     "gc.auto": "0",

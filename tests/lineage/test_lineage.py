@@ -1,5 +1,6 @@
 """Commit, read, recover, roll back, on a real repository."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -302,6 +303,21 @@ def test_a_damaged_history_is_an_error_and_nothing_is_removed(place, run):
     with lineage_in(place) as lineage, pytest.raises(CoevoError, match="git rev-list failed"):
         lineage.recover(Shelf(run.bank))
     assert (run.lineage / "policy" / "weights.bin").exists()
+
+
+def test_git_waits_until_all_that_it_wrote_is_on_the_disk(place, tmp_path, monkeypatch):
+    """Objects, index and references, as git counts it itself; whether the disk keeps its word cannot be seen here."""
+    told, program = tmp_path / "told", tmp_path / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nGIT_TRACE2_EVENT="{told}" exec "{shutil.which("git")}" "$@"\n')
+    program.chmod(0o755)
+    play(place, 1)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    play(place, 2)
+    events = [json.loads(line) for line in told.read_text().splitlines()]
+    command = {event["sid"]: event["name"] for event in events if event["event"] == "cmd_name"}
+    flushed = {command[event["sid"]] for event in events if event.get("key") == "fsync/hardware-flush"}
+    assert flushed >= {"add", "commit", "update-ref"}
 
 
 def test_git_missing_is_one_line(place, monkeypatch):
