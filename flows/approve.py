@@ -9,6 +9,7 @@ from flows.history import time_of
 from flows.operate import head_of
 from flows.publishing import publish_if_quick
 from flows.reference import Reading, Reference, reading
+from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
@@ -79,7 +80,7 @@ def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
     """Commit a decision about ``RUN[@N]`` as a revision of the run.
 
     Raises:
-        CoevoError: it does not wait, or another process writes to the run.
+        CoevoError: it does not wait, another process writes to the run, or its cursor is wrong.
     """
     reference = Reference.parse(what)
     paths = place.existing(reference.run)
@@ -88,6 +89,7 @@ def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
+        Cursor(paths.published).check(lineage)
         made = decide(vote, revision, paths, bank, lineage)
         publish_if_quick(place, paths, lineage, bank)
     return made

@@ -153,9 +153,10 @@ def _plan_run(paths: RunPaths, place: Workspace, rule: Rule) -> RunPlan:
     if not paths.lineage.is_dir():
         return RunPlan(paths, {}, [])
     with Lineage.open(paths.lineage, place.cache) as lineage:
+        # First: a writer that commits and publishes meanwhile would put it ahead of the history that was read.
+        published = Cursor(paths.published).check(lineage)
         history, retained, names = lineage.log(), lineage.retained(), lineage.names()
-    standing = Standing(history, retained, names, Cursor(paths.published).read())
-    return RunPlan(paths, reasons(standing, rule), history)
+    return RunPlan(paths, reasons(Standing(history, retained, names, published), rule), history)
 
 
 def _sized(run: RunPlan, cache: Cache, objects: Mapping[str, int]) -> RunPlan:

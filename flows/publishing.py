@@ -30,7 +30,7 @@ def publish_the_rest(place: Workspace, paths: RunPaths) -> None:
     """Publish what a finished run could not, and close its MLflow run.
 
     Raises:
-        CoevoError: another process writes to the run.
+        CoevoError: another process writes to the run, or its cursor is wrong.
     """
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
         cursor = Cursor(paths.published)

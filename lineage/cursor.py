@@ -1,13 +1,15 @@
 """How far a run's revisions have been published, and whether that was brought to an end.
 
-Publishing or closing twice does no harm, so the cursor may lag.
+Publishing or closing twice does no harm, so the cursor may lag; one that is ahead would leave revisions out.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from configs.errors import CoevoError
 from lineage.files import write_atomically
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
@@ -20,8 +22,25 @@ class Cursor:
     path: Path
 
     def read(self) -> int:
-        """The last published revision; -1 before the first."""
+        """The last published revision; -1 before the first.
+
+        Raises:
+            CoevoError: the file is damaged.
+        """
         return int(self._read().get("published", -1))
+
+    def check(self, lineage: Lineage) -> int:
+        """The last published revision, which the history has; for whoever publishes, before it does anything else.
+
+        Raises:
+            CoevoError: the file is damaged, or ahead of the history.
+        """
+        last = self.read()
+        head = len(lineage.commits()) - 1
+        if last > head:
+            held = f"the last is {head}" if head >= 0 else "there is none yet"
+            raise self._wrong(f"says that revision {last} is published, but {held}")
+        return last
 
     def is_open(self) -> bool:
         """Whether something was published since the last ``close``: who published it may have been killed."""
@@ -36,13 +55,31 @@ class Cursor:
         self._write({"published": self.read()})
 
     def unpublished(self, lineage: Lineage) -> list[Manifest]:
-        """Revisions still to be published, oldest first."""
-        return lineage.log(after=self.read())
+        """Revisions still to be published, oldest first.
 
-    def _read(self) -> dict[str, int]:
+        Raises:
+            CoevoError: as ``check``.
+        """
+        return lineage.log(after=self.check(lineage))
+
+    def _read(self) -> Mapping[str, Any]:
         if not self.path.exists():
             return {}
-        return dict(json.loads(self.path.read_text(encoding="utf-8")))
+        try:
+            content = json.loads(self.path.read_text(encoding="utf-8"))
+        except (ValueError, RecursionError):
+            content = None
+        if not _is_sound(content):
+            raise self._wrong("is damaged")
+        return dict(content)
+
+    def _wrong(self, what: str) -> CoevoError:
+        return CoevoError(f"{self.path} {what}: mend it with `coevo fsck {self.path.parent.name} --repair`")
 
     def _write(self, content: Mapping[str, int]) -> None:
         write_atomically(self.path, json.dumps(content) + "\n")
+
+
+def _is_sound(content: object) -> bool:
+    last = content.get("published", -1) if isinstance(content, Mapping) else None
+    return type(last) is int and last >= -1

@@ -40,7 +40,7 @@ def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, exper
     """Publish what a run has committed and not published, one revision after another.
 
     Raises:
-        TrackingError: MLflow cannot be reached or refuses; what it took is not repeated.
+        CoevoError: MLflow cannot be reached or refuses, and what it took is not repeated; or the cursor is wrong.
     """
     tracker, cursor = tracker_of(root, paths, experiment), Cursor(paths.published)
     for publication in unpublished(cursor, lineage, bank, reporter, paths.scratch):
@@ -59,11 +59,15 @@ def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
 def unpublished(
     cursor: Cursor, lineage: Lineage, bank: Bank, reporter: Reporter, scratch: Path
 ) -> Iterator[Publication]:
-    """What an earlier process committed and could not publish any more."""
-    kept, last = set(lineage.retained()), cursor.read()
+    """What an earlier process committed and could not publish any more.
+
+    Raises:
+        CoevoError: the cursor is damaged, or ahead of the history.
+    """
+    waiting, kept, last = cursor.unpublished(lineage), set(lineage.retained()), cursor.read()
     # A branch has revisions that the run it comes from had dropped before.
     before = entries_at(bank, lineage.manifest(last), reporter) if last in kept else None
-    for manifest in cursor.unpublished(lineage):
+    for manifest in waiting:
         held = manifest.revision in kept
         entries = entries_at(bank, manifest, reporter) if held else None
         commit = lineage.commit_hash(manifest.revision)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from configs.errors import CoevoError
 from lineage.cursor import Cursor
 from lineage.findings import Finding, lost, mendable
 from lineage.fsck.history import Revision
@@ -38,7 +39,7 @@ def check_published(store: Store, paths: RunPaths, revisions: Sequence[Revision]
     run, head = paths.name, len(revisions) - 1
     last = cursor_of(paths)
     if last is None:
-        yield mendable(run, "published.json is not readable", "publishes the run again, which repeats nothing")
+        yield mendable(run, "published.json is damaged", "publishes the run again, which repeats nothing")
         return
     if last > head:
         held = f"its last is {head}" if revisions else "it has none"
@@ -54,10 +55,10 @@ def check_published(store: Store, paths: RunPaths, revisions: Sequence[Revision]
 
 
 def cursor_of(paths: RunPaths) -> int | None:
-    """The last published revision, -1 before the first; None where the file says nothing."""
+    """The last published revision, -1 before the first; None where the file is damaged."""
     try:
         return Cursor(paths.published).read()
-    except (ValueError, KeyError, TypeError):
+    except CoevoError:
         return None
 
 

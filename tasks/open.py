@@ -9,6 +9,7 @@ from configs.errors import CoevoError
 from configs.run import RunConfig
 from envs.registry import make
 from lineage.code import changes, code_revision, packages
+from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
@@ -34,8 +35,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
     """The run, recovered and ready for its next revision; one writer at a time.
 
     Raises:
-        CoevoError: another process writes to the run, its configuration, code or packages have changed, or a store is
-            beyond recovery.
+        CoevoError: another process writes to the run, its configuration, code or packages have changed, a store is
+            beyond recovery, or what is said to be published is not there.
     """
     workspace = Workspace(root)
     paths = workspace.existing(run)
@@ -48,6 +49,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
         bank = Bank(paths.bank)
         lineage.recover(bank)
+        Cursor(paths.published).check(lineage)
         paths.clear_staging()
         head = lineage.head()
         accepted = check_unchanged(config, head, run, accept_change)

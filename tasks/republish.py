@@ -18,6 +18,8 @@ from tasks.tracking.tracker import Tracker
 def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:
     """Put the cursor where it can be, and make MLflow have all that it says; its last revision gives the tags.
 
+    The cursor says at no moment more than MLflow has: killed anywhere, what is left is published later.
+
     Args:
         store: where MLflow is.
         paths: of the run, whose lock is held.
@@ -30,16 +32,19 @@ def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], drop
     head, said = len(revisions) - 1, cursor_of(paths)
     last = head if said is None else min(said, head)
     cursor = Cursor(paths.published)
-    cursor.advance(last)
     if last < 0:
+        cursor.advance(last)
         return
     lacking = gaps(read_published(store, paths), revisions[: last + 1])
+    wanted = sorted({*lacking, last})
+    cursor.advance(wanted[0] - 1)
     origin = paths.created.read_text(encoding="utf-8").strip()
     tracker = Tracker(store, make(paths.read_config().env).name, paths.name, origin)
     bank = Bank(paths.bank)
-    for number in sorted({*lacking, last}):
+    for number in wanted:
         revision = revisions[number]
         entries = None if number in dropped else entries_at(bank, revision.manifest, Silent())
         tracker.publish(Publication(revision.manifest, revision.commit, entries))
+        cursor.advance(number)
     tracker.finish()
     cursor.close()

@@ -4,10 +4,14 @@ from datetime import timedelta
 
 import lancedb
 import pytest
+from support.fsck import fsck
 from support.runs import published
 from support.small_run import build
 
+from configs.errors import CoevoError
+from flows.fsck import Check
 from flows.publishing import publish_if_quick, publish_the_rest
+from flows.repair import repair_run
 from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.workspace import Workspace
@@ -50,3 +54,23 @@ def test_what_takes_long_is_left_to_the_next_resume_and_then_published_once(tmp_
     assert capsys.readouterr().out == ""
     publish_the_rest(place, paths)
     assert published(tmp_path, "first") == [1, 2]
+
+
+@pytest.mark.parametrize("text", ['{"published": 9}', '{"published": -3}', ""])
+def test_a_cursor_that_says_what_is_not_so_is_mended_once_mlflow_answers_and_only_then(tmp_path, monkeypatch, text):
+    build(tmp_path)
+    place = Workspace(tmp_path)
+    paths = place.existing("first")
+    paths.published.write_text(text)
+    check = Check(place, lambda _: None)
+    with pytest.raises(CoevoError, match=r"published.json .*: mend it with `coevo fsck first --repair`"):
+        publish_the_rest(place, paths)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    repair_run(check, paths)
+    assert paths.published.read_text() == text
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    repair_run(check, paths)
+    assert fsck(tmp_path) == []
+    publish_the_rest(place, paths)
+    assert (published(tmp_path, "first"), Cursor(paths.published).read()) == ([1, 2], 3)

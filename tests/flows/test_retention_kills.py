@@ -51,7 +51,7 @@ def made(tmp_path_factory):
     for run in RUNS:
         small_run.build(root, run, ["seed=4"] if run == "other" else [])
         # Published, so that no test waits for MLflow, but for what it commits itself.
-        Cursor(root / "runs" / run / "published.json").advance(99)
+        Cursor(root / "runs" / run / "published.json").advance(3)
     return root
 
 

@@ -1,8 +1,11 @@
 """How far a run is published."""
 
+import re
+
 import pytest
 from support.lineage_driver import lineage_in, play
 
+from configs.errors import CoevoError
 from lineage.cursor import Cursor
 
 
@@ -34,3 +37,35 @@ def test_a_cursor_is_open_from_the_first_advance_until_it_is_closed(cursor):
     assert (cursor.is_open(), cursor.read()) == (False, 0)
     cursor.advance(1)
     assert cursor.is_open()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[" * 100_000,
+        "7",
+        "[]",
+        *(f'{{"published": {value}}}' for value in ("-2", "-3", "1e400", "NaN", "1.5", "true", "null", '"1"')),
+        "\ud800",
+    ],
+)
+def test_a_damaged_cursor_is_one_line_with_its_remedy(place, cursor, text):
+    play(place, 2)
+    cursor.path.write_text(text, encoding="utf-8", errors="surrogatepass")
+    for asked in (cursor.read, cursor.is_open, cursor.close, lambda: cursor.unpublished(lineage_in(place))):
+        with pytest.raises(CoevoError) as refused:
+            asked()
+        assert str(refused.value) == f"{cursor.path} is damaged: mend it with `coevo fsck {place.name} --repair`"
+
+
+@pytest.mark.parametrize(("begun", "held"), [(True, "the last is 1"), (False, "there is none yet")])
+def test_a_cursor_ahead_of_the_history_leaves_no_revision_out_unsaid(place, cursor, begun, held):
+    if begun:
+        play(place, 2)
+    cursor.advance(9)
+    said = re.escape(f"{cursor.path} says that revision 9 is published, but {held}: mend it with `coevo fsck ")
+    for asked in (cursor.check, cursor.unpublished):
+        with pytest.raises(CoevoError, match=said):
+            asked(lineage_in(place))

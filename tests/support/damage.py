@@ -276,6 +276,18 @@ def cursor_unreadable(it):
     it.run.published.write_text('{"publ')
 
 
+def cursor_empty(it):
+    it.run.published.write_text("")
+
+
+def cursor_of_no_number(it):
+    it.run.published.write_text('{"published": 1e400}')
+
+
+def cursor_below(it):
+    it.run.published.write_text('{"published": -3}')
+
+
 def database_gone(it):
     (it.root / "mlflow.db").unlink()
 
@@ -377,7 +389,10 @@ IN_ONE_PLACE = [
     (table_version_gone, "first@1", "bank table entries version 2 of revision 1, 2 cannot be read", LOST),
     (newest_rows_truncated, "first@3", "bank table stats version 3 of revision 3 cannot be read", LOST),
     (cursor_ahead, "first", "published.json says revision 7, but its last is 3", MENDED),
-    (cursor_unreadable, "first", "published.json is not readable", MENDED),
+    (cursor_unreadable, "first", "published.json is damaged", MENDED),
+    (cursor_empty, "first", "published.json is damaged", MENDED),
+    (cursor_of_no_number, "first", "published.json is damaged", MENDED),
+    (cursor_below, "first", "published.json is damaged", MENDED),
     (database_gone, "first", "does not know the run", MENDED),
     (points_twice, "first@1", "MLflow has other points than the manifest: success/train", LOST),
     (points_beyond_the_head, "first", "MLflow has points of revision 8, but the last is 3", LOST),

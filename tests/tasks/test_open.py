@@ -7,11 +7,13 @@ from support.small_run import build
 
 from configs.errors import CoevoError
 from lineage.code import code_revision, packages
+from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 from memory.store import Bank
-from tasks.open import check_unchanged, episodes_since
+from tasks.open import check_unchanged, episodes_since, open_session
+from tasks.report import Silent
 
 
 @pytest.fixture
@@ -75,3 +77,11 @@ def test_it_does_not_see_what_was_rolled_back(run, tmp_path):
     lineage.rollback(2, Bank(paths.bank))
     found = episodes_since(lineage, lineage.head(), 1, tmp_path / "scratch")
     assert [episode.revision for episode in found] == [2] * 4
+
+
+def test_a_run_whose_cursor_is_ahead_is_not_opened(run, tmp_path):
+    paths, _ = run
+    Cursor(paths.published).advance(9)
+    said = "says that revision 9 is published, but the last is 3: mend it with `coevo fsck first --repair`"
+    with pytest.raises(CoevoError, match=said), open_session("first", tmp_path, Silent(), accept_change=True):
+        raise AssertionError("it is open")

@@ -99,3 +99,11 @@ def test_a_run_in_use_is_not_decided_about(coevo, waiting):
     with writer_lock(Workspace(waiting).existing("run")):
         result = coevo("approve", "run")
     assert (result.code, "in use" in result.err) == (2, True)
+
+
+def test_a_run_whose_cursor_is_wrong_is_not_decided_about(coevo, waiting):
+    (waiting / "runs/run/published.json").write_text("")
+    result = coevo("approve", "run")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.endswith("published.json is damaged: mend it with `coevo fsck run --repair`\n")
+    assert len(json.loads(coevo("log", "run", "--json").out)) == 2

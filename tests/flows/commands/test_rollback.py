@@ -72,6 +72,23 @@ def test_a_mistake_is_one_line_and_changes_nothing(coevo, copied, arguments, say
     assert len(json.loads(coevo("log", "first", "--json").out)) == 4
 
 
+@pytest.mark.parametrize("text", ['{"published": 9}', '{"published": 1e400}', ""])
+@pytest.mark.parametrize(
+    "command",
+    [("rollback", "first", "--to", "1"), ("gc", "--keep-last", "1"), ("gc", "--keep-last", "1", "--apply")],
+    ids=" ".join,
+)
+def test_a_cursor_that_is_wrong_is_one_line_with_its_remedy_and_changes_nothing(coevo, copied, command, text):
+    path = copied / "runs/first/published.json"
+    path.write_text(text)
+    result = coevo(*command)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith(f"coevo: {path} ")
+    assert result.err.endswith(": mend it with `coevo fsck first --repair`\n")
+    assert [row["kept"] for row in json.loads(coevo("log", "first", "--json").out)] == [True] * 4
+    assert path.read_text() == text
+
+
 @pytest.mark.full
 def test_mlflow_learns_of_it_at_once(coevo, copied, monkeypatch, tmp_path):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
