@@ -23,6 +23,8 @@ from tasks.tracking.tracker import Placement
 
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "mlflow" / "agent.py"
+MODEL = "coevo.model"
+"""Tag of what is logged for a version: the model that it is to be a version of."""
 CODE = ("configs", "records", "envs", "memory", "models", "tasks")
 """Folders that the agent is made of."""
 MENTION = re.compile(r"(models:/)?(?P<model>[^/@:\s]+)(/(?P<version>[0-9]{1,9})|@(?P<alias>[A-Za-z][\w.\-]*))")
@@ -92,7 +94,7 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
         directory = Path(scratch) / "model"
         save(package, directory)
         name = re.sub(r"[^\w-]", "-", package.origin.name)
-        logged = registry.create_logged_model(placement.experiment, name, placement.run, dict(tags), model_type="agent")
+        logged = _logged(registry, name, placement, {**tags, MODEL: model})
         registry.log_model_artifacts(logged.model_id, str(directory))
         registry.finalize_logged_model(logged.model_id, "READY")
         _make(registry, model)
@@ -155,6 +157,18 @@ def requirements(package: Package) -> list[str]:
     wanted = [Requirement(text) for text in requires("coevo") or ()]
     chosen = [each for each in wanted if each.marker is None or any(each.marker.evaluate({"extra": e}) for e in extras)]
     return [f"{each.name}{each.specifier or '==' + version(each.name)}" for each in chosen]
+
+
+def _logged(registry: Any, name: str, placement: Placement, tags: Mapping[str, str]) -> Any:
+    """What a killed attempt left without a version, which is completed; otherwise something new."""
+    versions = registry.search_model_versions(f"name='{tags[MODEL]}'")
+    taken = {version.source for version in versions}
+    query = f"name = '{name}' AND tags.`{MODEL}` = '{tags[MODEL]}'"
+    for found in registry.search_logged_models([placement.experiment], filter_string=query):
+        same = found.source_run_id == placement.run and tags.items() <= found.tags.items()
+        if same and found.artifact_location not in taken:
+            return found
+    return registry.create_logged_model(placement.experiment, name, placement.run, dict(tags), model_type="agent")
 
 
 def _make(registry: Any, model: str) -> None:

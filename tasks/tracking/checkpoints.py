@@ -5,6 +5,7 @@ from typing import Any
 from tasks.tracking.publication import Publication
 
 KIND = "policy-and-bank"
+COMMIT = "coevo.commit"
 
 
 def publish_checkpoint(client: Any, run: Any, reference: str, publication: Publication) -> None:
@@ -16,23 +17,36 @@ def publish_checkpoint(client: Any, run: Any, reference: str, publication: Publi
         reference: ``RUN@N``.
         publication: of an evaluated revision.
     """
-    query = f"tags.`coevo.commit` = '{publication.commit}'"
-    if client.search_logged_models([run.experiment_id], filter_string=query, max_results=1):
-        return
-    from mlflow.entities import LoggedModelOutput, Metric
-
+    model = _model(client, run, reference.replace("@", "-r"), publication.commit)
     # Tags are written last: a model that has them is whole.
-    model = client.create_logged_model(
-        run.experiment_id, name=reference.replace("@", "-r"), source_run_id=run.run_id, model_type=KIND
-    )
-    metrics = publication.manifest.state["metrics"]
-    points = [
-        Metric(name, value, publication.timestamp, publication.revision, model_id=model.model_id, run_id=run.run_id)
-        for name, value in metrics.items()
-        if name.removeprefix("success/") in publication.manifest.state["panels"]
-    ]
-    client.log_batch(run.run_id, metrics=points)
-    client.log_outputs(run.run_id, [LoggedModelOutput(model.model_id, publication.revision)])
+    if COMMIT in model.tags:
+        return
+    client.log_batch(run.run_id, metrics=_points(run, model, publication))
+    if all(output.model_id != model.model_id for output in client.get_run(run.run_id).outputs.model_outputs):
+        from mlflow.entities import LoggedModelOutput
+
+        client.log_outputs(run.run_id, [LoggedModelOutput(model.model_id, publication.revision)])
     client.finalize_logged_model(model.model_id, "READY")
-    tags = {"coevo.reference": reference, "coevo.commit": publication.commit}
-    client.set_logged_model_tags(model.model_id, tags)
+    client.set_logged_model_tags(model.model_id, {"coevo.reference": reference, COMMIT: publication.commit})
+
+
+def _model(client: Any, run: Any, name: str, commit: str) -> Any:
+    """The model of a commit, also one that a killed attempt left half made; otherwise a new one."""
+    query = f"name = '{name}' AND source_run_id = '{run.run_id}'"
+    found = client.search_logged_models([run.experiment_id], filter_string=query)
+    mine = [model for model in found if model.tags.get(COMMIT, commit) == commit]
+    # Of several the one that is whole.
+    made = max(mine, key=lambda model: COMMIT in model.tags, default=None)
+    return made or client.create_logged_model(run.experiment_id, name, run.run_id, model_type=KIND)
+
+
+def _points(run: Any, model: Any, publication: Publication) -> list[Any]:
+    from mlflow.entities import Metric
+
+    where = {"model_id": model.model_id, "run_id": run.run_id}
+    state = publication.manifest.state
+    return [
+        Metric(name, value, publication.timestamp, publication.revision, **where)
+        for name, value in state["metrics"].items()
+        if name.removeprefix("success/") in state["panels"]
+    ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.dying import Killed, dying
 from support.packages import ORIGIN, packaged
 
 from configs.errors import CoevoError
@@ -68,6 +69,20 @@ def test_a_version_is_complete(store, household, tmp_path):
     carried = {path.relative_to(model / "code").as_posix() for path in (model / "code").rglob("*")}
     assert {"tasks/pyfunc.py", "memory/index.py"} <= carried
     assert not any("__pycache__" in path for path in carried)
+
+
+def test_what_a_kill_left_without_a_version_gets_one(store, tmp_path):
+    registry, package = client(store), packaged(tmp_path)
+    placement = Tracker(store, "half", "first", "abc").placement()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(registry), "create_logged_model", dying(type(registry).create_logged_model))
+        with pytest.raises(Killed):
+            register(store, "half", package, placement, TAGS)
+    for number, logged in ((1, 1), (2, 2)):
+        assert register(store, "half", package, placement, TAGS) == Registered("half", number)
+        assert [made.status for made in registry.search_logged_models([placement.experiment])] == ["READY"] * logged
+    sources = {version.source for version in registry.search_model_versions("name='half'")}
+    assert sources == {made.artifact_location for made in registry.search_logged_models([placement.experiment])}
 
 
 def test_a_model_of_mlflow_is_linked_to_the_run_that_it_comes_from(store, tmp_path):

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 import pytest
 from support.batches import entry
+from support.dying import Killed, dying
 from support.publications import CONFIG, publication
 
 from tasks.tracking.publication import identity
@@ -183,6 +184,25 @@ def test_an_evaluated_revision_is_a_model_with_its_success_once(store, client):
     assert model.status == "READY"
     assert [(metric.key, metric.value, metric.step) for metric in model.metrics] == [("success/seen-houses", 0.75, 1)]
     assert [step for step, *_ in points(client, run, "success/seen-houses")] == [0, 1]
+
+
+@pytest.mark.parametrize("step", ["create_logged_model", "log_outputs", "finalize_logged_model"])
+def test_a_model_that_a_kill_left_half_made_is_completed(store, client, step):
+    name = f"half-{step}"
+    made = publication(1)
+    made.manifest.state["metrics"]["success/seen-houses"] = 0.75
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(client), step, dying(getattr(type(client), step)))
+        with pytest.raises(Killed):
+            Tracker(store, name, "demo-1", "abc").publish(made)
+    for _ in range(2):
+        Tracker(store, name, "demo-1", "abc").publish(made)
+    (run,) = found(client, name)
+    (model,) = client.search_logged_models([run.info.experiment_id])
+    assert (model.name, model.status, model.tags["coevo.commit"]) == ("demo-1-r1", "READY", "commit1")
+    assert [(metric.key, metric.value, metric.step) for metric in model.metrics] == [("success/seen-houses", 0.75, 1)]
+    assert [output.model_id for output in run.outputs.model_outputs] == [model.model_id]
+    assert [step for step, *_ in points(client, run, "success/seen-houses")] == [1]
 
 
 def test_pictures_show_success_and_advantages(store, client):
