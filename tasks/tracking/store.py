@@ -15,8 +15,10 @@ from filelock import FileLock
 
 from configs.errors import CoevoError
 from tasks import telemetry
+from tasks.tracking.moved import FOLDER, bring_along
 
 SQLITE = "sqlite:///"
+DATABASE = "mlflow.db"
 LOCKED = 2.0
 """Seconds until a database that another process has locked is given up."""
 
@@ -43,8 +45,8 @@ class Store:
 def tracking_store(workspace: Path) -> Store:
     """What ``MLFLOW_TRACKING_URI`` names, else a database and a folder in the workspace."""
     root = workspace.resolve()
-    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / 'mlflow.db'}"
-    return Store(uri, None if uri.startswith("http") else (root / "mlartifacts").as_uri(), root / "mlflow.lock")
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / DATABASE}"
+    return Store(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
 
 
 def client(store: Store) -> Any:
@@ -95,13 +97,18 @@ def reached(store: Store, what: str) -> Iterator[Any]:
 
 
 def check_database(store: Store) -> None:
-    """Whether a database in a file can be written to: MLflow itself would try for minutes, and in silence."""
+    """Whether a database in a file can be written to: MLflow itself would try for minutes, and in silence.
+
+    A workspace's own is put right where the workspace was moved or copied.
+    """
     if store.uri.startswith(SQLITE):
         with FileLock(store.lock):
             make_database(store)
             with closing(sqlite3.connect(_path(store), timeout=LOCKED)) as database:
                 database.execute("BEGIN IMMEDIATE")
-                database.rollback()
+                if store.artifacts is not None and _path(store) == store.lock.with_name(DATABASE):
+                    bring_along(database, store.artifacts)
+                database.commit()
 
 
 def make_database(store: Store) -> None:
