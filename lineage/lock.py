@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,14 +59,39 @@ def _why() -> list[str]:
 
 def in_use(run: "RunPaths") -> bool:
     """Whether a live process holds the run's lock. Nothing is written, and the lock is asked for an instant only."""
-    if not run.lock.exists():
+    return held(run.lock)
+
+
+def held(path: Path) -> bool:
+    """The same of the lock of any file."""
+    if not path.exists():
         return False
-    with run.lock.open("rb") as lock:
+    with path.open("rb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return True
     return False
+
+
+@contextmanager
+def if_free(*paths: Path) -> Iterator[bool]:
+    """Whether no other process holds one of these locks; if so, they are held within, and nobody is waited for."""
+    with ExitStack() as taken:
+        yield all(_taken(path, taken) for path in paths)
+
+
+def _taken(path: Path, taken: ExitStack) -> bool:
+    try:
+        taken.enter_context(FileLock(path, blocking=False, thread_local=False))
+    except Timeout:
+        return False
+    return True
+
+
+def runs_lock_file(workspace: Path) -> Path:
+    """The file that ``runs_lock`` locks."""
+    return workspace / "runs.lock"
 
 
 @contextmanager
@@ -76,7 +101,7 @@ def runs_lock(workspace: Path) -> Iterator[None]:
     Raises:
         CoevoError: another process does so, and does not come to an end.
     """
-    lock = FileLock(workspace / "runs.lock", timeout=PATIENCE, thread_local=False)
+    lock = FileLock(runs_lock_file(workspace), timeout=PATIENCE, thread_local=False)
     try:
         lock.acquire()
     except Timeout:

@@ -1,17 +1,14 @@
 """The workspace around the lineages: run directories and their small files, and the warm-started policies."""
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from configs.errors import CoevoError
 from lineage.files import as_made
 from lineage.findings import Finding, lost, mendable
+from lineage.lock import held, if_free, runs_lock_file
 from lineage.workspace import NAME, RunPaths, Workspace
-
-SETTLED = 60.0
-"""Seconds after which nobody is still making a run's directory: that takes milliseconds."""
 
 
 def run_directories(place: Workspace) -> list[RunPaths]:
@@ -22,11 +19,11 @@ def run_directories(place: Workspace) -> list[RunPaths]:
 
 def check_strangers(place: Workspace) -> Iterator[Finding]:
     """What lies in ``runs/`` and is no run."""
+    for path in half_made(place):
+        yield mendable(path.relative_to(place.root).as_posix(), "a killed process left a run half made", "removes it")
     for path in sorted((place.root / "runs").glob("*")):
         name = path.relative_to(place.root).as_posix()
-        if path in half_made(place):
-            yield mendable(name, "a killed process left a run half made", "removes it")
-        elif not path.name.startswith(".") and not (path.is_dir() and NAME.fullmatch(path.name)):
+        if not path.name.startswith(".") and not (path.is_dir() and NAME.fullmatch(path.name)):
             yield lost(name, "it is no run", "move it out of runs/")
     for nested in sorted((place.root / "runs").glob("*/*/created")):
         yield lost(
@@ -35,10 +32,10 @@ def check_strangers(place: Workspace) -> Iterator[Finding]:
 
 
 def half_made(place: Workspace) -> list[Path]:
-    """Directories of runs that were being made when their process was killed."""
-    before = time.time() - SETTLED
+    """Directories of runs that were being made when their process was killed; none that a live one may be making."""
     hidden = sorted((place.root / "runs").glob(".*"))
-    return [path for path in hidden if path.is_dir() and _newest(path) < before]
+    # In this order: whoever made one that was seen holds its lock still, or the directory has gone.
+    return [path for path in hidden if not any(map(held, _locks(place, path))) and path.is_dir()]
 
 
 def check_run_files(paths: RunPaths) -> Iterator[Finding]:
@@ -77,7 +74,11 @@ def spoilt_warmstarts(place: Workspace) -> list[Path]:
 
 def tidy(place: Workspace) -> None:
     """Remove what ``check_strangers`` and ``check_warmstarts`` say can be made again or was never whole."""
-    for path in [*half_made(place), *spoilt_warmstarts(place)]:
+    for path in half_made(place):
+        with if_free(*_locks(place, path)) as free:
+            if free:
+                shutil.rmtree(path, ignore_errors=True)
+    for path in spoilt_warmstarts(place):
         shutil.rmtree(path)
 
 
@@ -86,5 +87,6 @@ def _creation(paths: RunPaths, problem: str) -> Finding:
     return lost(paths.name, f"created {problem}", f"{remedy}; move what is no run out of runs/")
 
 
-def _newest(path: Path) -> float:
-    return max(one.lstat().st_mtime for one in (path, *path.rglob("*")))
+def _locks(place: Workspace, path: Path) -> tuple[Path, Path]:
+    """What whoever makes a run holds: the runs, and where one is pulled, the place of what was fetched."""
+    return runs_lock_file(place.root), path.with_suffix(".lock")

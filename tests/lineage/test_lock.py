@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from configs.errors import CoevoError
-from lineage.lock import holding_for, writer_lock
+from lineage.lock import holding_for, if_free, writer_lock
 from lineage.workspace import RunPaths
 
 HOLDER = """
@@ -89,3 +89,14 @@ def test_whoever_waits_is_told_what_for(run):
         pass
     with writer_lock(run), pytest.raises(CoevoError, match=f"by process {os.getpid()}: wait"), writer_lock(run):
         pass
+
+
+def test_locks_are_taken_all_or_none_and_nobody_is_waited_for(run):
+    other = run.root / "other.lock"
+    with writer_lock(run), if_free(other, run.lock) as free:
+        assert not free
+    with if_free(other, run.lock) as free, pytest.raises(CoevoError, match="in use"), writer_lock(run):
+        pass
+    assert free
+    with writer_lock(run), if_free(other) as free:
+        assert free
