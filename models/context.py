@@ -5,7 +5,8 @@ turn after turn. With ``placement: system`` lessons stand in the system message,
 token by token, with lessons and without (format-preserving augmentation, SLEA-RL Eq. 8).
 
 Whatever stands between the control tokens of the chat template is data: those that it holds itself are taken out of
-each part, and once more of the whole, where parts could have joined to one.
+each part, and once more of the whole, where parts could have joined to one. In the ``words`` style the words that begin
+a message, a block or a turn are such tokens in a lesson; the full stop is none, since lessons hold it themselves.
 """
 
 import json
@@ -16,13 +17,17 @@ from itertools import compress
 from typing import Any
 
 from configs.context import ContextConfig
+from models.tokenizer import ROLES
 from records.demonstration import Answer, Moment
 from records.entry import Entry
-from records.inert import COMMON, control_tokens, either, inert
+from records.inert import COMMON, control_tokens, either, inert, whole_words
 
-CONTEXT_WORDS = ("lessons", "recent", ">", ":", "think", "act", ".")
+MARKERS = ("lessons", "recent", ">", ":", "think", "act")
+"""Words of the ``words`` style that begin a block, or a part of a turn."""
+CONTEXT_WORDS = (*MARKERS, ".")
 """Words that the ``words`` style adds to an environment's vocabulary."""
 
+_STRUCTURE = whole_words((*ROLES, *MARKERS))
 _WORDS_ANSWER = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _CHAT_ANSWER = re.compile(r"(?:Thought:(?P<thought>.*?))?Action:(?P<action>[^\n]+)", re.DOTALL)
 _SYSTEM = "You act in an environment, one action a turn. Answer with a line 'Thought: ...' and a line 'Action: ...'."
@@ -43,7 +48,7 @@ class Context:
         self._control = either(self._own, COMMON)
         self._words = config.style == "words"
         self.leads = config.placement == "system"
-        self._line = " . {}".format if self._words else _bullet
+        self._line = lru_cache(maxsize=4096)(self._item if self._words else self._bullet)
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._ids(line)))
         self._lines = lru_cache(maxsize=4096)(self._fitting)
 
@@ -101,7 +106,7 @@ class Context:
     def _fitting(self, lessons: tuple[str, ...]) -> tuple[str, ...]:
         """A line for each lesson, best first; an empty one where it does not fit what those before it leave."""
         lines, left = list[str](), self._config.experience_tokens
-        for line in (self._line(self._inert(lesson)) for lesson in lessons):
+        for line in map(self._line, lessons):
             fits = self._cost(line) <= left
             lines.append(line if fits else "")
             left -= self._cost(line) if fits else 0
@@ -111,16 +116,19 @@ class Context:
         length = self._config.memory_length
         return moment.history if length is None else moment.history[len(moment.history) - length :] if length else ()
 
+    def _item(self, lesson: str) -> str:
+        """A lesson in words, without those that end its block."""
+        return f" . {inert(lesson, either(self._control, _STRUCTURE))}"
+
+    def _bullet(self, lesson: str) -> str:
+        """One quoted line, whatever the lesson holds."""
+        return f"- {json.dumps(' '.join(self._inert(lesson).split()), ensure_ascii=False)}\n"
+
     def _inert(self, text: str) -> str:
         return inert(text, self._control)
 
     def _ids(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
-
-
-def _bullet(lesson: str) -> str:
-    """One quoted line, whatever the lesson holds."""
-    return f"- {json.dumps(' '.join(lesson.split()), ensure_ascii=False)}\n"
 
 
 def _special_tokens(tokenizer: Any) -> set[str]:

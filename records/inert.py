@@ -25,6 +25,11 @@ def control_tokens(texts: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(map(re.escape, longest_first)) or r"(?!)", re.IGNORECASE)
 
 
+def whole_words(words: Iterable[str]) -> re.Pattern[str]:
+    """A pattern of exactly these between blanks: to a word-level tokenizer each of its words is a token."""
+    return re.compile(rf"(?<!\S)(?:{'|'.join(map(re.escape, words))})(?!\S)", re.IGNORECASE)
+
+
 def either(one: re.Pattern[str], other: re.Pattern[str]) -> re.Pattern[str]:
     """What matches one of two patterns."""
     return re.compile(f"{one.pattern}|{other.pattern}", re.IGNORECASE)
