@@ -2,17 +2,20 @@
 
 import hashlib
 import os
+from contextlib import ExitStack
 from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a UTF-8 file by temporary file, fsync and rename."""
+    """Replace a UTF-8 file by temporary file, fsync and rename; where that fails, nothing is left."""
     fresh = path.with_name(f".{path.name}.new")
-    with fresh.open("w", encoding="utf-8", newline="\n") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    with ExitStack() as left:
+        with fresh.open("w", encoding="utf-8", newline="\n") as file:
+            left.callback(fresh.unlink, missing_ok=True)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
 
 
 def content_hash(directory: Path) -> str:

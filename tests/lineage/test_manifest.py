@@ -44,3 +44,12 @@ def test_an_atomic_write_leaves_nothing_beside(tmp_path):
         write_atomically(path, text)
         assert path.read_text() == text
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nor_does_one_that_fails(tmp_path):
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_atomically(tmp_path / "directory", "one\n")
+    with pytest.raises(UnicodeEncodeError):
+        write_atomically(tmp_path / "file", "\ud800")
+    assert list(tmp_path.iterdir()) == [tmp_path / "directory"]
