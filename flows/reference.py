@@ -94,13 +94,13 @@ class Reading:
         Raises:
             CoevoError: the run has no bank, or that revision was dropped or its versions are gone.
         """
-        from memory.store import Bank
+        from memory.store import StoredBank
 
         manifest = self.manifest if revision is None else self.history[revision]
         self.lineage.require(manifest.revision)
         if manifest.state["config"]["bank"] is None:
             raise CoevoError(f"run {self.paths.name!r} has no bank (bank = null): choose a run of another method")
-        bank = Bank(self.paths.bank)
+        bank = StoredBank(self.paths.bank)
         try:
             return bank.at(manifest.versions)
         except CoevoError as error:

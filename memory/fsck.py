@@ -15,10 +15,9 @@ import numpy as np
 import pyarrow as pa
 
 from memory.canonical import content_hash
-from memory.change import SCHEMAS
 from memory.damage import UnreadableError, readable
 from memory.folding import FRAGMENT, ROW, counting, fragments
-from memory.versioned import VersionedTable
+from memory.versioned import VersionedTable, open_table
 
 NEW_ROWS = 256
 """Rows of a new fragment that are looked for; a version with more is read whole."""
@@ -43,7 +42,7 @@ def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> Ite
     for name, recorded in wanted.items():
         try:
             with readable(name):
-                reader = _Reader(_open(bank, name))
+                reader = _Reader(open_table(bank, name))
         except UnreadableError as error:
             yield Fault(name, None, f"cannot be opened: {error.reason}")
             continue
@@ -58,21 +57,12 @@ def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
     for name, content in wanted.items():
         try:
             with readable(name):
-                found = VersionedTable(_open(bank, name)).hash()
+                found = VersionedTable(open_table(bank, name)).hash()
         except UnreadableError as error:
             yield Fault(name, None, f"cannot be read: {error.reason}")
         else:
             if found != content:
                 yield Fault(name, None, f"has content {found[:12]}, not {content[:12]}")
-
-
-def _open(bank: Path, name: str) -> Any:
-    import lancedb
-
-    # Connecting would make the directory.
-    if name not in SCHEMAS or not (bank / f"{name}.lance").is_dir():
-        raise FileNotFoundError(f"{bank / name}.lance is not there")
-    return lancedb.connect(bank).open_table(name)
 
 
 def _problem(reader: "_Reader", table: str, version: int, content: str) -> str | None:

@@ -22,7 +22,7 @@ from memory.change import (
 from memory.clusters import Cluster
 from memory.damage import readable
 from memory.stats import Stats
-from memory.versioned import VersionedTable
+from memory.versioned import VersionedTable, open_table
 from records.arrow import table_to_entries
 from records.entry import Entry
 
@@ -82,14 +82,37 @@ class BankView:
         return {name: table.hash() for name, table in self._tables.items()}
 
 
-class Bank(BankView):
+class StoredBank(BankView):
+    """The bank under ``path``, to read. Nothing is made: a table that is gone is named, and stays for fsck to find.
+
+    Raises:
+        UnreadableError: a table is damaged or gone.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__({name: VersionedTable(self._table(name)) for name in SCHEMAS})
+
+    def at(self, versions: Mapping[str, int]) -> BankView:
+        """The bank as it was, to read only. Raises ``CoevoError`` naming a table whose version is gone."""
+        tables = {name: VersionedTable(open_table(self._path, name)) for name in SCHEMAS}
+        for name, table in tables.items():
+            table.checkout(versions[name])
+        return BankView(tables)
+
+    def _table(self, name: str) -> Any:
+        with readable(name):
+            return open_table(self._path, name)
+
+
+class Bank(StoredBank):
     """The live bank under ``path``, made where there is none. One process at a time may write to it."""
 
     def __init__(self, path: Path) -> None:
         import lancedb
 
         self._connection = lancedb.connect(path)
-        super().__init__({name: VersionedTable(self._table(name)) for name in SCHEMAS})
+        super().__init__(path)
 
     def merge(self, change: BankChange) -> None:
         """Write a change, one commit for each table that it alters and none for the others.
@@ -106,13 +129,6 @@ class Bank(BankView):
         Raises ``CoevoError`` naming a table whose recorded version is gone or holds other content.
         """
         return [name for name, table in self._tables.items() if table.restore(versions[name], hashes[name])]
-
-    def at(self, versions: Mapping[str, int]) -> BankView:
-        """The bank as it was, to read only. Raises ``CoevoError`` naming a table whose version is gone."""
-        tables = {name: VersionedTable(self._connection.open_table(name)) for name in SCHEMAS}
-        for name, table in tables.items():
-            table.checkout(versions[name])
-        return BankView(tables)
 
     def _table(self, name: str) -> Any:
         with readable(name):

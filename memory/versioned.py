@@ -4,6 +4,7 @@ A row replaces those of its id in earlier fragments, so a write adds what it cha
 Nothing here cleans up: that is what would make an old version unreachable.
 """
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,20 @@ import pyarrow.compute as pc
 
 from configs.errors import CoevoError
 from memory.canonical import content_hash
+from memory.change import SCHEMAS
 from memory.compare import changed_rows
 from memory.damage import UnreadableError, readable
 from memory.folding import ROW, counting, folding, within
+
+
+def open_table(bank: Path, name: str) -> Any:
+    """A table of Lance that is there. Raises ``OSError`` where it is not; nothing is made."""
+    import lancedb
+
+    # Connecting would make the directory.
+    if name not in SCHEMAS or not (bank / f"{name}.lance").is_dir():
+        raise FileNotFoundError(f"{bank / name}.lance is not there")
+    return lancedb.connect(bank).open_table(name)
 
 
 class VersionedTable:

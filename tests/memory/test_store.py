@@ -14,7 +14,7 @@ import pytest
 from configs.errors import CoevoError
 from memory.change import BankChange, Judged, Ruling
 from memory.stats import Stats
-from memory.store import Bank
+from memory.store import Bank, StoredBank
 from records.entry import Entry, Verdict, entry_id
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -206,7 +206,7 @@ import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, "tests/memory")
 from test_store import change
-from memory.store import Bank
+from memory.store import Bank, StoredBank
 from memory.versioned import VersionedTable
 
 path, die_at = Path(sys.argv[1]), sys.argv[2]
@@ -279,3 +279,16 @@ def test_size_rows_and_counters_of_some(tmp_path):
     assert (bank.size(), bank.rows().num_rows) == (1, 2)
     assert bank.stats_of({counted.id, "unknown"}) == {counted.id: counted}
     assert bank.stats_of({other.id}) == {other.id: other}
+
+
+def test_reading_makes_nothing(tmp_path):
+    path = tmp_path / "bank"
+    with pytest.raises(CoevoError, match=r"bank table entries cannot be read: .*entries\.lance is not there"):
+        StoredBank(path)
+    assert not path.exists()
+    Bank(path).merge(change(1))
+    assert StoredBank(path).hashes() == Bank(path).hashes()
+    shutil.rmtree(path / "operations.lance")
+    with pytest.raises(CoevoError, match="bank table operations cannot be read"):
+        StoredBank(path)
+    assert not (path / "operations.lance").exists()

@@ -113,6 +113,17 @@ def test_a_version_of_the_bank_that_was_pruned(coevo, copied):
     assert len(json.loads(coevo("log", "first", "--json").out)) == 4
 
 
+def test_a_table_that_is_gone_is_named_and_stays_for_fsck_to_find(coevo, copied):
+    gone = copied / "runs/first/bank/operations.lance"
+    shutil.rmtree(gone)
+    for command in (("bank", "log", "first"), ("bank", "show", "first")):
+        result = coevo(*command)
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert "bank table operations cannot be read" in result.err
+        assert not gone.exists()
+    assert "operations" in coevo("fsck", "first").out
+
+
 def test_a_disk_without_room_is_one_line_and_nothing_is_lost(coevo, copied):
     with no_room():
         result = coevo("rollback", "first", "--to", 1)
