@@ -80,12 +80,7 @@ def resume(
     Raises:
         CoevoError: there is no such run, another process writes to it, or code or settings have changed.
     """
-    from flows.operate import lengthen
-
-    place = _place(workspace)
-    if iterations is not None:
-        lengthen(place.existing(run), iterations)
-    return _operate(run, place, quiet, accept_change)
+    return _operate(run, _place(workspace), quiet, accept_change, iterations)
 
 
 def runs(*, workspace: Place = None) -> "pd.DataFrame":
@@ -287,12 +282,15 @@ def serve(
         yield served
 
 
-def _operate(name: str, place: Workspace, quiet: bool, accept_change: bool = False) -> str:
+def _operate(
+    name: str, place: Workspace, quiet: bool, accept_change: bool = False, iterations: int | None = None
+) -> str:
     from rich.console import Console
 
     from flows.operate import operate
 
-    operate(place, place.existing(name), Console(highlight=False, quiet=quiet), accept_change)
+    console = Console(highlight=False, quiet=quiet)
+    operate(place, place.existing(name), console, accept_change, iterations=iterations)
     return name
 
 

@@ -25,6 +25,7 @@ from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 from tasks import telemetry
 from tasks.limit import RESERVE, Limit
+from tasks.unchanged import check_unchanged
 from tasks.waiting import waits
 
 PURPOSE = "a scheduled night"
@@ -97,6 +98,7 @@ def play(place: Workspace, paths: RunPaths, reporter: Log, limit: Limit) -> Acco
         return Account(paths.name, history_of(place, paths), before.revision)
     assert limit.iterations is not None
     goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, limit.iterations)
+    check_unchanged(paths.read_config(), before, paths.name, accept=False)
     lengthen(paths, goal)
     coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), reporter, limit=limit)
     start = 0 if before is None else before.revision

@@ -14,24 +14,37 @@ from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
+from tasks.unchanged import check_unchanged
 from tasks.waiting import waits
 
 WAITS = "waits for approval: coevo approve --list {run} shows what of, coevo approve {run} [--reject] decides"
 
 
 def operate(
-    place: Workspace, paths: RunPaths, console: Console, accept_change: bool = False, max_hours: float | None = None
+    place: Workspace,
+    paths: RunPaths,
+    console: Console,
+    accept_change: bool = False,
+    max_hours: float | None = None,
+    iterations: int | None = None,
 ) -> int:
     """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code.
 
+    Another number of ``iterations`` is kept once nothing keeps the run from going on.
+
     Raises:
-        CoevoError: no revision could be committed although iterations remained, or it waits for approval.
+        CoevoError: no revision could be committed although iterations remained, it waits for approval, or settings,
+            code or packages have changed.
     """
-    config = paths.read_config()
+    config = wanted(paths, iterations)
     before = head_of(place, paths)
     if before is not None and waits(before):
         raise CoevoError(f"{paths.name}@{before.revision} {WAITS.format(run=paths.name)}")
-    if before is not None and before.iteration >= config.iterations:
+    over = before is not None and before.iteration >= config.iterations
+    if not over:
+        check_unchanged(config, before, paths.name, accept_change)
+    lengthen(paths, config.iterations)
+    if over:
         return _finished(place, paths, console)
     use_prefect(place.root)
     from flows.coevolve import coevolve
@@ -62,17 +75,25 @@ def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
     return 0
 
 
+def wanted(paths: RunPaths, iterations: int | None) -> RunConfig:
+    """The configuration that a run is to go on with: its own, or that with another last iteration.
+
+    Raises:
+        CoevoError: it does not go with that many.
+    """
+    config = paths.read_config()
+    return config if iterations is None else with_iterations(config, iterations, paths.name)
+
+
 def lengthen(paths: RunPaths, iterations: int) -> None:
-    """Give a run another last iteration.
+    """Keep another last iteration of a run, if it is another one.
 
     Raises:
         CoevoError: its configuration does not go with that many, or another process writes to the run.
     """
-    config = paths.read_config()
-    if config.iterations != iterations:
-        longer = with_iterations(config, iterations, paths.name)
+    if iterations != paths.read_config().iterations:
         with writer_lock(paths):
-            paths.write_config(longer)
+            paths.write_config(wanted(paths, iterations))
 
 
 def with_iterations(config: RunConfig, iterations: int, run: str) -> RunConfig:

@@ -5,10 +5,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from configs.errors import CoevoError
 from configs.run import RunConfig
 from envs.registry import make
-from lineage.code import changes, code_revision, packages
 from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
@@ -26,6 +24,7 @@ from tasks.episodes import episodes_of
 from tasks.report import Reporter
 from tasks.room import trainer_environment
 from tasks.session import Draft, Session, Stores
+from tasks.unchanged import check_unchanged
 from tasks.waiting import waits
 from tasks.warmstart import start_report, warm_start
 
@@ -63,21 +62,6 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         session.accepted = accepted
         position(session, head, start)
         yield session
-
-
-def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: bool) -> list[str]:
-    """What has changed since the last revision, if that is accepted.
-
-    Raises:
-        CoevoError: something has, and it is not.
-    """
-    found = [] if head is None else changes(head, config.model_dump(mode="json"), code_revision(), packages())
-    if found and not accept:
-        raise CoevoError(
-            f"run {run!r} has changed since its last revision: {'; '.join(found)}; "
-            f"to go on all the same: coevo resume {run} --accept-change"
-        )
-    return found
 
 
 def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifest | None, paths: RunPaths) -> Trainer:

@@ -66,14 +66,12 @@ def resume(
 
     Example: coevo resume homerules-coevo-rl-1 --iterations 60
     """
-    from flows.operate import lengthen, operate
+    from flows.operate import operate, wanted
 
     place = workspace_at(workspace)
     paths = place.existing(run)
-    if iterations is not None:
-        lengthen(paths, iterations)
-    _check(paths.read_config())
-    return operate(place, paths, Console(highlight=False), accept_change, max_hours)
+    _check(wanted(paths, iterations))
+    return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations)
 
 
 def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:

@@ -12,8 +12,9 @@ from lineage.lineage import Lineage
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 from memory.store import Bank
-from tasks.open import check_unchanged, episodes_since, open_session
+from tasks.open import episodes_since, open_session
 from tasks.report import Silent
+from tasks.unchanged import check_unchanged
 
 
 @pytest.fixture

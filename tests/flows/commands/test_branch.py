@@ -12,7 +12,7 @@ from lineage.lock import writer_lock
 from lineage.workspace import Workspace
 from memory.change import BankChange
 from memory.store import Bank
-from tasks.open import check_unchanged
+from tasks.unchanged import check_unchanged
 
 
 def log(coevo, run):

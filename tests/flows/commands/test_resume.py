@@ -1,7 +1,10 @@
-"""A new length is checked before it is written down."""
+"""A new length is checked before it is written down, and so is whether the run can go on at all."""
 
 import pytest
 from support import small_run
+
+from configs.errors import CoevoError
+from flows import api
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,23 @@ def test_a_length_that_the_run_cannot_have_is_refused_and_the_run_stays_as_it_is
     assert result.err.startswith("coevo: mine: ")
     assert says in result.err
     assert paths.config.read_bytes() == before
+
+
+def test_a_run_that_cannot_go_on_keeps_its_length(coevo, tmp_path):
+    paths = small_run.build(tmp_path, "mine")
+    before = paths.config.read_bytes()
+    result = coevo("resume", "mine", "--iterations", 10**20, "--workspace", tmp_path)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "run 'mine' has changed since its last revision: code: " in result.err
+    with pytest.raises(CoevoError, match="has changed since its last revision"):
+        api.resume("mine", 10**20, workspace=tmp_path)
+    assert paths.config.read_bytes() == before
+
+
+def test_one_that_has_reached_its_new_length_keeps_that(coevo, tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    paths = small_run.build(tmp_path, "mine")
+    result = coevo("resume", "mine", "--iterations", 3, "--workspace", tmp_path)
+    assert result.code == 0
+    assert "mine has done all of its 3 iterations" in result.out
+    assert paths.read_config().iterations == 3
