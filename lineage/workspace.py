@@ -6,6 +6,7 @@
 """
 
 import json
+import os
 import re
 import shutil
 import time
@@ -134,13 +135,21 @@ class RunPaths:
 
 @dataclass(frozen=True)
 class Workspace:
-    """The directory that holds all runs. A relative one is taken from where the process is now, once and for all."""
+    """The directory that holds all runs. A relative one is taken from where the process is now, once and for all.
+
+    Raises:
+        CoevoError: its path has a question mark, behind which a database's URI holds options and no path.
+    """
 
     root: Path
 
     def __post_init__(self) -> None:
         # Git and DVC work in directories of their own, from which a relative path would lead elsewhere.
         object.__setattr__(self, "root", self.root.absolute())
+        if "?" in os.path.realpath(self.root):
+            raise CoevoError(
+                f"{self.root}: a workspace with '?' in its path would have its databases outside it: name another"
+            )
 
     @property
     def cache(self) -> Path:

@@ -137,3 +137,14 @@ def test_a_run_that_does_not_say_when_it_was_created_is_named(workspace, config)
     run.created.write_text("yesterday\n")
     with pytest.raises(CoevoError, match=r"created: 'yesterday' is no time in ns: see `coevo fsck first`"):
         workspace.runs()
+
+
+@pytest.mark.parametrize("name", ["what?", "what?/runs of mine"])
+def test_a_path_that_no_uri_of_a_database_can_have_is_refused(tmp_path, name):
+    with pytest.raises(CoevoError, match=r"a workspace with '\?' in its path .*: name another"):
+        Workspace(tmp_path / name)
+    (tmp_path / "what?").mkdir()
+    (tmp_path / "link").symlink_to("what?")
+    with pytest.raises(CoevoError, match="name another"):
+        Workspace(tmp_path / "link")
+    assert Workspace(tmp_path / "a #1 %3f").root == tmp_path / "a #1 %3f"

@@ -23,3 +23,13 @@ def test_a_database_that_was_not_finished_is_made_anew(tmp_path, monkeypatch):
 def full(engine):
     """The disk is full once the first tables are there."""
     raise sqlite3.OperationalError("database or disk is full")
+
+
+@pytest.mark.parametrize("name", ["a #1", "a %3f%20b"])
+def test_the_database_is_in_the_workspace_whatever_its_path_holds(tmp_path, monkeypatch, name):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    (tmp_path / name).mkdir()
+    with reached(tracking_store(tmp_path / name), "does not answer") as registry:
+        registry.create_experiment("one")
+    assert (tmp_path / name / "mlflow.db").stat().st_size
+    assert [path.name for path in tmp_path.iterdir()] == [name]
