@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from configs.errors import CoevoError
 from lineage.findings import Finding
+from lineage.fsck.empty_refs import check_refs
 from lineage.fsck.places import check_created
 from lineage.fsck.refs import check_branch, check_tags
 from lineage.repository import Repository
@@ -29,5 +30,6 @@ def check_keeping(place: Workspace, paths: RunPaths) -> Iterator[Finding]:
     yield from check_created(paths)
     if paths.lineage.exists():
         repository = Repository(paths.lineage, place.cache)
+        yield from check_refs(repository, paths.name)
         yield from check_branch(repository, paths.name)
         yield from check_tags(repository, paths.name)

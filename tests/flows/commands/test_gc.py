@@ -155,6 +155,8 @@ def test_a_kept_version_that_does_not_read_as_recorded_stops_it_before_anything_
 UNTOLD = [
     (damage.branch_moved_back, "has 2 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
     (damage.branch_gone, "has 0 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
+    (damage.branch_empty, "refs/heads/main is empty: `coevo fsck --repair` takes its commit from the other references"),
+    (damage.tag_empty, "refs/tags/r1 is empty: `coevo fsck --repair` takes its commit from the other references"),
     (damage.head_detached, "HEAD is not on the branch main: `coevo fsck --repair` puts it back there"),
     (damage.tag_missing, "the tag r1 is missing: `coevo fsck --repair` makes it again"),
     (damage.kept_and_dropped, "it was dropped, and still has the tag r1: `coevo fsck --repair` removes the tag"),
