@@ -71,9 +71,11 @@ def test_a_version_is_complete(store, household, tmp_path):
     assert not any("__pycache__" in path for path in carried)
 
 
-def test_what_a_kill_left_without_a_version_gets_one(store, tmp_path):
-    registry, package = client(store), packaged(tmp_path)
+def test_what_a_kill_left_without_a_version_gets_one(tmp_path, monkeypatch):
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    store = tracking_store(tmp_path)
     placement = Tracker(store, "half", "first", "abc").placement()
+    registry, package = client(store), packaged(tmp_path)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(registry), "create_logged_model", dying(type(registry).create_logged_model))
         with pytest.raises(Killed):
