@@ -14,6 +14,8 @@ from support import fault_at
 from support.disk import BALLAST, SmallDisk
 from support.runs import SMALL, coevo, states
 
+from tasks.tracking.store import make_database, tracking_store
+
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL)
 CONFIG = """
@@ -127,6 +129,9 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.delenv("GIT_DIR")
     shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    # There before the disk is full, so that it is a database of MLflow's that is locked afterwards.
+    make_database(tracking_store(tmp_path))
+    shutil.move(tmp_path / "mlflow.db", disk.outside / "mlflow.db")
     full = on(disk, *RUN, at="models.trainer.client:Trainer.save@1")
     assert full.returncode == 2
     assert re.fullmatch(r"coevo: No space left on device: make room; what is committed is safe.*\n", full.stderr)
