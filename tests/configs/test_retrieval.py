@@ -22,7 +22,7 @@ def test_every_kind_has_a_scorer():
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tfidf", "cluster")])
 def test_a_kind_is_one_override_where_the_common_settings_stay(kind):
     settings = [f"bank.retrieval.type={kind}", "bank.retrieval.per=both", "bank.retrieval.share=0.5"]
-    retrieval = load_recipe(RECIPE, settings).bank.retrieval
+    retrieval = load_recipe(RECIPE, [*settings, "bank.utility={}"]).bank.retrieval
     assert (retrieval.type, retrieval.k, retrieval.per, retrieval.share) == (kind, 4, "both", 0.5)
 
 
