@@ -13,7 +13,7 @@ from pathlib import Path
 from configs.errors import CoevoError
 from lineage.cache import Cache
 from lineage.cursor import Cursor
-from lineage.fsck.keeping import require_told
+from lineage.fsck.keeping import require_collectable
 from lineage.fsck.places import run_directories
 from lineage.lineage import Lineage
 from lineage.lock import in_use, runs_lock, writer_lock
@@ -97,7 +97,7 @@ def plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     Raises:
         CoevoError: there is no such run, or what some run keeps cannot be found out.
     """
-    require_told(place, [paths for paths in run_directories(place) if not in_use(paths)])
+    require_collectable(place, [paths for paths in run_directories(place) if not in_use(paths)])
     return _plan(place, names, rule)
 
 
@@ -113,7 +113,7 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
         locks.enter_context(runs_lock(place.root))
         for paths in place.runs():
             locks.enter_context(writer_lock(paths))
-        require_told(place, run_directories(place))
+        require_collectable(place, run_directories(place))
         before = disk_usage(place.cache, place.root / "runs")
         done = _plan(place, names, rule)
         for run in done.runs:

@@ -7,7 +7,7 @@ from configs.errors import CoevoError
 from lineage.findings import Finding, lost, mendable
 from lineage.fsck.artifacts import check_artifacts
 from lineage.fsck.donors import Donors
-from lineage.fsck.empty_refs import check_refs
+from lineage.fsck.empty_refs import check_empty_refs
 from lineage.fsck.history import Revision, check_manifests, damaged_objects, read_history
 from lineage.fsck.mend import git_copy
 from lineage.fsck.objects import Objects
@@ -86,7 +86,7 @@ class Check:
         self._note(f"{run}: history")
         if not busy:
             yield from check_locks(repository, run)
-        empty = list(check_refs(repository, run))
+        empty = list(check_empty_refs(repository, run))
         yield from empty
         damaged = [] if empty else damaged_objects(repository)
         if empty or damaged:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from configs.errors import CoevoError
 from flows.fsck import Check, Examined, Note
 from lineage.fsck.artifacts import mend_artifacts
-from lineage.fsck.empty_refs import mend_refs
+from lineage.fsck.empty_refs import mend_empty_refs
 from lineage.fsck.history import Revision, damaged_objects, read_history
 from lineage.fsck.mend import clear_checkout, clear_leftovers, mend_branch, mend_git, unlock
 from lineage.fsck.places import tidy
@@ -43,7 +43,7 @@ def repair_run(check: Check, paths: RunPaths) -> None:
             return
         repository = Repository(paths.lineage, check.place.cache)
         unlock(repository)
-        mend_refs(repository)
+        mend_empty_refs(repository)
         mend_git(repository, check.siblings(paths))
         if damaged_objects(repository):
             return

@@ -46,6 +46,7 @@ class Context:
         self._tokenizer = tokenizer
         self._own = control_tokens(_special_tokens(tokenizer))
         self._control = either(self._own, COMMON)
+        self._markers = either(self._control, _STRUCTURE)
         self._words = config.style == "words"
         self.leads = config.placement == "system"
         self._line = lru_cache(maxsize=4096)(self._item if self._words else self._bullet)
@@ -118,7 +119,7 @@ class Context:
 
     def _item(self, lesson: str) -> str:
         """A lesson in words, without those that end its block."""
-        return f" . {inert(lesson, either(self._control, _STRUCTURE))}"
+        return f" . {inert(lesson, self._markers)}"
 
     def _bullet(self, lesson: str) -> str:
         """One quoted line, whatever the lesson holds."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from configs.bank import BankConfig
 from configs.writer import SCORING_WRITERS
 
 if TYPE_CHECKING:
@@ -53,36 +54,40 @@ def _evidence(config: "RunConfig") -> Iterator[str]:
 
 
 def _scored(config: "RunConfig") -> Iterator[str]:
-    """Admission by score finds what it ranks by, and leaves room for a bank that may be shown."""
+    """Admission by score finds what it ranks by."""
     bank = config.bank
     if bank is None or bank.admission.type != "score":
         return
-    writer, capacity, least = bank.writer.type, bank.admission.capacity, bank.retrieval.min_entries
+    writer = bank.writer.type
     if writer not in SCORING_WRITERS:
         yield (
             f"bank.writer.type={writer} does not say what an entry is worth, which bank.admission.type=score ranks "
             f"by: set writer.type to one of {', '.join(SCORING_WRITERS)}, or another admission.type"
         )
-    # Three levels of either zone, or strategies without a level.
-    most = 3 * (capacity.strategy + capacity.warning) if writer == "extremes" else capacity.strategy
-    if most <= least:
+
+
+def _room(config: "RunConfig") -> Iterator[str]:
+    """A bank of a limited size may be shown."""
+    if config.bank is None:
+        return
+    most, least = _most_entries(config.bank), config.bank.retrieval.min_entries
+    if most is not None and most <= least:
         yield (
             f"bank.admission.capacity has room for {most} entries, and bank.retrieval.min_entries={least} shows "
             "the bank only while it holds more: set a larger capacity or fewer min_entries"
         )
 
 
-def _room(config: "RunConfig") -> Iterator[str]:
-    """A bank of a limited size may be shown."""
-    bank = config.bank
-    if bank is None or bank.admission.type != "append" or bank.admission.capacity is None:
-        return
-    most, least = bank.admission.capacity, bank.retrieval.min_entries
-    if most <= least:
-        yield (
-            f"bank.admission.capacity={most} and bank.retrieval.min_entries={least}, which shows the bank only while "
-            "it holds more: set a larger capacity or fewer min_entries"
-        )
+def _most_entries(bank: BankConfig) -> int | None:
+    """How many a bank can hold; None where nothing limits it."""
+    admission = bank.admission
+    if admission.type == "append":
+        return admission.capacity
+    if admission.type != "score":
+        return None
+    strategies, warnings = admission.capacity.strategy, admission.capacity.warning
+    # Three levels of either zone, or strategies without a level.
+    return 3 * (strategies + warnings) if bank.writer.type == "extremes" else strategies
 
 
 def _ranked(config: "RunConfig") -> Iterator[str]:

@@ -16,7 +16,7 @@ MAIN = "refs/heads/main"
 NUMBERED = re.compile(r"refs/(?:tags|dropped)/r(\d+)")
 
 
-def check_refs(repository: Repository, run: str) -> Iterator[Finding]:
+def check_empty_refs(repository: Repository, run: str) -> Iterator[Finding]:
     """No reference is empty."""
     refs = _empty(repository)
     commits = _history(repository) if refs else []
@@ -30,7 +30,7 @@ def check_refs(repository: Repository, run: str) -> Iterator[Finding]:
             yield lost(run, what)
 
 
-def mend_refs(repository: Repository) -> None:
+def mend_empty_refs(repository: Repository) -> None:
     """Write the empty ones whose commit is known."""
     refs = _empty(repository)
     commits = _history(repository) if refs else []

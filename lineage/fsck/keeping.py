@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from configs.errors import CoevoError
 from lineage.findings import Finding
-from lineage.fsck.empty_refs import check_refs
+from lineage.fsck.empty_refs import check_empty_refs
 from lineage.fsck.places import check_created
 from lineage.fsck.refs import check_branch, check_tags
 from lineage.repository import Repository
 from lineage.workspace import RunPaths, Workspace
 
 
-def require_told(place: Workspace, runs: Iterable[RunPaths]) -> None:
+def require_collectable(place: Workspace, runs: Iterable[RunPaths]) -> None:
     """Make sure that these run directories say what they keep, while no writer changes it.
 
     Raises:
@@ -30,6 +30,6 @@ def check_keeping(place: Workspace, paths: RunPaths) -> Iterator[Finding]:
     yield from check_created(paths)
     if paths.lineage.exists():
         repository = Repository(paths.lineage, place.cache)
-        yield from check_refs(repository, paths.name)
+        yield from check_empty_refs(repository, paths.name)
         yield from check_branch(repository, paths.name)
         yield from check_tags(repository, paths.name)

@@ -66,7 +66,7 @@ REFUSED = {
         for admission in ("append", "replay")
     },
     "a bank that is never large enough": (
-        "homerules-retroagent", ["bank.admission.capacity=8", "bank.retrieval.min_entries=8"], "capacity=8",
+        "homerules-retroagent", ["bank.admission.capacity=8", "bank.retrieval.min_entries=8"], "room for 8 entries",
         "larger capacity",
     ),
     # advantage and group

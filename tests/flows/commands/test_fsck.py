@@ -4,7 +4,10 @@ import json
 import shutil
 
 import pytest
-from support import damage, small_run
+from support import damaged_history as history
+from support import damaged_stores as stores
+from support import small_run
+from support.damaged import Damaged, points
 from support.fsck import fingerprint, fsck
 
 from lineage.lineage import Lineage
@@ -45,14 +48,16 @@ def publish(paths, place, revisions):
 def damaged(whole, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     shutil.copytree(whole, tmp_path / "copy")
-    return damage.Damaged(tmp_path / "copy")
+    return Damaged(tmp_path / "copy")
 
 
 def name(value):
     return value.__name__ if callable(value) else ""
 
 
-@pytest.mark.parametrize(("harm", "subject", "problem", "mended"), damage.IN_ONE_PLACE, ids=name)
+@pytest.mark.parametrize(
+    ("harm", "subject", "problem", "mended"), [*history.IN_ONE_PLACE, *stores.IN_ONE_PLACE], ids=name
+)
 def test_damage_is_named_exactly_and_mended_where_that_can_be(damaged, coevo, harm, subject, problem, mended):
     harm(damaged)
     before = fingerprint(damaged.root)
@@ -63,7 +68,7 @@ def test_damage_is_named_exactly_and_mended_where_that_can_be(damaged, coevo, ha
     repaired(damaged, coevo, finding.problem, mended)
 
 
-@pytest.mark.parametrize(("harm", "problem", "mended"), damage.IN_SEVERAL, ids=name)
+@pytest.mark.parametrize(("harm", "problem", "mended"), [*history.IN_SEVERAL, *stores.IN_SEVERAL], ids=name)
 def test_damage_that_shows_in_several_places(damaged, coevo, harm, problem, mended):
     harm(damaged)
     before = fingerprint(damaged.root)
@@ -101,9 +106,9 @@ def test_a_run_that_is_whole_has_no_finding_and_nothing_is_written(whole, coevo)
 
 
 def test_a_run_in_use_is_checked_as_far_as_that_is_safe_and_not_repaired(damaged, coevo):
-    damage.index_lock(damaged)
-    damage.staged(damaged)
-    damage.old_policy_missing(damaged)
+    history.index_lock(damaged)
+    history.staged(damaged)
+    stores.old_policy_missing(damaged)
     (damaged.root / "runs/other/lineage/policy").rename(damaged.root / "moved away")
     with writer_lock(damaged.run):
         before = fingerprint(damaged.run.root)
@@ -116,7 +121,7 @@ def test_a_run_in_use_is_checked_as_far_as_that_is_safe_and_not_repaired(damaged
 
 
 def test_a_dropped_revision_needs_no_artifacts_and_no_bank(damaged):
-    damage.old_policy_missing(damaged)
+    stores.old_policy_missing(damaged)
     damaged.git("update-ref", "refs/dropped/r1", "r1")
     damaged.git("tag", "--delete", "r1")
     assert fsck(damaged.root, "first") == []
@@ -131,8 +136,8 @@ def test_a_server_that_is_not_there_is_one_finding(damaged, monkeypatch):
 
 
 def test_what_is_published_again_repeats_nothing(damaged, coevo):
-    mlflow, run = damage.points(damaged)
-    damage.commit_tag(damaged)
+    mlflow, run = points(damaged)
+    stores.commit_tag(damaged)
     before = mlflow.get_metric_history(run, "success/train")
     assert coevo("fsck", "--repair", "--workspace", damaged.root).code == 0
     assert [vars(point) for point in mlflow.get_metric_history(run, "success/train")] == [vars(one) for one in before]
@@ -150,8 +155,8 @@ def test_a_run_without_a_revision_and_one_killed_before_its_first(damaged):
 
 
 def test_people_get_a_table(damaged, coevo):
-    damage.tag_missing(damaged)
-    damage.old_policy_missing(damaged)
+    history.tag_missing(damaged)
+    stores.old_policy_missing(damaged)
     (damaged.root / "runs/other").rename(damaged.root / "away")
     result = coevo("fsck", "first", "--repair", "--workspace", damaged.root)
     assert result.code == 1

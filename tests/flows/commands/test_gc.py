@@ -4,7 +4,9 @@ import json
 import subprocess
 
 import pytest
-from support import damage
+from support import damaged_history as history
+from support import damaged_stores as stores
+from support.damaged import Damaged
 from support.fsck import fingerprint
 from support.kept import recovered, retained, whole
 from support.small_run import MUG
@@ -153,16 +155,19 @@ def test_a_kept_version_that_does_not_read_as_recorded_stops_it_before_anything_
 
 
 UNTOLD = [
-    (damage.branch_moved_back, "has 2 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
-    (damage.branch_gone, "has 0 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
-    (damage.branch_empty, "refs/heads/main is empty: `coevo fsck --repair` takes its commit from the other references"),
-    (damage.tag_empty, "refs/tags/r1 is empty: `coevo fsck --repair` takes its commit from the other references"),
-    (damage.head_detached, "HEAD is not on the branch main: `coevo fsck --repair` puts it back there"),
-    (damage.tag_missing, "the tag r1 is missing: `coevo fsck --repair` makes it again"),
-    (damage.kept_and_dropped, "it was dropped, and still has the tag r1: `coevo fsck --repair` removes the tag"),
-    (damage.branch_behind_its_tags_and_a_name, "has 2 revisions but the tags go up to r3"),
-    (damage.name_of_another_commit, "the tag best is on a commit that is no revision of this history"),
-    (damage.created_missing, "created is missing, so no command sees the run: write the tag coevo.origin"),
+    (history.branch_moved_back, "has 2 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
+    (history.branch_gone, "has 0 revisions but the tags go up to r3: `coevo fsck --repair` moves it forward"),
+    (
+        history.branch_empty,
+        "refs/heads/main is empty: `coevo fsck --repair` takes its commit from the other references",
+    ),
+    (history.tag_empty, "refs/tags/r1 is empty: `coevo fsck --repair` takes its commit from the other references"),
+    (history.head_detached, "HEAD is not on the branch main: `coevo fsck --repair` puts it back there"),
+    (history.tag_missing, "the tag r1 is missing: `coevo fsck --repair` makes it again"),
+    (history.kept_and_dropped, "it was dropped, and still has the tag r1: `coevo fsck --repair` removes the tag"),
+    (history.branch_behind_its_tags_and_a_name, "has 2 revisions but the tags go up to r3"),
+    (history.name_of_another_commit, "the tag best is on a commit that is no revision of this history"),
+    (stores.created_missing, "created is missing, so no command sees the run: write the tag coevo.origin"),
 ]
 """Damage of ``first`` that hides what it keeps, and what is said of it."""
 
@@ -170,7 +175,7 @@ UNTOLD = [
 @pytest.mark.parametrize(("harm", "says"), UNTOLD, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_run_that_does_not_say_what_it_keeps_stops_it_before_anything_is_removed(coevo, copied, harm, says):
     coevo("tag", "first@2", "good")
-    harm(damage.Damaged(copied))
+    harm(Damaged(copied))
     (copied / "runs" / ".gone.0123abcd").mkdir()
     before = fingerprint(copied)
     result = coevo("gc", "other", "--keep-last", 1, "--apply")
@@ -184,7 +189,7 @@ def test_a_run_that_does_not_say_what_it_keeps_stops_it_before_anything_is_remov
 def test_a_branch_that_was_mended_is_collected_and_tagged_revisions_stay(coevo, copied):
     before = everything(copied)
     coevo("tag", "first@2", "best")
-    damage.branch_moved_back(damage.Damaged(copied))
+    history.branch_moved_back(Damaged(copied))
     assert coevo("gc", "--keep-last", 1, "--apply").code == 2
     mend_branch(Repository(copied / "runs/first/lineage", copied / "cache"))
     assert coevo("gc", "--keep-last", 1, "--apply").code == 0
@@ -193,7 +198,7 @@ def test_a_branch_that_was_mended_is_collected_and_tagged_revisions_stay(coevo, 
 
 
 def test_a_run_in_use_is_shown_whatever_its_writer_is_about_to_tag(coevo, copied):
-    damage.tag_missing(damage.Damaged(copied))
+    history.tag_missing(Damaged(copied))
     with writer_lock(Workspace(copied).existing("first")):
         assert coevo("gc", "--keep-last", 1).code == 0
 
@@ -209,7 +214,7 @@ def test_an_artifact_that_the_cache_lost_stops_it_before_anything_is_removed(coe
 
 
 def test_so_does_a_file_of_a_kept_revision_that_the_cache_lost(coevo, copied):
-    hurt = damage.Damaged(copied)
+    hurt = Damaged(copied)
     lost = hurt.stored(3, "policy", "weights")
     lost.unlink()
     objects = Cache(copied / "cache").objects()
@@ -221,7 +226,7 @@ def test_so_does_a_file_of_a_kept_revision_that_the_cache_lost(coevo, copied):
 
 
 def test_what_the_cache_lost_of_a_revision_that_goes_stops_nothing(coevo, copied):
-    damage.old_policy_missing(damage.Damaged(copied))
+    stores.old_policy_missing(Damaged(copied))
     assert coevo("gc", "--keep-last", 1).code == 0
     assert coevo("gc", "--keep-last", 1, "--apply").code == 0
     assert retained(copied, "first") == [0, 3]

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from support import damage
+from support.damaged import Damaged
+from support.damaged_history import name_of_another_commit
 
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
@@ -34,7 +35,7 @@ def test_a_tagged_revision_is_read_by_its_tag(coevo, copied):
 
 
 def test_a_tag_beside_the_history_can_be_deleted(coevo, copied):
-    damage.name_of_another_commit(damage.Damaged(copied))
+    name_of_another_commit(Damaged(copied))
     assert tags(coevo) == {}
     assert coevo("tag", "first", "best", "--delete").out == "first is best no longer.\n"
     assert coevo("gc", "--keep-last", 1, "--apply").code == 0
