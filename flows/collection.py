@@ -113,6 +113,7 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
         locks.enter_context(runs_lock(place.root))
         for paths in place.runs():
             locks.enter_context(writer_lock(paths))
+            _settle(paths, place)
         require_collectable(place, run_directories(place))
         before = disk_usage(place.cache, place.root / "runs")
         done = _plan(place, names, rule)
@@ -122,6 +123,13 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
         _drop(place, done)
         _remove(place, done)
         return done, before - disk_usage(place.cache, place.root / "runs")
+
+
+def _settle(paths: RunPaths, place: Workspace) -> None:
+    """Wait for a commit that outlived its process: what it keeps may not be collected."""
+    if (paths.lineage / ".git").is_dir():
+        with Lineage.open(paths.lineage, place.cache) as lineage:
+            lineage.settle()
 
 
 def _plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:

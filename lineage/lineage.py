@@ -113,8 +113,11 @@ class Lineage:
 
     def drop(self, revisions: Sequence[int]) -> None:
         """Keep these revisions no longer. Their artifacts and tables may go from now on; history stays as it is."""
-        self._repository.git.settle()
         self._repository.tags.drop(revisions, self.commits())
+
+    def settle(self) -> list[str]:
+        """Wait for what a killed process had git do, and remove the locks that it left; their names."""
+        return self._repository.git.settle()
 
     def names(self) -> dict[str, int]:
         """Revision by tag, for the tags that users gave."""
@@ -167,7 +170,7 @@ class Lineage:
         Raises:
             CoevoError: a table or an artifact of the last revision cannot be brought back.
         """
-        locks, files = self._settle()
+        locks, files = self._clear()
         head = self.head()
         tables, changed = self._bring_back(head, bank) if head else ([], [])
         return Recovery(tuple(locks), tuple(files), tuple(tables), tuple(changed), tuple(self._repository.retag()))
@@ -180,7 +183,7 @@ class Lineage:
         Raises:
             CoevoError: there is no such revision, it was dropped, or a part of it cannot be brought back.
         """
-        self._settle()
+        self._clear()
         self.require(to)
         head, target = self.head(), self.manifest(to)
         with self._naming(to):
@@ -235,10 +238,10 @@ class Lineage:
             self._repository.artifacts.check(content)
             return self._repository.artifacts.files(content[artifact])
 
-    def _settle(self) -> tuple[list[str], list[str]]:
+    def _clear(self) -> tuple[list[str], list[str]]:
         """Locks and files that a killed process left: removed."""
         repository = self._repository
-        locks = [*repository.git.settle(), *repository.artifacts.discard_locks()]
+        locks = [*self.settle(), *repository.artifacts.discard_locks()]
         return locks, repository.reset()
 
     def _bring_back(self, head: Manifest, bank: Snapshot) -> tuple[list[str], list[str]]:

@@ -203,6 +203,21 @@ def test_a_run_in_use_is_shown_whatever_its_writer_is_about_to_tag(coevo, copied
         assert coevo("gc", "--keep-last", 1).code == 0
 
 
+def test_it_waits_for_a_commit_that_outlived_its_process(coevo, copied):
+    killed = Damaged(copied)
+    newest = killed.git("rev-parse", "r3")
+    killed.git("update-ref", "refs/heads/main", "r2")
+    killed.git("tag", "--delete", "r3")
+    late = f"exec 9<.git/coevo.gate; flock --shared 9; echo held; sleep 2; git update-ref refs/heads/main {newest}"
+    with subprocess.Popen(["bash", "-c", late], cwd=killed.lineage, stdout=subprocess.PIPE) as git:
+        assert git.stdout.readline() == b"held\n"
+        result = coevo("gc", "--keep-last", 1, "--apply")
+        assert git.wait() == 0
+    assert result.code == 2
+    assert "the tag r3 is missing" in result.err
+    assert Cache(copied / "cache").problem(killed.manifest(3).artifacts["policy"]) is None
+
+
 def test_an_artifact_that_the_cache_lost_stops_it_before_anything_is_removed(coevo, copied):
     with Lineage.open(copied / "runs/other/lineage", copied / "cache") as lineage:
         content = lineage.manifest(0).artifacts["policy"]
