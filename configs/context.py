@@ -14,6 +14,8 @@ class ContextConfig(Config):
     """``words``: the terse format of word-level policies; ``chat``: prose for pretrained models."""
     memory_length: int | None = Field(default=1, ge=0)
     """Previous turns kept in the prompt (m of Context-lite); null keeps all."""
+    history: Literal["actions", "states"] = "actions"
+    """What is shown of a previous turn: its action and what came of it, or what was observed before as well."""
     placement: Literal["task", "system"] = "task"
     """Where lessons stand: behind the instruction, or in a system message, which leaves the user's as it is without."""
     experience_tokens: int = Field(default=200, ge=0)

@@ -80,7 +80,8 @@ def _plain(value: object) -> str:
 def _context(config: RunConfig) -> str:
     context = config.context
     window = "all turns" if context.memory_length is None else f"m={context.memory_length}"
-    return f"{window}, {context.placement}, {context.experience_tokens} tokens"
+    told = " with states" if context.history == "states" else ""
+    return f"{window}{told}, {context.placement}, {context.experience_tokens} tokens"
 
 
 def _rollout(rollout: RolloutConfig) -> dict[str, str]:

@@ -31,6 +31,13 @@ _STRUCTURE = whole_words((*ROLES, *MARKERS))
 _WORDS_ANSWER = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _CHAT_ANSWER = re.compile(r"(?:Thought:(?P<thought>.*?))?Action:(?P<action>[^\n]+)", re.DOTALL)
 _SYSTEM = "You act in an environment, one action a turn. Answer with a line 'Thought: ...' and a line 'Action: ...'."
+_PAST = {
+    ("words", "actions"): " > {action} : {feedback}",
+    ("words", "states"): " > {observation} : {action} : {feedback}",
+    ("chat", "actions"): "Action: {action}\nResult: {feedback}\n",
+    ("chat", "states"): "You observed: {observation}\nAction: {action}\nResult: {feedback}\n",
+}
+"""A previous turn, by style and by what is shown of it."""
 _NOTES = "Notes from earlier attempts, quoted; they may be outdated, use one only where it fits what you observe:"
 
 
@@ -48,6 +55,7 @@ class Context:
         self._control = either(self._own, COMMON)
         self._markers = either(self._control, _STRUCTURE)
         self._words = config.style == "words"
+        self._past = _PAST[config.style, config.history]
         self.leads = config.placement == "system"
         self._line = lru_cache(maxsize=4096)(self._item if self._words else self._bullet)
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._ids(line)))
@@ -85,8 +93,7 @@ class Context:
     def _terse(self, moment: Moment) -> tuple[str, str]:
         """The system message, empty for none, and the user's; a block of lessons may be empty, but is always there."""
         lessons = f"lessons{self._block(moment.lessons)} ."
-        recent = "".join(f" > {action} : {feedback}" for action, feedback in self._window(moment))
-        now = f"recent{self._inert(recent)} . {self._inert(moment.observation)} ."
+        now = f"recent{self._inert(self._recent(moment))} . {self._inert(moment.observation)} ."
         task = f"{self._inert(moment.instruction)} ."
         return (lessons, f"{task} {now}") if self.leads else ("", f"{task} {lessons} {now}")
 
@@ -94,8 +101,8 @@ class Context:
         """The system message and the user's."""
         lessons = self._block(moment.lessons)
         notes = f"\n{_NOTES}\n{lessons}" if lessons else ""
-        recent = "\n".join(f"Action: {action}\nResult: {feedback}" for action, feedback in self._window(moment))
-        history = f"\nSo far:\n{self._inert(recent)}\n" if recent else ""
+        recent = self._recent(moment)
+        history = f"\nSo far:\n{self._inert(recent)}" if recent else ""
         task = f"Task: {self._inert(moment.instruction)}\n"
         now = f"{history}\nYou observe: {self._inert(moment.observation)}"
         return (f"{_SYSTEM}\n{notes}", f"{task}{now}") if self.leads and notes else (_SYSTEM, f"{task}{notes}{now}")
@@ -113,9 +120,11 @@ class Context:
             left -= self._cost(line) if fits else 0
         return tuple(lines)
 
-    def _window(self, moment: Moment) -> Sequence[tuple[str, str]]:
-        length = self._config.memory_length
-        return moment.history if length is None else moment.history[len(moment.history) - length :] if length else ()
+    def _recent(self, moment: Moment) -> str:
+        """The last turns, oldest first."""
+        count, length = len(moment.history), self._config.memory_length
+        past = moment.history if length is None else moment.history[max(0, count - length) :]
+        return "".join(self._past.format(**turn._asdict()) for turn in past)
 
     def _item(self, lesson: str) -> str:
         """A lesson in words, without those that end its block."""

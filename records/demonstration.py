@@ -1,6 +1,15 @@
 """Expert material for warm starts."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class PastTurn(NamedTuple):
+    """A turn that an agent has behind it: what it saw, what it did, and what came of it."""
+
+    observation: str
+    action: str
+    feedback: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,13 +19,13 @@ class Moment:
     Attributes:
         instruction: what it is asked to do.
         lessons: experience texts in its prompt, best first.
-        history: (action, feedback) of the previous turns, oldest first.
+        history: the previous turns, oldest first.
         observation: what it sees now.
     """
 
     instruction: str
     lessons: tuple[str, ...]
-    history: tuple[tuple[str, str], ...]
+    history: tuple[PastTurn, ...]
     observation: str
 
 

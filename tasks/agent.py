@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from models.context import Context
 from models.engines.base import Request
 from models.engines.transformers import embedded_engine
-from records.demonstration import Answer, Moment
+from records.demonstration import Answer, Moment, PastTurn
 from records.draws import extend, key
 from records.entry import Entry
 from tasks.package import Package
 from tasks.retrieve import Experience, recall
-
-Turns = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +24,7 @@ class Asked:
     Attributes:
         instruction: what it is asked to do.
         observation: what it sees.
-        history: (action, feedback) of the turns before, oldest first.
+        history: the turns before, oldest first.
         scope: the environment's task key; empty finds only entries that hold everywhere.
         kind: family of the task; matters where pools are by kind (``bank.key``).
         id: identity of the task, which its draws depend on.
@@ -34,7 +32,7 @@ class Asked:
 
     instruction: str
     observation: str
-    history: Turns = ()
+    history: tuple[PastTurn, ...] = ()
     scope: str = ""
     kind: str = ""
     id: str = ""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from envs.base import Environment
-from records.demonstration import Answer, Moment
+from records.demonstration import Answer, Moment, PastTurn
 from records.draws import Key, extend
 from records.task import Task
 
@@ -24,13 +24,13 @@ def play_expert(
     """One episode of the expert: each moment, what it answered, and whether that solved the task."""
     state, observation = env.start(task)
     shown: list[tuple[Moment, Answer, bool]] = []
-    history: tuple[tuple[str, str], ...] = ()
+    history: tuple[PastTurn, ...] = ()
     done = False
     while not done:
         moment = Moment(task.instruction, lessons, history, observation)
         answer = env.advise(state, moment, extend(key, len(history)))
         (step,) = env.step([state], [answer.action])
         shown.append((moment, answer, step.success))
+        history = (*history, PastTurn(observation, answer.action, step.feedback))
         state, observation, done = step.state, step.observation, step.done
-        history = (*history, (answer.action, step.feedback))
     return shown

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from envs.base import Environment, Step
 from models.context import Context
 from models.engines.base import Engine, Request
-from records.demonstration import Answer, Moment
+from records.demonstration import Answer, Moment, PastTurn
 from records.draws import Key, extend
 from records.entry import Entry
 from records.episode import UNSTAMPED, Completion, Episode, Turn
@@ -89,7 +89,7 @@ class Running:
         task, lasting = self.attempt.task, self.attempt.entries
         self.shown = context.shown(tuple(dict.fromkeys((*lasting, *self.attempt.recall(self.observation)))))
         lessons = tuple(entry.strategy for entry in self.shown)
-        history = tuple((turn.action, turn.feedback) for turn in self.turns)
+        history = tuple(PastTurn(turn.observation, turn.action, turn.feedback) for turn in self.turns)
         return Moment(task.instruction, lessons, history, self.observation)
 
     def advance(self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object]) -> None:

@@ -14,6 +14,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
 from configs.errors import CoevoError
+from records.demonstration import PastTurn
 from tasks.agent import Agent, Asked, Reply
 from tasks.package import Package
 from tasks.signature import ANY_SEED, ARTIFACT
@@ -49,7 +50,7 @@ def _asked(row: Mapping[str, Any]) -> Asked:
     return Asked(
         instruction=row["instruction"],
         observation=row["observation"],
-        history=tuple((turn["action"], turn["feedback"]) for turn in history),
+        history=tuple(PastTurn(**turn) for turn in history),
         id=row["task"] if isinstance(row.get("task"), str) else row["instruction"],
         **said,
     )

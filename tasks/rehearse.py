@@ -9,7 +9,7 @@ from configs.run import RunConfig
 from envs.base import Environment, MissingPartError
 from models.context import CONTEXT_WORDS, Context
 from models.standin import Guess, tokenizer_of
-from records.demonstration import Moment
+from records.demonstration import Moment, PastTurn
 from records.draws import Key, extend, generator, key
 from records.task import Task
 
@@ -111,14 +111,13 @@ def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[str, ...]:
     return (FILLING,) * config.context.experience_tokens if shown else ()
 
 
-def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[tuple[str, str], ...]:
-    """As many turns as a prompt can show, each with the longest action and feedback that was met; none unplayed."""
+def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:
+    """As many turns as a prompt can show, each with the longest of all that was met; none unplayed."""
     if not turns:
         return ()
     length = config.context.memory_length
     count = min(config.rollout.max_turns, config.rollout.max_turns if length is None else length)
-    action = max((turn.action for turn in turns), key=len)
-    return ((action, max((turn.feedback for turn in turns), key=len)),) * count
+    return (PastTurn(*(max((getattr(turn, name) for turn in turns), key=len) for name in PastTurn._fields)),) * count
 
 
 def _play(
@@ -128,14 +127,15 @@ def _play(
     state, observation = env.start(task)
     choices = _actions(env, observation, extend(draw, "actions"))
     played: list[Played] = []
-    history: tuple[tuple[str, str], ...] = ()
+    history: tuple[PastTurn, ...] = ()
     while len(history) < config.rollout.max_turns:
         action = choices[generator(extend(draw, len(history))).integers(len(choices))]
         (step,) = env.step([state], [action])
         if len(played) < TURNS:
             tokens = len(context.prompt(Moment(task.instruction, (), history, observation)))
             played.append(Played(task.instruction, observation, action, step.feedback, step.valid, tokens))
-        state, observation, history = step.state, step.observation, (*history, (action, step.feedback))
+        history = (*history, PastTurn(observation, action, step.feedback))
+        state, observation = step.state, step.observation
         if step.done:
             break
     return played, len(history)

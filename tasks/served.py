@@ -10,7 +10,7 @@ from urllib.error import HTTPError
 
 from configs.errors import CoevoError
 from envs.base import Environment
-from records.demonstration import Answer
+from records.demonstration import Answer, PastTurn
 from records.episode import Completion
 from tasks.play import Playing, Running
 
@@ -64,7 +64,7 @@ def _row(live: Running) -> dict[str, Any]:
         "scope": task.scope,
         "kind": task.kind,
         "task": task.id,
-        "history": [{"action": turn.action, "feedback": turn.feedback} for turn in live.turns],
+        "history": [{name: getattr(turn, name) for name in PastTurn._fields} for turn in live.turns],
     }
 
 

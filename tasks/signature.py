@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from records.demonstration import PastTurn
+
 ARTIFACT = "package"
 """Name of the package among the model's artifacts."""
 
@@ -14,7 +16,7 @@ EXAMPLE = {
     "scope": "lotus",
     "kind": "heat",
     "task": "0123456789abcdef",
-    "history": [{"action": "go safe", "feedback": "see mug"}],
+    "history": [{"observation": "at hall hold nothing", "action": "go safe", "feedback": "see mug"}],
 }
 """One row of a request."""
 
@@ -26,7 +28,7 @@ def signature() -> Any:
     from mlflow.types.schema import Array, Object, Property
 
     text = DataType.string
-    turn = Object([Property("action", text), Property("feedback", text)])
+    turn = Object([Property(name, text) for name in PastTurn._fields])
     entry = Object([Property("id", text), Property("strategy", text)])
     asked = [ColSpec(text, name) for name in ("instruction", "observation")]
     asked += [ColSpec(text, name, required=False) for name in ("scope", "kind", "task")]

@@ -4,7 +4,7 @@ from configs.env import BabyAIConfig
 from envs.babyai.episode import begin
 from envs.babyai.plan import plan_of
 from envs.babyai.tasks import sample
-from records.demonstration import Demonstration, Moment
+from records.demonstration import Demonstration, Moment, PastTurn
 from records.draws import Key
 from records.task import Task
 
@@ -16,11 +16,11 @@ def episodes(config: BabyAIConfig, count: int, draw: Key) -> list[Demonstration]
 
 def _play(task: Task) -> list[Demonstration]:
     state, shown, done = begin(plan_of(task)), list[Demonstration](), False
-    observation, history = state.simulator.view(()), tuple[tuple[str, str], ...]()
+    observation, history = state.simulator.view(()), tuple[PastTurn, ...]()
     while not done:
         answer = state.simulator.advice(state.actions)
         shown.append(Demonstration(Moment(task.instruction, (), history, observation), answer))
         step = state.simulator.step(state, answer.action)
+        history = (*history, PastTurn(observation, answer.action, step.feedback))
         state, observation, done = step.state, step.observation, step.done
-        history = (*history, (answer.action, step.feedback))
     return shown

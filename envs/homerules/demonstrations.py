@@ -11,7 +11,7 @@ from envs.homerules.rules import advance
 from envs.homerules.state import begin, observe
 from envs.homerules.tasks import draw_goal
 from envs.homerules.world import Facts, facts, fresh
-from records.demonstration import Answer, Demonstration, Moment
+from records.demonstration import Answer, Demonstration, Moment, PastTurn
 from records.draws import Key, extend, generator
 
 MOST_WARNINGS = 2
@@ -72,14 +72,14 @@ def _lessons(goal: Goal, told: Facts, rng: np.random.Generator, full: int) -> tu
 
 def _play(goal: Goal, truth: Facts, lessons: tuple[str, ...], draw: Key) -> list[Demonstration]:
     state, shown = begin(goal, truth), list[Demonstration]()
-    observation, history, done = observe(state), tuple[tuple[str, str], ...](), False
+    observation, history, done = observe(state), tuple[PastTurn, ...](), False
     while not done:
         moment = Moment(goal.instruction(), lessons, history, observation)
         said = answer(moment, truth.level, extend(draw, len(history)))
         shown.append(Demonstration(moment, said))
         step = advance(state, said.action)
+        history = (*history, PastTurn(observation, said.action, step.feedback))
         state, observation, done = step.state, step.observation, step.done
-        history = (*history, (said.action, step.feedback))
     return shown
 
 

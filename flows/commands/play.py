@@ -9,7 +9,7 @@ import typer
 from configs.errors import CoevoError
 from configs.load import load_env
 from flows import output
-from records.demonstration import Answer, Moment
+from records.demonstration import Answer, Moment, PastTurn
 
 Act = Callable[[Any, Moment], Answer]
 RANDOM_EPISODES = 8
@@ -53,7 +53,7 @@ def _episode(environment: Any, act: Act, key: Any) -> None:
     (task,) = environment.sample(1, key)
     state, observation = environment.start(task)
     output.line(f"task      {task.instruction}")
-    history: tuple[tuple[str, str], ...] = ()
+    history: tuple[PastTurn, ...] = ()
     done = False
     while not done:
         output.line(f"observe   {observation}")
@@ -61,8 +61,8 @@ def _episode(environment: Any, act: Act, key: Any) -> None:
         output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
         (step,) = environment.step([state], [answer.action])
         output.line(f"feedback  {step.feedback}" + ("" if step.valid else "   (not understood)"))
+        history = (*history, PastTurn(observation, answer.action, step.feedback))
         state, observation, done = step.state, step.observation, step.done
-        history = (*history, (answer.action, step.feedback))
     output.line(f"{'solved' if step.success else 'not solved'} in {len(history)} turns")
 
 

@@ -11,6 +11,8 @@ DUAL = {"type": "gae", "gamma_step": 0.99, "lambda_step": 0.95, "gamma_token": 1
 TFIDF = {"type": "tfidf", "k": 8, "per": "task", "share": 1.0}
 REPLAY = {"type": "replay", "delta": 0.0, "per": "batch", "replays": 8}
 
+EVERYTHING = {"memory_length": None, "history": "states"}
+
 PAPERS = {
     # Section 4.1, Eq. 2, 6 and 7. Its baselines share backbone and update.
     "coevo-rl": {
@@ -31,7 +33,7 @@ PAPERS = {
     },
     # Appendix D, section 4.1, Eq. 5 to 8; the discount is GiGPO's.
     "slea-rl": {
-        "context": {"placement": "system", "experience_tokens": 200},
+        "context": {"placement": "system", "experience_tokens": 200} | EVERYTHING,
         "rollout": GROUPS,
         "clusters": {"delta": 0.85},
         "bank": {
@@ -50,6 +52,7 @@ PAPERS = {
     },
     # Eq. 2; 256 turns an update over 16 environments are the example of section 4.1.
     "context-lite": {
+        "context": {"memory_length": 1, "history": "states"},
         "rollout": {"tasks": 16, "turns": 256 // 16, "max_turns": 128},
         "bank": None,
         "update": {"advantage": DUAL},
@@ -57,6 +60,7 @@ PAPERS = {
     "ppo": {"bank": None, "update": {"advantage": DUAL}},
     # Table I; its batch of 256 is taken for episodes. Scores and the weight of the KL term are decided.
     "jerp": {
+        "context": EVERYTHING,
         "rollout": {"tasks": 256 // 8, "group_size": 8, "max_turns": 50},
         "bank": {
             "every": 1,
@@ -74,6 +78,7 @@ PAPERS = {
     },
     # Table 10, Eq. 5 to 11, section 3.3.
     "retroagent": {
+        "context": EVERYTHING,
         "rollout": GROUPS | {"sampling": {"temperature": 0.4}},
         "bank": {
             "every": 1,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from records.demonstration import Moment
+from records.demonstration import Moment, PastTurn
 from records.draws import extend
 
 
@@ -16,7 +16,8 @@ def play():
             moment = Moment(task.instruction, tuple(lessons), history, observation)
             answer = env.advise(state, moment, extend(key, len(history)))
             (step,) = env.step([state], [answer.action])
-            state, observation, history = step.state, step.observation, (*history, (answer.action, step.feedback))
+            history = (*history, PastTurn(observation, answer.action, step.feedback))
+            state, observation = step.state, step.observation
             steps.append(step)
         return steps
 

@@ -91,7 +91,12 @@ def test_the_command_plays_through_it(server, place):
 def test_it_is_stateless_and_takes_requests_side_by_side(server, place):
     _, url = server
     first = {"instruction": "house lotus . task heat mug to counter", "observation": "at hall hold nothing"}
-    later = {**first, "scope": "lotus", "history": [{"action": "go safe", "feedback": "see mug"}], "task": "t"}
+    later = {
+        **first,
+        "scope": "lotus",
+        "history": [{"observation": "at hall", "action": "go safe", "feedback": "see mug"}],
+        "task": "t",
+    }
     alone = [ask(url, [row])[0] for row in (first, later)]
     assert set(alone[0]) == {"text", "thought", "action", "retrieved"}
     with ThreadPoolExecutor(4) as pool:

@@ -21,7 +21,7 @@ from memory.index import Index
 from memory.writers.contrast import writer
 from models.context import CONTEXT_WORDS, Context
 from models.tokenizer import word_tokenizer
-from records.demonstration import Moment
+from records.demonstration import Moment, PastTurn
 from records.draws import key
 from records.task import BY_SCOPE
 from tasks.gates.entries import check_candidates
@@ -147,7 +147,7 @@ def shown_words(lessons, placement="task", observation="at hall"):
     """The prompt of lessons in the style of words, by token."""
     tokenizer = word_tokenizer((*WORDS, *CONTEXT_WORDS))
     context = Context(ContextConfig(placement=placement), tokenizer)
-    moment = Moment("find mug", tuple(lessons), (("go safe", "nothing"),), observation)
+    moment = Moment("find mug", tuple(lessons), (PastTurn("at hall", "go safe", "nothing"),), observation)
     return tokenizer.convert_ids_to_tokens(context.prompt(moment))
 
 

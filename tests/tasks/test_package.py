@@ -10,6 +10,7 @@ from support.player import CONFIG, environment
 
 from configs.errors import CoevoError
 from configs.load import load_recipe, validate
+from records.demonstration import PastTurn
 from records.draws import key
 from tasks.agent import Agent, Asked
 from tasks.assemble import player_of
@@ -60,7 +61,7 @@ def test_an_agent_plays_a_panel_as_an_evaluation_does(package):
 def test_an_agent_remembers_nothing(package):
     agent, task = Agent(package), environment().panel("seen-houses", 1).tasks[0]
     first = Asked(task.instruction, "at hall hold nothing", (), task.scope, task.kind, task.id)
-    later = replace(first, history=(("go safe", "see mug"),))
+    later = replace(first, history=(PastTurn("at hall", "go safe", "see mug"),))
     alone = agent.answer([first], SEED)
     assert [agent.answer([later, first], SEED)[1], agent.answer([first], SEED)[0]] == alone * 2
     assert agent.answer([replace(first, scope="")], SEED)[0].shown == ()

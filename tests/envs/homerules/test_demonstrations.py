@@ -77,7 +77,7 @@ def test_some_lessons_are_false_and_obeyed():
     misled = [
         shown
         for shown, after in pairwise(MANY)
-        if " in " in shown.answer.thought and after.moment.history and after.moment.history[-1][1] == "nothing"
+        if " in " in shown.answer.thought and after.moment.history and after.moment.history[-1].feedback == "nothing"
     ]
     told = [shown for shown in MANY if not shown.moment.history and " in " in shown.answer.thought]
     share = len(misled) / len(told)

@@ -67,7 +67,7 @@ def test_a_new_method_appears_by_itself(coevo, tmp_path, monkeypatch):
     copied = tmp_path / "configs"
     shutil.copytree(load.ROOT, copied, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
     (copied / "methods" / "mine.yaml").write_text(
-        "# Mine.\nclusters: {delta: 0.9}\ncontext: {placement: system, memory_length: null}\n"
+        "# Mine.\nclusters: {delta: 0.9}\ncontext: {placement: system, memory_length: null, history: states}\n"
         "bank: {retrieval: {type: cluster, k: 3, warmup: 5, min_entries: 10, share: 0.5, warnings: 2}}\n"
         "update: {advantage: {type: gigpo, gamma: 0.9}, reward: {type: discounted}, loss: {kl_coefficient: 0.0}}\n"
         "schedule: {type: frozen-after-first}\n"
@@ -78,7 +78,7 @@ def test_a_new_method_appears_by_itself(coevo, tmp_path, monkeypatch):
     assert (
         mine["parts"]
         | {
-            "context": "all turns, system, 200 tokens",
+            "context": "all turns with states, system, 200 tokens",
             "retrieval": "cluster k=3 warnings=2",
             "retrieval: when": "at each step",
             "retrieval: from": "11 entries, 5 iterations",

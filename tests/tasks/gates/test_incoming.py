@@ -3,7 +3,7 @@
 import pytest
 from support.batches import task
 
-from records.demonstration import Answer, Demonstration, Moment
+from records.demonstration import Answer, Demonstration, Moment, PastTurn
 from records.task import Panel, Task
 from tasks.gates.gate import GateError
 from tasks.gates.incoming import check_demonstrations, check_panel
@@ -15,7 +15,7 @@ def panel(*tasks):
 
 def demonstration(**changes):
     fields = {"instruction": "do x", "observation": "see", "action": "go x"} | changes
-    moment = Moment(fields["instruction"], ("a lesson",), (("go y", "ok"),), fields["observation"])
+    moment = Moment(fields["instruction"], ("a lesson",), (PastTurn("see", "go y", "ok"),), fields["observation"])
     return Demonstration(moment, Answer("because", fields["action"]))
 
 
