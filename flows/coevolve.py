@@ -1,5 +1,6 @@
 """The loop: policy and experience evolve together (CoEvo-RL Algorithm 1), one durable revision after another."""
 
+from contextlib import closing
 from pathlib import Path
 
 from prefect import flow
@@ -8,14 +9,13 @@ from flows.servers import check_prefect
 from flows.stale import mark_crashed
 from tasks.admit import admit
 from tasks.advantage import advantage
-from tasks.commit import commit
+from tasks.committer import Committer
 from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
 from tasks.judge import judge
 from tasks.limit import Limit
 from tasks.open import open_session
-from tasks.publish import publish
 from tasks.report import Reporter
 from tasks.rollout import rollout
 from tasks.sample import sample
@@ -32,24 +32,30 @@ def coevolve(
 ) -> None:
     """Continue a run from its last committed revision to its last iteration, or to a limit, which then says why."""
     limit = limit or Limit()
-    with open_session(run, Path(workspace), reporter, accept_change) as session, recording(session.seconds):
+    with (
+        open_session(run, Path(workspace), reporter, accept_change) as session,
+        recording(session.seconds),
+        closing(Committer(session)) as committer,
+    ):
         mark_crashed(run)
         if session.is_new():
             gate_panels(session)
             evaluate(session)
-            publish(session, commit(session))
+            committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
             check_prefect()
-            iterate(session)
+            iterate(session, committer)
 
 
-def iterate(session: Session) -> None:
+def iterate(session: Session, committer: Committer) -> None:
     """One policy update, and whatever is due with it.
 
-    A gate is checked beside what goes on with its batch, and waited for before any of that lasts.
+    The revision before is committed beside the rollout. A gate is checked beside what goes on with its batch, and
+    waited for before any of that lasts.
     """
     tasks = sample(session)
     episodes = rollout(session, tasks)
+    committer.wait()
     with gate_episodes.beside(session, episodes):
         shaped, rewards = shape(session, episodes)
         if session.learns():
@@ -67,4 +73,4 @@ def iterate(session: Session) -> None:
         evaluate(session)
     session.iteration += 1
     if session.commit_is_due():
-        publish(session, commit(session))
+        committer.begin()

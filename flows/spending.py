@@ -10,9 +10,9 @@ from itertools import accumulate
 from lineage.manifest import Manifest
 
 KINDS = ("episodes", "tokens", "seconds")
-OUTSIDE = ("evaluate", "gate panels", "warm start", "play ahead")
-"""Stages that do not count as time spent on learning: those that measure or prepare, and the one that the update waits
-for, so that its seconds are the update's."""
+OUTSIDE = ("evaluate", "gate panels", "warm start", "play ahead", "commit", "publish")
+"""Stages that do not count as time spent on learning: those that measure or prepare, and those that another one waits
+for, so that their seconds are that one's."""
 
 
 @dataclass(frozen=True, slots=True)

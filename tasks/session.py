@@ -97,7 +97,7 @@ class Session:
         self.parts = parts
         self.stores = stores
         self.iteration = 0
-        self.committed = 0
+        self.sealed = 0
         self.fired = 0
         self.accepted: list[str] = []
         self.waiting = False
@@ -113,9 +113,7 @@ class Session:
         self._index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
         self._stale = False
         self.draft = Draft(revision=0)
-        self.sealed = self.draft
-        self.before: list[Entry] = []
-        self._held = list(self.entries)
+        self.held = list(self.entries)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
 
@@ -267,14 +265,10 @@ class Session:
         """The answers of an index in this iteration."""
         return recall(index, self.key("retrieve"))
 
-    def next_revision(self, committed: int) -> None:
-        """Begin the revision after a committed one; its clock starts now.
-
-        What was committed is left for whoever publishes it: ``sealed``, and the bank ``before`` it.
-        """
-        self.before, self._held = self._held, list(self.entries)
-        self.sealed, self.committed = self.draft, self.iteration
-        self.draft = Draft(revision=committed + 1)
+    def next_revision(self) -> None:
+        """Begin the revision after this one; its clock starts now."""
+        self.held, self.sealed = list(self.entries), self.iteration
+        self.draft = Draft(revision=self.draft.revision + 1)
         if self.clusters is not None:
             self.clusters.forget_changes()
         self.accepted = []

@@ -20,7 +20,7 @@ RUN = (
     "evaluation.tasks=8",
     "evaluation.final_panels=[]",
 )
-KILLS = ("tasks.slots:Slots.play@2+", "tasks.commit:write_unfinished@1+")
+KILLS = ("tasks.slots:Slots.play@2+", "tasks.seal:write_unfinished@1+")
 """After a rollout that went on with what was unfinished, and amid a commit after another one that did."""
 ONLY_THEIRS = {"critic/explained_variance", "critic/bootstrap", "rollout/ended", "rollout/cut"}
 

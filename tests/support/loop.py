@@ -1,5 +1,7 @@
 """Whole runs of the real loop in this process: only Prefect, MLflow and the trainer's process are spared."""
 
+from contextlib import closing
+
 from support.sessions import parts
 from support.trainer import LocalTrainer
 
@@ -10,8 +12,9 @@ from lineage.lineage import Lineage
 from lineage.workspace import Workspace
 from memory.store import Bank
 from models.policy import load, save
+from tasks import committer
 from tasks.assemble import player_of
-from tasks.commit import commit
+from tasks.committer import Committer
 from tasks.evaluate import evaluate
 from tasks.report import Silent
 from tasks.session import Session, Stores
@@ -32,7 +35,7 @@ def novice(config, place):
 
 def played(root, config, policy, monkeypatch):
     """The revisions of a run that starts from a policy."""
-    monkeypatch.setattr(coevolve, "publish", lambda session, manifest: None)
+    monkeypatch.setattr(committer, "publish", lambda stores, sealed, manifest: None)
     place = Workspace(root)
     paths = place.create("run", config)
     player = player_of(config, make(config.env), load(policy))
@@ -42,7 +45,8 @@ def played(root, config, policy, monkeypatch):
         session = Session(config, parts(config, player, None, trainer), stores)
         save(load(policy), paths.staging / "policy")
         evaluate(session)
-        commit(session)
-        while session.iteration < config.iterations:
-            coevolve.iterate(session)
+        with closing(Committer(session)) as keeping:
+            keeping.begin()
+            while session.iteration < config.iterations:
+                coevolve.iterate(session, keeping)
         return lineage.log()

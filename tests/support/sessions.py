@@ -21,6 +21,7 @@ from tasks.open import position
 from tasks.report import Silent
 from tasks.rollout import rollout
 from tasks.sample import sample
+from tasks.seal import seal
 from tasks.session import Parts, Session, Stores
 from tasks.shape import shape
 from tasks.write import write
@@ -43,7 +44,7 @@ def opened(root, config, entries=(), writer=None, trainer=None, played=None):
         if head is None:
             (paths.staging / "policy").mkdir(parents=True)
             (paths.staging / "policy" / "weights").write_text("none")
-            commit(session)
+            committed(session)
         else:
             position(session, head, paths.staging)
         yield session
@@ -56,6 +57,11 @@ def parts(config, played, writer, trainer):
         return Parts(played.env, played, trainer, None, None, limits)
     writer = writer or writer_of(bank.writer, key_by(bank.key))
     return Parts(played.env, played, trainer, writer, admission_of(bank.admission), limits)
+
+
+def committed(session):
+    """Its next revision, committed at once."""
+    return commit(session.stores, seal(session))
 
 
 def iterate(session):
@@ -72,5 +78,5 @@ def iterate(session):
         evaluate(session)
     metrics = dict(session.draft.metrics)
     session.iteration += 1
-    commit(session)
+    committed(session)
     return metrics

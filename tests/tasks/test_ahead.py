@@ -8,14 +8,13 @@ from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.batches import episode, turn
 from support.player import player
-from support.sessions import opened
+from support.sessions import committed, opened
 
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from models.trainer.client import UpdateReport
 from tasks.advantage import advantage
 from tasks.ahead import FOLDER, check_fresh, read_ahead
-from tasks.commit import commit
 from tasks.episodes import episodes_of
 from tasks.gates.gate import GateError
 from tasks.open import position
@@ -74,7 +73,7 @@ def step(session):
     """One iteration without its bank; what was learned from, and the state of the revision."""
     episodes = learn(session)
     session.iteration += 1
-    return episodes, commit(session).state
+    return episodes, committed(session).state
 
 
 def learn(session):
@@ -107,7 +106,7 @@ def test_sessions_that_end_after_every_revision_give_the_same_states(tmp_path, s
                     learn(session)
                     session.iteration += 1
                     if session.commit_is_due():
-                        yield commit(session).state
+                        yield committed(session).state
 
     straight = list(states(tmp_path / "straight", 1))
     assert straight == list(states(tmp_path / "broken", updates // each))

@@ -8,7 +8,6 @@ from configs.load import load_recipe
 from memory.provenance import why
 from memory.writers.base import Edit, Proposal
 from tasks.admit import admit
-from tasks.commit import commit
 from tasks.credit import credit
 from tasks.gate import gate_candidates, gate_episodes
 from tasks.gates.gate import GateError
@@ -41,7 +40,7 @@ def iterate(session, found=()):
     fire(session, write(session))
     session.iteration += 1
     metrics = dict(session.draft.metrics)
-    commit(session)
+    sessions.committed(session)
     return metrics
 
 
@@ -85,7 +84,7 @@ def test_a_rollback_takes_scores_and_operations_back(tmp_path):
         assert session.draft.metrics["edits/removed"] == 1.0
         assert lowest.id not in {entry.id for entry in session.entries}
         session.iteration += 1
-        commit(session)
+        sessions.committed(session)
         assert session.stores.bank.hashes().items() - before.items()
     with opened(tmp_path) as session:
         session.stores.lineage.rollback(1, session.stores.bank)

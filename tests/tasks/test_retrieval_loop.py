@@ -4,13 +4,12 @@ from dataclasses import replace
 
 from support.entries import entry
 from support.player import expert_player, player
-from support.sessions import iterate, opened
+from support.sessions import committed, iterate, opened
 
 from configs.load import load_recipe
 from memory.clusters import Cluster
 from memory.writers.base import Proposal
 from tasks.admit import admit
-from tasks.commit import commit
 from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.judge import judge
@@ -33,7 +32,7 @@ def step(session):
     session.iteration += 1
     metrics = dict(session.draft.metrics)
     session.fire()
-    commit(session)
+    committed(session)
     return episodes, metrics
 
 
@@ -112,7 +111,7 @@ def test_replays_and_evaluations_read_the_clusters_and_admission_links_them(tmp_
         assert session.stores.bank.hashes() == hashes
         admit(session, proposal, replace(decision, entries=(taught,)))
         session.iteration += 1
-        commit(session)
+        committed(session)
         (cluster,) = session.stores.bank.clusters()
         assert cluster.entries == (taught.id,)
         assert [hit.entry for hit in session.index().search(cluster.prototype, source.task.scope)] == [taught]

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 from support.entries import entry
-from support.sessions import opened
+from support.sessions import committed, opened
 
 from configs.load import load_recipe
 from configs.schedule import BankThenPolicyConfig, FrozenAfterFirstConfig, JointConfig, PolicyThenBankConfig
 from memory.writers.base import Proposal
 from tasks.admit import admit
-from tasks.commit import commit
 from tasks.judge import judge
 from tasks.rollout import rollout
 from tasks.sample import sample
@@ -75,7 +74,7 @@ def step(session):
         proposal = write(session)
         admit(session, proposal, judge(session, proposal))
     session.iteration += 1
-    commit(session)
+    committed(session)
     return learns
 
 

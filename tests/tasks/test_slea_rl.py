@@ -8,7 +8,6 @@ from support.player import expert_player
 
 from configs.load import load_recipe
 from tasks.admit import admit
-from tasks.commit import commit
 from tasks.credit import credit
 from tasks.evaluate import evaluate
 from tasks.gate import gate_candidates
@@ -36,7 +35,7 @@ def iterate(session):
     admit(session, proposal, decision)
     metrics = dict(session.draft.metrics)
     session.iteration += 1
-    commit(session)
+    sessions.committed(session)
     return episodes, metrics, decision
 
 

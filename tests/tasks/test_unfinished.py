@@ -4,12 +4,11 @@ from dataclasses import replace
 
 import pytest
 from support.player import environment, player
-from support.sessions import opened
+from support.sessions import committed, opened
 
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from records.arrow import episodes_to_table
-from tasks.commit import commit
 from tasks.gate import gate_episodes
 from tasks.open import episodes_of
 from tasks.play import Player
@@ -28,7 +27,7 @@ def step(session):
     gate_episodes(session, played)
     parts, _ = shape(session, played)
     session.iteration += 1
-    return parts, commit(session).state
+    return parts, committed(session).state
 
 
 def steps(root, count, config=CONFIG):
@@ -92,7 +91,7 @@ def test_several_iterations_of_one_revision_go_on_from_each_other(tmp_path):
         for _ in range(3):
             shape(session, rollout(session, sample(session)))
             session.iteration += 1
-        commit(session)
+        committed(session)
     assert len({it.episode.id for it in unfinished(tmp_path)} | {e.id for e in finished(tmp_path)}) >= 3
 
 
