@@ -9,6 +9,7 @@ from memory.clusters import Cluster
 from memory.stats import Stats
 from models.context import CONTEXT_WORDS
 from models.policy import build, save
+from records.demonstration import PastTurn
 from records.draws import key
 from records.entry import entry_id
 from tasks.agent import Asked
@@ -56,7 +57,7 @@ class AskedPlayer(ServedPlayer):
             Asked(
                 row["instruction"],
                 row["observation"],
-                tuple((turn["action"], turn["feedback"]) for turn in row["history"]),
+                tuple(PastTurn(**turn) for turn in row["history"]),
                 row["scope"],
                 row["kind"],
                 row["task"],
