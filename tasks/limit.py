@@ -47,7 +47,7 @@ class Limit:
         """Whether the next iteration may begin; within a revision it always may."""
         if session.waiting:
             self.reason = f"revision {session.draft.revision - 1} waits for approval"
-        elif session.iteration == session.sealed:
+        elif session.iteration == session.sealed_at:
             self.reason = self.reached(session.stores.paths.root, session.iteration)
         return self.reason is None
 

@@ -89,7 +89,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         shutil.copytree(start, session.stores.paths.staging / "policy")
         session.draft.metrics |= {f"warmstart/{name}": value for name, value in start_report(start).items()}
         return
-    session.iteration = session.sealed = head.iteration
+    session.iteration = session.sealed_at = head.iteration
     session.fired = int(head.state["fired"])
     session.waiting = waits(head)
     session.draft = Draft(revision=head.revision + 1)

@@ -97,7 +97,7 @@ class Session:
         self.parts = parts
         self.stores = stores
         self.iteration = 0
-        self.sealed = 0
+        self.sealed_at = 0
         self.fired = 0
         self.accepted: list[str] = []
         self.waiting = False
@@ -267,7 +267,7 @@ class Session:
 
     def next_revision(self) -> None:
         """Begin the revision after this one; its clock starts now."""
-        self.held, self.sealed = list(self.entries), self.iteration
+        self.held, self.sealed_at = list(self.entries), self.iteration
         self.draft = Draft(revision=self.draft.revision + 1)
         if self.clusters is not None:
             self.clusters.forget_changes()
