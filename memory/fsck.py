@@ -6,8 +6,8 @@ new fragment; the number of rows and the content hash prove that. Where they do 
 read whole.
 """
 
+import asyncio
 from collections.abc import Collection, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ import pyarrow as pa
 from memory.canonical import content_hash
 from memory.damage import UnreadableError, readable
 from memory.folding import FRAGMENT, ROW, counting, fragments
-from memory.versioned import VersionedTable, open_table
+from memory.versioned import VersionedTable, existing, open_table
 
 NEW_ROWS = 256
 """Rows of a new fragment that are looked for; a version with more is read whole."""
@@ -33,17 +33,14 @@ class Fault:
     problem: str
 
 
-def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> Iterator[Fault]:
+def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[Fault]:
     """Recorded versions that cannot be read or have other content.
 
     Args:
         bank: directory of the tables.
         wanted: by table, the pairs (version, content hash) that were recorded.
     """
-    # Most of the time goes by waiting for Lance.
-    with ThreadPoolExecutor() as pool:
-        for found in pool.map(lambda item: _faults(bank, *item), wanted.items()):
-            yield from found
+    return asyncio.run(_all_faults(bank, wanted))
 
 
 def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
@@ -59,22 +56,31 @@ def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
                 yield Fault(name, None, f"has content {found[:12]}, not {content[:12]}")
 
 
-def _faults(bank: Path, table: str, recorded: Collection[tuple[int, str]]) -> list[Fault]:
+async def _all_faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[Fault]:
+    # Most of the time goes by waiting for Lance: the tables are read side by side.
+    found = await asyncio.gather(*(_faults(bank, name, recorded) for name, recorded in wanted.items()))
+    return [fault for faults in found for fault in faults]
+
+
+async def _faults(bank: Path, table: str, recorded: Collection[tuple[int, str]]) -> list[Fault]:
+    import lancedb
+
     try:
         with readable(table):
-            reader = _Reader(open_table(bank, table))
+            connection = await lancedb.connect_async(existing(bank, table))
+            reader = _Reader(await connection.open_table(table))
     except UnreadableError as error:
         return [Fault(table, None, f"cannot be opened: {error.reason}")]
-    problems = ((version, _problem(reader, table, version, content)) for version, content in sorted(recorded))
+    problems = [(version, await _problem(reader, table, version, content)) for version, content in sorted(recorded)]
     return [Fault(table, version, problem) for version, problem in problems if problem is not None]
 
 
-def _problem(reader: "_Reader", table: str, version: int, content: str) -> str | None:
+async def _problem(reader: "_Reader", table: str, version: int, content: str) -> str | None:
     try:
         with readable(table):
-            if reader.step(version) == content:
+            if await reader.step(version) == content:
                 return None
-            found = reader.whole(version)
+            found = await reader.whole(version)
     except UnreadableError as error:
         return f"cannot be read: {error.reason}"
     return None if found == content else f"has content {found[:12]}, not the recorded {content[:12]}"
@@ -88,19 +94,19 @@ class _Reader:
         self._rows: pa.Table | None = None
         self._frontier = 0
 
-    def whole(self, version: int) -> str:
+    async def whole(self, version: int) -> str:
         """Content hash of a version, read in full."""
-        self._table.checkout(version)
-        return self._keep(self._table.search().with_row_id(True).to_arrow())
+        await self._table.checkout(version)
+        return self._keep(await self._table.query().with_row_id().to_arrow())
 
-    def step(self, version: int) -> str | None:
+    async def step(self, version: int) -> str | None:
         """Content hash of a version from the one before and what is new; None where that does not fit."""
         if self._rows is None:
             return None
-        self._table.checkout(version)
+        await self._table.checkout(version)
         first = self._frontier << FRAGMENT
-        rows = pa.concat_tables([self._rows, self._query(range(first, first + NEW_ROWS))])
-        count = self._table.count_rows()
+        rows = pa.concat_tables([self._rows, await self._query(range(first, first + NEW_ROWS))])
+        count = await self._table.count_rows()
         if rows.num_rows > count:
             rows = rows.filter(pa.array(np.isin(fragments(rows), fragments(counting(rows)))))
         return self._keep(rows) if rows.num_rows == count else None
@@ -112,7 +118,7 @@ class _Reader:
             self._frontier = int(fragments(rows).max()) + 1
         return found
 
-    def _query(self, rows: range) -> pa.Table:
+    async def _query(self, rows: range) -> pa.Table:
         # Lance opens the fragments of listed row ids only; for a range of ids it opens all of them.
-        query = self._table.search().where(f"{ROW} IN ({', '.join(map(str, rows))})").with_row_id(True)
-        return query.to_arrow()
+        listed = f"{ROW} IN ({', '.join(map(str, rows))})"
+        return await self._table.query().where(listed).with_row_id().to_arrow()

@@ -22,10 +22,14 @@ def open_table(bank: Path, name: str) -> Any:
     """A table of Lance that is there. Raises ``OSError`` where it is not; nothing is made."""
     import lancedb
 
-    # Connecting would make the directory.
+    return lancedb.connect(existing(bank, name)).open_table(name)
+
+
+def existing(bank: Path, name: str) -> Path:
+    """The bank, if it has this table, else ``FileNotFoundError``: connecting to what is not there would make it."""
     if name not in SCHEMAS or not (bank / f"{name}.lance").is_dir():
         raise FileNotFoundError(f"{bank / name}.lance is not there")
-    return lancedb.connect(bank).open_table(name)
+    return bank
 
 
 class VersionedTable:

@@ -109,6 +109,7 @@ def test_a_run_in_use_is_checked_as_far_as_that_is_safe_and_not_repaired(damaged
     history.index_lock(damaged)
     history.staged(damaged)
     stores.old_policy_missing(damaged)
+    stores.cursor_ahead(damaged)
     (damaged.root / "runs/other/lineage/policy").rename(damaged.root / "moved away")
     with writer_lock(damaged.run):
         before = fingerprint(damaged.run.root)
