@@ -9,10 +9,11 @@ from lineage.fsck.artifacts import check_artifacts
 from lineage.fsck.donors import Donors
 from lineage.fsck.empty_refs import check_empty_refs
 from lineage.fsck.history import Revision, check_manifests, damaged_objects, read_history
+from lineage.fsck.line import read_line
 from lineage.fsck.mend import git_copy
 from lineage.fsck.objects import Objects
 from lineage.fsck.places import check_run_files, check_strangers, check_warmstarts, run_directories
-from lineage.fsck.refs import check_branch, check_tags, dropped
+from lineage.fsck.refs import check_branch, check_tags
 from lineage.fsck.tree import check_checkout, check_files, check_leftovers, check_locks
 from lineage.git import Git
 from lineage.lock import in_use
@@ -93,14 +94,15 @@ class Check:
             # Nothing that git says of a damaged history can be relied on.
             yield from (self._damage(repository, paths, name) for name in damaged)
             return
-        yield from check_branch(repository, run)
-        revisions, unreadable = read_history(repository, run)
+        line = read_line(repository)
+        yield from check_branch(repository, line, run)
+        revisions, unreadable = read_history(repository, line.commits, run)
         yield from unreadable
         yield from check_manifests(repository, revisions, run)
         if not busy:
-            yield from check_tags(repository, run)
+            yield from check_tags(repository, line, run)
             yield from check_files(repository, run)
-        gone = dropped(repository)
+        gone = line.dropped()
         kept = [revision for revision in revisions if revision.number not in gone]
         self._note(f"{run}: artifacts of {len(kept)} revisions")
         yield from check_artifacts(self.objects, self.donors, kept, run)

@@ -11,9 +11,9 @@ from flows.fsck import Check, Examined, Note
 from lineage.fsck.artifacts import mend_artifacts
 from lineage.fsck.empty_refs import mend_empty_refs
 from lineage.fsck.history import Revision, damaged_objects, read_history
+from lineage.fsck.line import read_line
 from lineage.fsck.mend import clear_checkout, clear_leftovers, mend_branch, mend_git, unlock
 from lineage.fsck.places import tidy
-from lineage.fsck.refs import dropped
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.repository import Repository
@@ -48,7 +48,7 @@ def repair_run(check: Check, paths: RunPaths) -> None:
         if damaged_objects(repository):
             return
         mend_branch(repository)
-        revisions, unreadable = read_history(repository, paths.name)
+        revisions, unreadable = read_history(repository, repository.commits(), paths.name)
         if unreadable:
             return
         _mend_stores(check, paths, repository, revisions)
@@ -59,7 +59,7 @@ def _mend_stores(check: Check, paths: RunPaths, repository: Repository, revision
     from tasks.republish import republish
     from tasks.tracking.store import tracking_store
 
-    gone = dropped(repository)
+    gone = read_line(repository).dropped()
     mend_artifacts(check.objects, check.donors, [one for one in revisions if one.number not in gone])
     if revisions:
         clear_checkout(repository, check.objects, revisions[-1].manifest.artifacts)

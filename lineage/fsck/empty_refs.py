@@ -9,7 +9,7 @@ from pathlib import Path
 
 from lineage.files import write_atomically
 from lineage.findings import Finding, lost, mendable
-from lineage.fsck.refs import revision_refs
+from lineage.fsck.line import revision_refs
 from lineage.repository import Repository
 
 MAIN = "refs/heads/main"

@@ -31,9 +31,8 @@ def damaged_objects(repository: Repository) -> list[str]:
     return sorted(named) or (lines[:1] if done.returncode else [])
 
 
-def read_history(repository: Repository, run: str) -> tuple[list[Revision], list[Finding]]:
-    """The revisions whose manifests can be read, and a finding for each that cannot."""
-    commits = repository.commits()
+def read_history(repository: Repository, commits: Sequence[str], run: str) -> tuple[list[Revision], list[Finding]]:
+    """Of these revisions, by number, those whose manifests can be read, and a finding for each that cannot."""
     revisions, findings = [], []
     for number, (commit, text) in enumerate(zip(commits, _blobs(repository, commits, MANIFEST), strict=True)):
         try:

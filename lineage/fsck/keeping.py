@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from configs.errors import CoevoError
 from lineage.findings import Finding
 from lineage.fsck.empty_refs import check_empty_refs
+from lineage.fsck.line import read_line
 from lineage.fsck.places import check_created
 from lineage.fsck.refs import check_branch, check_tags
 from lineage.repository import Repository
@@ -31,5 +32,6 @@ def check_keeping(place: Workspace, paths: RunPaths) -> Iterator[Finding]:
     if paths.lineage.exists():
         repository = Repository(paths.lineage, place.cache)
         yield from check_empty_refs(repository, paths.name)
-        yield from check_branch(repository, paths.name)
-        yield from check_tags(repository, paths.name)
+        line = read_line(repository)
+        yield from check_branch(repository, line, paths.name)
+        yield from check_tags(repository, line, paths.name)

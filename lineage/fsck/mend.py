@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from lineage.artifacts import remove
 from lineage.fsck.history import damaged_objects
+from lineage.fsck.line import read_line
 from lineage.fsck.objects import Objects
-from lineage.fsck.refs import full_line
 from lineage.fsck.tree import differing, leftovers
 from lineage.git import Git
 from lineage.repository import Repository
@@ -56,9 +56,9 @@ def git_hash(kind: str, data: bytes) -> str:
 def mend_branch(repository: Repository) -> None:
     """HEAD on ``main``, and ``main`` at the last revision that has a tag."""
     repository.git("symbolic-ref", "HEAD", "refs/heads/main")
-    line = full_line(repository)
-    if line != repository.commits():
-        repository.git("update-ref", "refs/heads/main", line[-1])
+    line = read_line(repository)
+    if line.full != line.commits:
+        repository.git("update-ref", "refs/heads/main", line.full[-1])
 
 
 def clear_checkout(repository: Repository, objects: Objects, artifacts: Mapping[str, str]) -> None:
