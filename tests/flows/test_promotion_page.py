@@ -16,6 +16,8 @@ from tasks.registry import register
 from tasks.tracking.store import client, tracking_store
 from tasks.tracking.tracker import Placement
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture
 def place(prefect_workspace, tmp_path, monkeypatch):

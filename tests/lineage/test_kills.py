@@ -81,6 +81,7 @@ def test_each_revision_depends_on_the_one_before(untouched):
         assert len({state["artifacts"][part] for state in untouched}) == REVISIONS
 
 
+@pytest.mark.full
 def test_a_run_survives_one_kill_after_another(place, untouched):
     for kill in KILLS:
         assert drive(place, kill=[kill]) == -signal.SIGKILL, f"{kill}: not reached"
@@ -92,6 +93,7 @@ def test_a_run_survives_one_kill_after_another(place, untouched):
     assert not play(place, REVISIONS)
 
 
+@pytest.mark.full
 def test_a_run_survives_one_kill_after_another_inside_git(place, tmp_path, untouched):
     play(place, 2)
     for number, (kill, (added, locks)) in enumerate(INSIDE_GIT.items()):

@@ -98,6 +98,7 @@ def test_a_new_child_continues_bit_for_bit(policy_path, samples_path, empty_path
     assert not alive(first.pid)
 
 
+@pytest.mark.full
 def test_a_critic_and_reference_scores_travel_and_resume(policy_path, samples_path, tmp_path):
     config = UpdateConfig(
         advantage=GaeConfig(type="gae"),
@@ -127,6 +128,7 @@ def test_a_critic_and_reference_scores_travel_and_resume(policy_path, samples_pa
     assert files == {"state.safetensors", "critic/state.safetensors", "critic/critic.safetensors"}
 
 
+@pytest.mark.full
 def test_a_critic_that_learns_alone_leaves_the_policy_alone_and_resumes(policy_path, samples_path, tmp_path):
     config = UpdateConfig(
         advantage=GaeConfig(type="gae"), critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2), warmup=1)

@@ -15,6 +15,8 @@ from support.publications import publication
 from tasks.tracking.store import Store, tracking_store
 from tasks.tracking.tracker import Tracker
 
+pytestmark = pytest.mark.full
+
 PUBLISH = """
 import sys
 from dataclasses import replace
