@@ -31,11 +31,11 @@ def _halves(config: "RunConfig") -> Iterator[str]:
     if config.bank is None:
         return
     share, group = config.bank.retrieval.share, config.rollout.group_size
-    for count, reached, whole in ((0, "none", 0.0), (group, "all", 1.0)):
+    for count, reached, other in ((0, "none", round(1 / group, 3)), (group, "all", 1.0)):
         if 0 < share < 1 and round(share * group) == count:
             yield (
                 f"bank.retrieval.share={share} of rollout.group_size={group} is {reached} of them: "
-                f"set bank.retrieval.share={whole}, or a larger rollout.group_size"
+                f"set bank.retrieval.share={other}, or a larger rollout.group_size"
             )
 
 

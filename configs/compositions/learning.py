@@ -15,6 +15,7 @@ HEAD_DIMS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256)
 def flaws(config: "RunConfig") -> Iterator[str]:
     """What keeps the update from working."""
     yield from _comparable(config)
+    yield from _alone(config)
     yield from _cut(config)
     yield from _distribution(config)
     yield from _potential(config)
@@ -35,6 +36,16 @@ def _comparable(config: "RunConfig") -> Iterator[str]:
         yield (
             "update.advantage.anchor=cluster needs observation clusters: set clusters.delta=0.85, "
             "or update.advantage.anchor=observation"
+        )
+
+
+def _alone(config: "RunConfig") -> Iterator[str]:
+    """The critic's time alone ends."""
+    critic, total = config.update and config.update.critic, config.iterations
+    if critic and 0 < total <= critic.warmup:
+        yield (
+            f"update.critic.warmup={critic.warmup} leaves the policy none of iterations={total}: "
+            "set update.critic.warmup lower or iterations higher"
         )
 
 

@@ -51,7 +51,7 @@ REFUSED = {
         "larger rollout.group_size",
     ),
     "a share that is the whole group": (COEVO, ["bank.retrieval.share=0.95"], "is all of them", "share=1.0"),
-    "a share that is nobody": (COEVO, ["bank.retrieval.share=0.05"], "is none of them", "share=0.0"),
+    "a share that is nobody": (COEVO, ["bank.retrieval.share=0.05"], "is none of them", "share=0.125"),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
     "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: task}"], "'step' or 'both'"),
@@ -83,6 +83,7 @@ REFUSED = {
         f"a critic for {recipe}": (recipe, ["update.critic={}"], "of no use", "set critic=null")
         for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo", "homerules-reinforce")
     },
+    "a critic that is never done": (PPO, ["update.critic.warmup=60"], "none of iterations=60", "iterations higher"),
     "two discounts": (PPO, ["update.reward.type=discounted"], "discounts by itself", "set reward.type=extrinsic"),
     **{
         f"two discounts, {reward}": (PPO, [f"update.reward.type={reward}"], "discounts by itself", "reward.gamma=1.0")

@@ -1,5 +1,6 @@
 """docs/papers.md names functions and settings that exist, and quotes the values of the recipe."""
 
+import json
 import re
 from functools import reduce
 from importlib import import_module
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+import yaml
 
 from configs.advantage import AdvantageConfig
 from configs.load import load_recipe, names
@@ -17,6 +19,7 @@ PAGE = (Path(__file__).parents[2] / "docs/papers.md").read_text(encoding="utf-8"
 ROWS = [line.split("|")[1:-1] for line in PAGE.splitlines() if line.startswith("|")]
 FUNCTIONS = sorted(set(re.findall(r"`([a-z0-9_.]+):([A-Za-z0-9_.]+)`", PAGE)))
 SETTINGS = sorted({key for row in ROWS for key in re.findall(r"`([a-z_]+(?:\.[a-z_]+)*)`", row[-1])})
+METHODS = Path(__file__).parents[2] / "configs/methods"
 PARTS = {"Rewards": RewardConfig, "Advantages": AdvantageConfig, "Schedules": ScheduleConfig}
 
 
@@ -58,3 +61,28 @@ def test_the_departures_of_the_recipe_are_those_stated():
     values = (config.bank.every, config.bank.retrieval.k, update.optimizer.lr, update.loss.kl_coefficient)
     assert tuple(map(float, stated.groups())) == values
     assert (update.optimizer.minibatches, update.invalid_penalty) == (2, 0.05)
+
+
+def leaves(tree, path=()):
+    if not isinstance(tree, dict):
+        return {".".join(path): tree}
+    return {key: leaf for name, below in tree.items() for key, leaf in leaves(below, (*path, name)).items()}
+
+
+def changes(method):
+    """What the embedded household's recipe sets otherwise than the method."""
+    said = leaves(yaml.safe_load((METHODS / f"{method}.yaml").read_text(encoding="utf-8")))
+    found = leaves(load_recipe(f"homerules-{method}").model_dump(mode="json"))
+    changed = {key: (value, found[key]) for key, value in said.items() if found.get(key, value) != value}
+    return [f"{key} {written(value)} → {written(other)}" for key, (value, other) in changed.items()]
+
+
+def written(value):
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def test_every_value_that_a_recipe_sets_otherwise_is_stated():
+    rows = PAGE.partition("\n## Values at laptop size\n")[2]
+    stated = dict(re.findall(r"^\| `homerules-([a-z-]+)` \| (.*) \|$", rows, re.MULTILINE))
+    changed = {path.stem: ", ".join(changes(path.stem)) for path in sorted(METHODS.glob("*.yaml"))}
+    assert stated == {method: said for method, said in changed.items() if said}
