@@ -12,6 +12,8 @@ from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
 TOKEN = re.compile(r"\w+|\S")
+FEW = 64
+"""Texts that are compared as they are: less work than the bound."""
 BUCKETS = 256
 """Tokens are counted by their number modulo this; two in one bucket loosen the bound and never break it."""
 ROUNDING = 1e-9
@@ -50,7 +52,8 @@ class Likeness:
     def above(self, text: str, least: float, since: int = 0) -> tuple[Numbers, Scores]:
         """Numbers from ``since`` on, ascending, and similarities of the texts that are at least so similar."""
         asked = "".join(self._letters.get(token, UNKNOWN) for token in _tokens(text))
-        numbers = self._able(asked, least, since)
+        few = len(self) - since <= FEW
+        numbers = np.arange(since, len(self)) if few else self._able(asked, least, since)
         if not len(numbers):
             return numbers, np.zeros(0)
         texts = [self._texts[number] for number in numbers.tolist()]

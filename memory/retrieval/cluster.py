@@ -1,6 +1,7 @@
 """Cluster-indexed retrieval (SLEA-RL Eq. 1 and 2): the pools of the observation's cluster, else the whole library."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 
@@ -8,6 +9,9 @@ from configs.retrieval import ClusterRetrievalConfig
 from memory.library import Floats, Library, Rows
 from memory.likeness import Likeness
 from memory.retrieval.base import NEVER, Question, Score
+
+REMEMBERED = 256
+"""Observations whose likeness to the library is remembered: rooms of several houses look alike."""
 
 
 class ClusterIndexed:
@@ -21,13 +25,14 @@ class ClusterIndexed:
     def fit(self, library: Library) -> Score:
         """Read the texts that were never read."""
         numbers, pools = self._read(library), _Pools(library)
+        like = lru_cache(maxsize=REMEMBERED)(self._like)
 
         def score(question: Question) -> Floats:
             pool = pools.of(question.text)[question.rows]
             if pool.max(initial=NEVER) > NEVER:
                 return pool
             question.tally["fallbacks"] += 1
-            return self._like(question.text)[numbers[question.rows]]
+            return like(question.text)[numbers[question.rows]]
 
         return score
 
