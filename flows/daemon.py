@@ -1,8 +1,8 @@
 """Servers that outlive the command that started them, one of a name in a workspace.
 
-Each runs on a free loopback port in a session of its own and is recorded in ``servers.json`` under a lock, so that two
-commands starting side by side share it. A record is trusted where its process is the one that was started and it
-answers; any other is cleared.
+Each runs on a free loopback port in a session of its own and is recorded in ``servers.json``. It starts under a lock of
+its name, so that two commands starting side by side share it. A record is trusted where its process is the one that was
+started and it answers; any other is cleared.
 """
 
 import json
@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -99,16 +99,16 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
         ServerError: it did not start.
     """
     workspace.mkdir(parents=True, exist_ok=True)
-    with _lock(workspace):
-        known = _read(workspace)
-        if name in known:
-            if known[name].runs() and known[name].answers():
-                return known[name]
-            known[name].stop()
+    with _starting(workspace, name):
+        known = _read(workspace).get(name)
+        if known is not None:
+            if known.runs() and known.answers():
+                return known
+            known.stop()
         log = workspace / f"{name}.log"
         server = _start(log, name, command, health, settings)
         try:
-            _write(workspace, known | {name: server})  # before it answers: a command killed meanwhile leaves no stray
+            _record(workspace, server)  # before it answers: a command killed meanwhile leaves no stray
         except OSError:
             server.stop()
             raise
@@ -128,11 +128,14 @@ def down(workspace: Path) -> list[str]:
     """Stop the servers of a workspace; returns the names of those that ran."""
     if not workspace.is_dir():
         return []
-    with _lock(workspace):
-        alive = [server for server in _read(workspace).values() if server.runs()]
-        for server in alive:
-            server.stop()
-        _write(workspace, {})
+    with ExitStack() as starting:
+        for name in sorted(_read(workspace)):
+            starting.enter_context(_starting(workspace, name))
+        with _records(workspace):
+            alive = [server for server in _read(workspace).values() if server.runs()]
+            for server in alive:
+                server.stop()
+            _write(workspace, {})
     return [server.name for server in alive]
 
 
@@ -163,8 +166,18 @@ def _wait(done: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.1)
 
 
-def _lock(workspace: Path) -> FileLock:
+def _starting(workspace: Path, name: str) -> FileLock:
+    """Held while a server starts; those of other names start beside it."""
+    return FileLock(workspace / f"{name}-server.lock")
+
+
+def _records(workspace: Path) -> FileLock:
     return FileLock(workspace / "servers.lock")
+
+
+def _record(workspace: Path, server: Server) -> None:
+    with _records(workspace):
+        _write(workspace, _read(workspace) | {server.name: server})
 
 
 def _read(workspace: Path) -> dict[str, Server]:

@@ -1,5 +1,6 @@
 """The workspace's servers: ``coevo ui`` and ``coevo down``."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated
 
@@ -27,8 +28,9 @@ def ui(
     root = workspace_at(workspace).root
     if sample:
         root = _sample(root)
-    pages = {"Prefect": ensure_prefect(root).removesuffix("/api"), "MLflow": ensure_mlflow_ui(root)}
-    for name, url in pages.items():
+    with ThreadPoolExecutor() as starting:
+        prefect, mlflow = starting.submit(ensure_prefect, root), starting.submit(ensure_mlflow_ui, root)
+    for name, url in {"Prefect": prefect.result().removesuffix("/api"), "MLflow": mlflow.result()}.items():
         output.line(f"{name:8}{url}")
         if open_pages:
             typer.launch(url)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 import pytest
@@ -43,6 +44,17 @@ def test_commands_side_by_side_share_a_server_that_outlives_them(workspace):
     urls = {command.communicate(timeout=60)[0].strip() for command in commands}
     assert urls == {start(workspace).url}
     assert len(record(workspace)) == 1
+
+
+def test_servers_of_two_names_start_side_by_side(workspace, monkeypatch):
+    monkeypatch.setattr("flows.daemon.STARTUP", 10.0)
+    with ThreadPoolExecutor() as pool:
+        slow = pool.submit(ensure, workspace, "slow", COMMAND, "/is-not-there", {})
+        assert start(workspace).answers()
+        assert not slow.done()
+        assert sorted(server["name"] for server in record(workspace)) == ["pages", "slow"]
+        with pytest.raises(ServerError, match="the slow server did not start"):
+            slow.result()
 
 
 def test_down_stops_what_runs_and_names_it(workspace):
