@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from configs.bank import BankConfig
+from configs.retrieval import ClusterRetrievalConfig
 from configs.writer import SCORING_WRITERS
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ def flaws(config: "RunConfig") -> Iterator[str]:
     """What keeps the bank from working."""
     yield from _clusters(config)
     yield from _halves(config)
+    yield from _nothing(config)
     yield from _evidence(config)
     yield from _scored(config)
     yield from _room(config)
@@ -37,6 +39,18 @@ def _halves(config: "RunConfig") -> Iterator[str]:
                 f"bank.retrieval.share={share} of rollout.group_size={group} is {reached} of them: "
                 f"set bank.retrieval.share={other}, or a larger rollout.group_size"
             )
+
+
+def _nothing(config: "RunConfig") -> Iterator[str]:
+    """Something is written, and something shown."""
+    if config.bank is None:
+        return
+    writer, retrieval = config.bank.writer, config.bank.retrieval
+    if writer.type == "extremes" and writer.strategies == writer.warnings == 0:
+        yield "bank.writer.strategies=0 and bank.writer.warnings=0 write nothing: set either to 1 or more"
+    besides = retrieval.warnings if isinstance(retrieval, ClusterRetrievalConfig) else retrieval.general
+    if retrieval.k == 0 and not besides:
+        yield "bank.retrieval.k=0 shows nothing: set it to 1 or more, or bank=null"
 
 
 def _evidence(config: "RunConfig") -> Iterator[str]:

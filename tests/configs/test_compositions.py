@@ -52,6 +52,11 @@ REFUSED = {
     ),
     "a share that is the whole group": (COEVO, ["bank.retrieval.share=0.95"], "is all of them", "share=1.0"),
     "a share that is nobody": (COEVO, ["bank.retrieval.share=0.05"], "is none of them", "share=0.125"),
+    # what is written and shown
+    "a writer of nothing": (
+        "homerules-slea-rl", ["bank.writer.strategies=0", "bank.writer.warnings=0"], "write nothing", "1 or more",
+    ),
+    "a bank that shows nothing": (COEVO, ["bank.retrieval.k=0"], "shows nothing", "or bank=null"),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
     "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: task}"], "'step' or 'both'"),
