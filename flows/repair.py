@@ -48,18 +48,20 @@ def repair_run(check: Check, paths: RunPaths) -> None:
         if damaged_objects(repository):
             return
         mend_branch(repository)
-        revisions, unreadable = read_history(repository, repository.commits(), paths.name)
+        line = read_line(repository)
+        revisions, unreadable = read_history(repository, line.commits, paths.name)
         if unreadable:
             return
-        _mend_stores(check, paths, repository, revisions)
+        _mend_stores(check, paths, repository, revisions, line.dropped())
 
 
-def _mend_stores(check: Check, paths: RunPaths, repository: Repository, revisions: Sequence[Revision]) -> None:
+def _mend_stores(
+    check: Check, paths: RunPaths, repository: Repository, revisions: Sequence[Revision], gone: set[int]
+) -> None:
     from tasks.check_published import check_published
     from tasks.republish import republish
     from tasks.tracking.store import tracking_store
 
-    gone = read_line(repository).dropped()
     mend_artifacts(check.objects, check.donors, [one for one in revisions if one.number not in gone])
     if revisions:
         clear_checkout(repository, check.objects, revisions[-1].manifest.artifacts)

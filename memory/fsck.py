@@ -59,7 +59,7 @@ def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
 async def _all_faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[Fault]:
     # Most of the time goes by waiting for Lance: the tables are read side by side.
     found = await asyncio.gather(*(_faults(bank, name, recorded) for name, recorded in wanted.items()))
-    return [fault for faults in found for fault in faults]
+    return [fault for of_table in found for fault in of_table]
 
 
 async def _faults(bank: Path, table: str, recorded: Collection[tuple[int, str]]) -> list[Fault]:

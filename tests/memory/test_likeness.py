@@ -1,9 +1,12 @@
 """Likeness of token sequences: the exact scan written out, and the traps that characters set."""
 
+from unittest.mock import patch
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory.likeness import TOKEN, Likeness
+from memory.likeness import FEW, TOKEN, Likeness
 
 WORDS = ("go", "see", "mug", "safe", ".", ",", "at", "hall")
 TEXTS = st.lists(st.lists(st.sampled_from(WORDS), max_size=12).map(" ".join), max_size=8)
@@ -33,14 +36,20 @@ def similarity(a, b):
     return value
 
 
+@pytest.mark.parametrize("few", [0, FEW], ids=["bound", "as they are"])
 @settings(deadline=None)
 @given(
-    TEXTS,
-    st.lists(st.sampled_from(["go", "see", "mug", "new"]), max_size=12).map(" ".join),
-    st.floats(0, 1),
-    st.integers(0, 8),
+    texts=TEXTS,
+    asked=st.lists(st.sampled_from(["go", "see", "mug", "new"]), max_size=12).map(" ".join),
+    least=st.floats(0, 1),
+    since=st.integers(0, 8),
 )
-def test_the_bound_hides_nothing_from_an_exact_scan(texts, asked, least, since):
+def test_the_bound_hides_nothing_from_an_exact_scan(few, texts, asked, least, since):
+    with patch("memory.likeness.FEW", few):
+        check_against_a_scan(texts, asked, least, since)
+
+
+def check_against_a_scan(texts, asked, least, since):
     scores = [reference(text, asked) for text in texts]
     numbers, found = likeness(texts).above(asked, least)
     assert numbers.tolist() == [n for n, score in enumerate(scores) if score >= least]
