@@ -2,27 +2,29 @@
 
 The batch has the size of the default recipe's and is played by the environment's expert, which is told every other fact
 and guesses the rest: so the rollouts of a group part as those of a trained policy do. What it answered stands in the
-samples; what the policy, which has learned nothing, answers to its prompts is no action.
+samples.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from configs.bank import BankConfig
 from configs.load import load_recipe
 from configs.run import RunConfig
-from envs.base import Environment
 from envs.registry import make
 from memory.index import Index
 from models.context import CONTEXT_WORDS
 from models.engines.base import Request
-from models.policy import Policy, build
+from models.policy import Policy, build, load
 from records.draws import extend, key
 from records.episode import Completion, Episode
 from tasks.assemble import player_of
 from tasks.play import Attempt, Player, Running
+from tasks.report import Silent
 from tasks.retrieve import recall
+from tasks.warmstart import warm_start
 
 RECIPE, PANEL, TASKS, GROUP = "homerules-coevo-rl", "other-facts", 16, 8
 PROMPTS = {
@@ -74,15 +76,19 @@ def configured(*settings: str) -> RunConfig:
     return load_recipe(RECIPE, [*(f"policy.{size}" for size in SIZES), *settings])
 
 
-def policy_of(config: RunConfig, env: Environment[object]) -> Policy:
-    """Always the same weights."""
-    return build(config.policy, (*env.vocabulary(), *CONTEXT_WORDS), key("peers"))
+def untaught(config: RunConfig) -> Policy:
+    """Weights that have learned nothing, always the same."""
+    return build(config.policy, (*make(config.env).vocabulary(), *CONTEXT_WORDS), key("peers"))
 
 
-def play(config: RunConfig, tasks: int = TASKS, group: int = GROUP) -> tuple[Policy, Played]:
-    """The policy, and a batch of so many tasks; the log-probs in it say nothing."""
+def taught(config: RunConfig, cache: Path) -> Policy:
+    """The policy that a run starts from: it answers with actions, as long as they are."""
+    return load(warm_start(config, make(config.env), cache, Silent()))
+
+
+def play(config: RunConfig, policy: Policy, tasks: int = TASKS, group: int = GROUP) -> Played:
+    """A batch of so many tasks in the tokens of a policy; the log-probs in it say nothing."""
     env = make(config.env)
-    policy = policy_of(config, env)
     facts = env.panel_bank(PANEL) or []
     seen = recall(Index(facts[::2], (config.bank or BankConfig()).retrieval), key("peers"))
     player = player_of(config, env, policy)
@@ -93,7 +99,7 @@ def play(config: RunConfig, tasks: int = TASKS, group: int = GROUP) -> tuple[Pol
         for task in env.panel(PANEL, tasks).tasks
         for n in range(group)
     ]
-    return policy, Played(listener.requests, listener.play(attempts))
+    return Played(listener.requests, listener.play(attempts))
 
 
 def parameters(policy: Policy) -> int:

@@ -1,10 +1,11 @@
 """A batch's rollout beside Hugging Face ``generate``, on the same prompts turn by turn.
 
-Both have the same 0.8M policy in float32 on the same number of threads, and answer greedily, so that both write the
-same tokens: that is checked. ``generate`` is given each turn in left-padded batches, with its cache, at each of several
-batch sizes, of which the best one counts. Ours is the engine of the embedded recipes as a run uses it: a group's prompt
-head is computed once and kept from turn to turn, and rows leave the batch when they end; it forgets everything before
-each round. All take turns in one process, so that what else the machine does meets all.
+Both have the same 0.8M policy in float32 on the same number of threads, warm-started as a run's is, so that its answers
+are as long as actions are. They answer greedily, so that both write the same tokens: that is checked. ``generate`` is
+given each turn in left-padded batches, with its cache, at each of several batch sizes, of which the best one counts.
+Ours is the engine of the embedded recipes as a run uses it: a group's prompt head is computed once and kept from turn
+to turn, and rows leave the batch when they end; it forgets everything before each round. All take turns in one process,
+so that what else the machine does meets all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,9 +15,10 @@ from statistics import median
 import torch
 
 from benchmarks.bench import Bench, Result
-from benchmarks.group_prompts import GROUP, PROMPTS, TASKS, configured, parameters, play
+from benchmarks.group_prompts import PROMPTS, TASKS, configured, parameters, play, taught
 from benchmarks.ratios import Spent, compared, spending
 from configs.errors import CoevoError
+from configs.run import RunConfig
 from models.engines.base import Engine, Request, ends_of
 from models.engines.transformers import embedded_engine
 from models.policy import Policy
@@ -30,7 +32,7 @@ Answers = list[list[tuple[int, ...]]]
 def run(bench: Bench) -> None:
     """Measure what is missing and print it."""
     for lessons in PROMPTS:
-        report(lessons, bench.cell(lessons, partial(measure, lessons)))
+        report(lessons, bench.cell(lessons, partial(measure, bench, lessons)))
 
 
 def report(lessons: str, found: Result) -> None:
@@ -44,12 +46,15 @@ def report(lessons: str, found: Result) -> None:
     )
 
 
-def measure(lessons: str, tasks: int = TASKS) -> Result:
+def measure(bench: Bench, lessons: str) -> Result:
     """Seconds of the whole batch, ours and theirs in turns."""
-    config = configured(*GREEDY, *PROMPTS[lessons])
-    policy, played = play(config, tasks, GROUP)
-    engine = embedded_engine(policy, config.rollout)
-    length, turns = config.rollout.sampling.max_new_tokens, played.requests
+    return beside(configured(*GREEDY, *PROMPTS[lessons]), taught(configured(), bench.workspace.cache))
+
+
+def beside(config: RunConfig, policy: Policy, tasks: int = TASKS) -> Result:
+    """The same with a policy."""
+    engine, turns = embedded_engine(policy, config.rollout), play(config, policy, tasks).requests
+    length = config.rollout.sampling.max_new_tokens
     asked = {0: partial(_ours, engine, turns)} | {
         size: partial(generated, policy, turns, size, length) for size in SIZES
     }

@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.bench import Bench, Result
-from benchmarks.group_prompts import GROUP, PROMPTS, configured, parameters, play
+from benchmarks.group_prompts import GROUP, PROMPTS, configured, parameters, play, untaught
 from benchmarks.ratios import Round, Spent, compared, spending
 from configs.errors import CoevoError
 from configs.update import UpdateConfig
@@ -45,7 +45,7 @@ from models.trainer.client import Trainer
 from records.draws import Key, extend, generator, key
 from records.episode import Episode
 
-TASKS, SIZES, ROUNDS = 4, (16, 32, 64), 3
+SIZES, ROUNDS = (16, 32, 64, 128), 3
 TARGET, CLOSE = 4.0, 1e-4
 NAMES = {"trl": "TRL's GRPOTrainer", "torch": "plain torch"}
 
@@ -87,7 +87,8 @@ def measure(bench: Bench, lessons: str) -> Result:
     place.mkdir(parents=True)
     config = configured(*PROMPTS[lessons])
     assert config.update is not None
-    policy, played = play(config, TASKS, GROUP)
+    policy = untaught(config)
+    played = play(config, policy)
     save(policy, place / "policy")
     write(place / "samples.parquet", policy, played.episodes)
     batch = read(place / "samples.parquet")

@@ -15,7 +15,9 @@ from records.draws import key
 
 
 def played(*settings, tasks=3, group=4):
-    return group_prompts.play(group_prompts.configured(*settings), tasks, group)
+    config = group_prompts.configured(*settings)
+    policy = group_prompts.untaught(config)
+    return policy, group_prompts.play(config, policy, tasks, group)
 
 
 def test_the_ratio_is_to_the_best_size_round_by_round():
@@ -52,10 +54,11 @@ def test_an_answer_ends_with_its_end_token():
     assert rollout_peers.ended([5, 6], [2]) == (5, 6)
 
 
-def test_generate_answers_as_the_engine_does_and_other_answers_are_noticed(monkeypatch):
+def test_generate_answers_as_the_engine_does_and_other_answers_are_noticed(monkeypatch, tmp_path):
     monkeypatch.setattr(rollout_peers, "SIZES", (5, 64))
     monkeypatch.setattr(rollout_peers, "ROUNDS", 1)
-    found = rollout_peers.measure("recipe", tasks=3)
+    policy = group_prompts.taught(group_prompts.configured("warmstart.steps=2"), tmp_path)
+    found = rollout_peers.beside(group_prompts.configured(*rollout_peers.GREEDY), policy, tasks=3)
     assert found["best"] in rollout_peers.SIZES
     assert found["tokens"] > found["rows"] > found["turns"] > 1
     assert set(found["generate_tokens_per_second"]) == {"5", "64"}
