@@ -59,9 +59,10 @@ class SlotCache:
             slots.filled = width
 
     def keep(self, rows: torch.Tensor) -> None:
-        """Have these rows: a mask of those that stay, or indices, of which one may come several times."""
+        """Have the rows of these indices, of which one may come several times."""
         for slots in self._layers.values():
-            slots.keys, slots.values = slots.keys[rows], slots.values[rows]
+            if not torch.equal(rows, torch.arange(len(slots.keys))):
+                slots.keys, slots.values = slots.keys[rows], slots.values[rows]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any

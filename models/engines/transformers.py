@@ -2,7 +2,8 @@
 
 Columns of a batch: [prefix, padded on its right | rest of the prompt, padded on its left | generated]. Rows keep
 their true positions and see none of the padding, so a row's numbers do not depend on its neighbours. Prefixes live
-on from turn to turn for as long as their group is asked for. A prompt that several rows ask is one row until it ends.
+on from turn to turn for as long as their group is asked for. Answers to one prompt are one row for as long as they
+have drawn the same tokens.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,9 @@ import torch
 
 from configs.engine import TransformersEngineConfig
 from configs.rollout import RolloutConfig, SamplingConfig
+from models.branches import Branches
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from models.layout import Layout, lay_out
+from models.layout import lay_out
 from models.policy import Policy, load_weights
 from models.prefix import Prefix, SlotCache, heads
 from models.sampling import Sampler, uniforms_of
@@ -79,34 +81,25 @@ class TransformersEngine:
 
     def _batch(self, requests: Sequence[Request]) -> list[Completion]:
         asked = [(request.group, request.prompt_ids) for request in requests]
-        place = {prompt: row for row, prompt in enumerate(dict.fromkeys(asked))}
-        prompts = torch.tensor([place[prompt] for prompt in asked])
-        layout = lay_out([self._prefixes[group] for group, _ in place], [prompt_ids for _, prompt_ids in place])
+        prompts, branches = dict.fromkeys(asked), Branches.begin(asked)
+        layout = lay_out([self._prefixes[group] for group, _ in prompts], [prompt_ids for _, prompt_ids in prompts])
         uniforms = uniforms_of([request.key for request in requests], self._length)
         drawn: list[list[tuple[int, float]]] = [[] for _ in requests]
-        cache, running = layout.cache(self._length), torch.arange(len(requests))
-        logits = self._read(layout, prompts, cache)
+        cache = layout.cache(self._length)
+        logits = self._forward(layout.tokens, layout.positions(), layout.mask(), cache)
         for step in range(self._length):
-            tokens, logprobs = self._sampler.draw(logits, uniforms[running, step])
-            for row, token, logprob in zip(running.tolist(), tokens.tolist(), logprobs.tolist(), strict=True):
-                drawn[row].append((token, logprob))
+            tokens, logprobs = self._sampler.draw(logits[branches.rows], uniforms[branches.answers, step])
+            made = zip(branches.answers.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
+            for answer, token, logprob in made:
+                drawn[answer].append((token, logprob))
             left = ~torch.isin(tokens, self._ends)
             if step + 1 == self._length or not left.any():
                 break
-            running, tokens = running[left], tokens[left]
-            if not left.all():
-                cache.keep(left)
-            positions, mask = layout.next(prompts[running], step)
+            branches, parents, tokens = branches.grow(tokens, left)
+            cache.keep(parents)
+            positions, mask = layout.next(branches.prompts, step)
             logits = self._forward(tokens.unsqueeze(-1), positions, mask, cache)
         return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn)
-
-    def _read(self, layout: Layout, prompts: torch.Tensor, cache: SlotCache) -> torch.Tensor:
-        """Logits behind each row's prompt, (rows, vocabulary); what several rows ask is computed once."""
-        logits = self._forward(layout.tokens, layout.positions(), layout.mask(), cache)
-        if len(logits) < len(prompts):
-            cache.keep(prompts)
-            logits = logits[prompts]
-        return logits
 
     def _forward(
         self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: SlotCache

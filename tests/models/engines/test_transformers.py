@@ -130,15 +130,19 @@ def test_what_several_rows_ask_is_computed_once_and_answered_by_each(policy):
         assert completion.token_ids == reference(policy, request)[0]
 
 
-def test_ended_rows_leave(policy):
-    asked = requests(members=8)
+def test_a_row_is_what_differs_and_ended_ones_leave(policy):
+    asked = [replace(request, prompt_ids=request.prompt_ids[:6]) for request in requests(members=16)]
     seen, hook = widths(policy)
-    made = engine(policy).generate(asked)
+    made = engine(policy, temperature=0.5).generate(asked)
     hook.remove()
-    lengths = [len(completion.token_ids) for completion in made]
-    running = [sum(length > step for length in lengths) for step in range(1, max(lengths))]
-    assert [shape[0] for shape in seen[2:]] == running
-    assert running[-1] < running[0]
+    drawn = [(request.group, request.prompt_ids, made.token_ids) for request, made in zip(asked, made, strict=True)]
+    running = [
+        [(*prompt, tokens[:step]) for *prompt, tokens in drawn if len(tokens) > step] for step in range(1, LENGTH)
+    ]
+    expected = [len(set(rows)) for rows in running if rows]
+    assert [shape[0] for shape in seen[2:]] == expected
+    assert expected[0] < len(running[0])
+    assert expected[-1] < max(expected)
 
 
 def test_no_more_rows_than_configured(policy):
