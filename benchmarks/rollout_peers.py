@@ -4,8 +4,9 @@ Both have the same 0.8M policy in float32 on the same number of threads, warm-st
 are as long as actions are. They answer greedily, so that both write the same tokens: that is checked. ``generate`` is
 given each turn in left-padded batches, with its cache, at each of several batch sizes, of which the best one counts.
 Ours is the engine of the embedded recipes as a run uses it: a group's prompt head is computed once and kept from turn
-to turn, and rows leave the batch when they end; it forgets everything before each round. All take turns in one process,
-so that what else the machine does meets all.
+to turn, answers to one prompt are one row until they part, and rows leave the batch when they end; everything is
+forgotten before each round. Greedy answers never part, so what ours takes with draws is told beside. All take turns in
+one process, so that what else the machine does meets all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from benchmarks.bench import Bench, Result
 from benchmarks.group_prompts import PROMPTS, TASKS, configured, parameters, play, taught
 from benchmarks.ratios import Spent, compared, spending
 from configs.errors import CoevoError
+from configs.rollout import SamplingConfig
 from configs.run import RunConfig
 from models.engines.base import Engine, Request, ends_of
 from models.engines.transformers import embedded_engine
@@ -25,6 +27,8 @@ from models.policy import Policy
 
 SIZES, ROUNDS, THREADS = (16, 32, 64, 128), 5, 1
 GREEDY = ("rollout.sampling.top_k=1", "update.loss.importance_cap=2.0", f"rollout.engine.threads={THREADS}")
+DRAWN = -1
+"""Ours at temperature 1, as a run draws; ``generate`` is still greedy, which is its faster way."""
 TARGET = 4.0
 Answers = list[list[tuple[int, ...]]]
 
@@ -42,6 +46,7 @@ def report(lessons: str, found: Result) -> None:
         f"{found['parameters'] / 1e6:.1f}M weights, {found['tokens']} tokens written by both\n"
         f"{found['ratio']:.1f} times as fast as generate with its best batch size of {found['best']} "
         f"(target {TARGET:.0f}), {found['cpu_ratio']:.1f} times by processor seconds\n"
+        f"{found['drawn_ratio']:.1f} times with draws at temperature 1, where answers to one prompt part sooner\n"
         f"tokens/s {found['tokens_per_second']:.0f}; generate by batch size {_rates(found)}"
     )
 
@@ -53,23 +58,31 @@ def measure(bench: Bench, lessons: str) -> Result:
 
 def beside(config: RunConfig, policy: Policy, tasks: int = TASKS) -> Result:
     """The same with a policy."""
-    engine, turns = embedded_engine(policy, config.rollout), play(config, policy, tasks).requests
-    length = config.rollout.sampling.max_new_tokens
-    asked = {0: partial(_ours, engine, turns)} | {
-        size: partial(generated, policy, turns, size, length) for size in SIZES
+    turns, length = play(config, policy, tasks).requests, config.rollout.sampling.max_new_tokens
+    drawing = config.rollout.model_copy(update={"sampling": SamplingConfig(temperature=1.0, max_new_tokens=length)})
+    asked = {
+        0: partial(_ours, embedded_engine(policy, config.rollout), turns),
+        DRAWN: partial(_ours, embedded_engine(policy, drawing), turns),
+        **{size: partial(generated, policy, turns, size, length) for size in SIZES},
     }
     answers = {size: ask() for size, ask in asked.items()}
     check_same(answers[0], {size: answers[size] for size in SIZES})
-    rounds = [{"coevo": {0: spent[0]}, "generate": {size: spent[size] for size in SIZES}} for spent in _rounds(asked)]
+    rounds = [
+        {"coevo": {0: spent[0]}, "drawn": {0: spent[DRAWN]}, "generate": {size: spent[size] for size in SIZES}}
+        for spent in _rounds(asked)
+    ]
     prompts = [request.prompt_ids for turn in turns for request in turn]
-    tokens = sum(len(answer) for turn in answers[0] for answer in turn)
+    tokens, drawn = (sum(len(answer) for turn in answers[which] for answer in turn) for which in (0, DRAWN))
     found = compared(rounds, "generate")
+    drawn_rate = drawn / median(each["drawn"][0][0] for each in rounds)
     return found | {
         "parameters": parameters(policy),
         "rows": len(prompts),
         "length": sum(map(len, prompts)) / len(prompts),
         "turns": len(turns),
         "tokens": tokens,
+        "drawn_tokens_per_second": drawn_rate,
+        "drawn_ratio": drawn_rate * found["seconds"][str(found["best"])] / tokens,
         "tokens_per_second": tokens / median(each["coevo"][0][0] for each in rounds),
         "generate_tokens_per_second": {size: tokens / seconds for size, seconds in found["seconds"].items()},
         "threads": THREADS,
