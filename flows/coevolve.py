@@ -43,7 +43,7 @@ def coevolve(
             evaluate(session)
             committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
-            check_prefect()
+            check_prefect(run)
             iterate(session, committer)
 
 

@@ -106,7 +106,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
                 return known
             known.stop()
         log = workspace / f"{name}.log"
-        server = _start(log, name, command, health, settings)
+        server = _start(log, name, command, health, settings, _port_like(known))
         try:
             _record(workspace, server)  # before it answers: a command killed meanwhile leaves no stray
         except OSError:
@@ -139,8 +139,7 @@ def down(workspace: Path) -> list[str]:
     return [server.name for server in alive]
 
 
-def _start(log: Path, name: str, command: Sequence[str], health: str, settings: Mapping[str, str]) -> Server:
-    port = _free_port()
+def _start(log: Path, name: str, command: Sequence[str], health: str, settings: Mapping[str, str], port: int) -> Server:
     environment = {name: value.replace("{port}", str(port)) for name, value in settings.items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -154,9 +153,14 @@ def _start(log: Path, name: str, command: Sequence[str], health: str, settings: 
     return Server(name, process.pid, psutil.Process(process.pid).create_time(), port, health)
 
 
-def _free_port() -> int:
+def _port_like(known: Server | None) -> int:
+    """That of the server before, where nobody has taken it since: its clients and open pages find the new one."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", 0 if known is None else known.port))
+        except OSError:
+            return _port_like(None)
         return int(probe.getsockname()[1])
 
 

@@ -88,14 +88,14 @@ def use_prefect(workspace: Path) -> str:
     return os.environ["PREFECT_API_URL"]
 
 
-def check_prefect() -> None:
-    """Make sure that the server in use still answers: tasks run on without it, and only their end would tell.
+def check_prefect(run: str) -> None:
+    """Make sure that the server that a run uses still answers: tasks run on without it, and only their end would tell.
 
     Raises:
         ServerError: it does not.
     """
     if not answers(os.environ["PREFECT_API_URL"]):
-        raise _gone()
+        raise _gone(going_on(run))
 
 
 def answers(url: str) -> bool:
@@ -110,8 +110,11 @@ def answers(url: str) -> bool:
 
 
 @contextmanager
-def prefect_in_use() -> Iterator[None]:
-    """Call a flow within: what its client raises once the server has gone, or cannot go on, becomes one line.
+def prefect_in_use(then: str = "what was done is safe, repeat the command") -> Iterator[None]:
+    """Call Prefect within: what its client raises once the server has gone, or cannot go on, becomes one line.
+
+    Args:
+        then: what that line says to do.
 
     Raises:
         ServerError: the server does not answer any more, or with errors only.
@@ -122,14 +125,18 @@ def prefect_in_use() -> Iterator[None]:
         yield
     except TransportError as error:
         _drop_events()
-        raise _gone() from error
+        raise _gone(then) from error
     except HTTPStatusError as error:
-        raise _refused(error.response.status_code) from error
+        raise _refused(error.response.status_code, then) from error
 
 
-def _gone() -> ServerError:
-    url = os.environ["PREFECT_API_URL"]
-    return ServerError(f"the Prefect server at {url} has gone: what is committed is safe, continue with `coevo resume`")
+def going_on(run: str) -> str:
+    """What to do where a run has stopped."""
+    return f"what is committed is safe, continue with `coevo resume {run}`"
+
+
+def _gone(then: str) -> ServerError:
+    return ServerError(f"the Prefect server at {os.environ['PREFECT_API_URL']} has gone: {then}")
 
 
 def _drop_events() -> None:
@@ -146,11 +153,10 @@ def _drop_events() -> None:
             waiting.task_done()
 
 
-def _refused(status: int) -> ServerError:
+def _refused(status: int, then: str) -> ServerError:
     url = os.environ["PREFECT_API_URL"]
     return ServerError(
-        f"the Prefect server at {url} answers {status}: see its log, and whether its disk has room; what is committed "
-        "is safe, continue with `coevo resume`"
+        f"the Prefect server at {url} answers {status}: see its log, and whether its disk has room; {then}"
     )
 
 

@@ -5,14 +5,16 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from types import FrameType
 
 import psutil
 
+from flows.daemon import ServerError, recorded
 from flows.output import line
-from flows.servers import answers, use_prefect
+from flows.servers import use_prefect
 from lineage.workspace import Workspace
 
 SETTINGS = {
@@ -24,36 +26,63 @@ SETTINGS = {
 
 GRACE = 30.0
 """Seconds that the worker and its night have to end by themselves; what was committed is safe all the same."""
+LOOK = 10.0
+"""Seconds between two looks after the server."""
 
 
 def work(place: Workspace) -> int:
     """Be the worker until interrupted; returns its exit code.
 
-    It is Prefect's own, which gives up a server that has gone: where it was ours, another one is started then.
+    Raises:
+        ServerError: the workspace's server has gone, and cannot be had again at the address that everybody knows.
     """
-    named = os.environ.get("PREFECT_API_URL")
-    while True:
-        url = use_prefect(place.root)
-        from flows.schedules import POOL, prepare_server
+    named = bool(os.environ.get("PREFECT_API_URL"))
+    url = use_prefect(place.root)
+    from flows.schedules import POOL, prepare_server
 
-        prepare_server(place)
-        line(f"Nights of {place.root} begin here. Prefect is at {url.removesuffix('/api')}. Stop with Ctrl-C.")
-        code = run_worker(POOL)
-        if code == 0 or named or answers(url):
-            return code
-        line(f"The Prefect server at {url} has gone: starting another.")
-        del os.environ["PREFECT_API_URL"]
+    prepare_server(place)
+    line(f"Nights of {place.root} begin here. Prefect is at {url.removesuffix('/api')}. Stop with Ctrl-C.")
+    return supervise(worker_of(POOL), (lambda: None) if named else partial(look_after, place, url))
 
 
-def run_worker(pool: str) -> int:
-    """Prefect's worker in a child process, which gets our environment and our signals."""
-    return supervise([sys.executable, "-P", "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"])
+def worker_of(pool: str) -> list[str]:
+    """Prefect's worker as a command, which gets our environment and our signals."""
+    return [sys.executable, "-P", "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
 
 
-def supervise(command: Sequence[str], grace: float = GRACE) -> int:
-    """Run a command and pass on what interrupts us; what of it is left ``grace`` seconds later is ended.
+def look_after(place: Workspace, url: str) -> None:
+    """Start the workspace's server again where it has died, before Prefect's worker and its nights give it up.
 
-    Prefect's worker waits for its night, which waits for whoever it publishes to: that may take minutes.
+    Raises:
+        ServerError: somebody has stopped it, it did not start, or another program has taken its port.
+    """
+    server = {server.name: server for server in recorded(place.root)}.get("prefect")
+    if server is None:
+        raise ServerError(f"the Prefect server at {url} was stopped: start `coevo worker` again for nights to go on")
+    if server.runs():
+        _free_nights(place)
+        return
+    line(f"The Prefect server at {url} has gone: starting another.")
+    del os.environ["PREFECT_API_URL"]
+    new = use_prefect(place.root)
+    if new != url:
+        raise ServerError(f"the Prefect server at {url} had to move to {new}: start `coevo worker` again")
+
+
+def _free_nights(place: Workspace) -> None:
+    from httpx import TransportError
+
+    from flows.stale import mark_unbegun_nights
+
+    with suppress(TransportError):  # it is busy, or has just died: the next look tells
+        mark_unbegun_nights(place)
+
+
+def supervise(command: Sequence[str], look: Callable[[], None], grace: float = GRACE) -> int:
+    """Run a command, with a ``look`` now and then, and pass on what interrupts us.
+
+    Prefect's worker waits for its night, which waits for whoever it publishes to: that may take minutes. So what of it
+    is left ``grace`` seconds later is ended.
     """
     child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0)
     family = {psutil.Process(child.pid)}
@@ -66,13 +95,20 @@ def supervise(command: Sequence[str], grace: float = GRACE) -> int:
         child.send_signal(number)
 
     before = {number: signal.signal(number, forward) for number in (signal.SIGINT, signal.SIGTERM)}
+    looked = time.monotonic()
     try:
         while child.poll() is None and not (deadlines and time.monotonic() > deadlines[0]):
             time.sleep(0.2)
+            if not deadlines and time.monotonic() - looked > LOOK:
+                look()
+                looked = time.monotonic()
         if deadlines:
             _end(family | _below(child.pid), deadlines[0])
         return child.wait()
     finally:
+        if child.poll() is None:
+            forward(signal.SIGTERM, None)
+            _end(family, deadlines[-1])
         for number, handler in before.items():
             signal.signal(number, handler)
 

@@ -60,7 +60,7 @@ def add(
 def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the schedules, and when each goes on next.
 
-    Last is the state of the last night: Completed, Failed, Crashed, or Cancelled where another one was under way.
+    Last is the state of the last night that began: Running, Completed, Failed or Crashed.
 
     Example: coevo schedule list
     """

@@ -4,6 +4,13 @@ import pytest
 from support.runs import RUN, coevo, states
 
 
+@pytest.fixture
+def no_servers_named(monkeypatch):
+    """No server but the workspace's own."""
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture(scope="session")
 def workspace(tmp_path_factory):
     """A workspace with servers of its own; runs in it share one warm start."""

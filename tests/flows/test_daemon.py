@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -71,11 +72,20 @@ def test_down_in_a_workspace_that_never_was(tmp_path):
     assert not (tmp_path / "nothing").exists()
 
 
-def test_a_dead_server_is_replaced(workspace):
+def test_a_port_that_another_has_taken_is_left_to_it(workspace):
+    first = start(workspace)
+    os.killpg(first.pid, signal.SIGKILL)
+    psutil.Process(first.pid).wait(10)
+    with socket.create_server(("127.0.0.1", first.port)):
+        assert start(workspace).port != first.port
+
+
+def test_a_dead_server_is_replaced_where_it_was(workspace):
     first = start(workspace)
     os.killpg(first.pid, signal.SIGKILL)
     second = start(workspace)
     assert second.pid != first.pid
+    assert second.url == first.url
     assert second.answers()
     assert [one["pid"] for one in record(workspace)] == [second.pid]
 

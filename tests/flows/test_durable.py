@@ -68,7 +68,7 @@ def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouche
     os.kill(server["pid"], signal.SIGKILL)
     _, errors = process.communicate(timeout=280)
     assert process.returncode == 2, errors
-    assert re.fullmatch(r"coevo: the Prefect server at \S+ has gone: .*\n", errors)
+    assert re.fullmatch(r"coevo: the Prefect server at \S+ has gone: .* continue with `coevo resume \S+`\n", errors)
     resumed = coevo("resume", "bereft", workspace=workspace)
     assert resumed.returncode == 0, resumed.stderr
     assert states(workspace, "bereft") == untouched

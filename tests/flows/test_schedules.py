@@ -16,6 +16,7 @@ from support.runs import coevo, published, revisions, states
 
 from configs.errors import CoevoError
 from flows import schedules
+from flows.daemon import down, recorded
 from flows.publishing import publish_the_rest
 from flows.restore import restore
 from flows.schedules import Schedule
@@ -93,6 +94,32 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
     assert steps == sorted(set(steps))
     assert steps[-1] == after - 1
     assert leaks(place, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_worker_has_its_nights_whatever_becomes_of_the_server(tmp_path, no_servers_named):
+    root = tmp_path / "own"
+    create(root, "bereft", iterations=1)
+    added = coevo("schedule", "add", "bereft", "--cron", "0 2 1 1 *", "--iterations", "1", workspace=root)
+    assert added.returncode == 0, added.stderr
+    before = server_of(root)
+    with worker(root, tmp_path / "log") as process:
+        wait_for(lambda: b"begin here" in (tmp_path / "log").read_bytes())
+        os.kill(before.pid, signal.SIGKILL)
+        wait_for(lambda: server_of(root).pid != before.pid and server_of(root).answers(), 120)
+        assert server_of(root).url == before.url
+        with temporary_settings({PREFECT_API_URL: f"{before.url}/api"}):
+            nights = Nights(f"{before.url}/api", "bereft")
+            assert nights.end_of(nights.begin()).name == "Completed"
+        assert revisions(root, "bereft") == 2
+        assert down(root) == ["prefect"]
+        assert process.wait(60) == 2
+    assert (tmp_path / "log").read_text().splitlines()[-1].endswith("start `coevo worker` again for nights to go on")
+
+
+def server_of(root):
+    return next(server for server in recorded(root) if server.name == "prefect")
 
 
 def terms(place, max_hours):

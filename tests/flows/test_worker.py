@@ -27,7 +27,7 @@ time.sleep(600)
 MAIN = """
 import sys
 from flows.worker import supervise
-sys.exit(supervise([sys.executable, '-c', sys.argv[1]], 1.0) != 0)
+sys.exit(supervise([sys.executable, '-c', sys.argv[1]], lambda: None, 1.0) != 0)
 """
 
 
