@@ -14,6 +14,8 @@ from lineage.workspace import Workspace
 
 END = "end"
 """Compared where either side was last evaluated, whatever it had spent."""
+NEAR = 0.5
+"""Share of the more frugal side's expense that a side must have spent to be compared as equal to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,13 @@ class Comparison:
         ends = [each.spent for side in self.sides for each in side.end]
         return [kind for kind in KINDS if any(spent.of(kind) is None for spent in ends)]
 
+    def apart(self) -> list[str]:
+        """Panels that runs were compared on at the end, and were not evaluated on near equal expense."""
+        if len({side.run for side in self.sides}) == 1:
+            return []
+        equal = {each.panel for each in self.differences if each.equal != END}
+        return [panel for panel in dict.fromkeys(each.panel for each in self.differences) if panel not in equal]
+
     def document(self) -> dict[str, Any]:
         """All of it as JSON values."""
         return {
@@ -105,7 +114,7 @@ def compared(references: Sequence[str], place: Workspace) -> Comparison:
 def compare(readings: Sequence[Reading]) -> Comparison:
     """Compare runs where each was last evaluated, and where each had spent as much as the others."""
     first, *others = (side(opened) for opened in readings)
-    return Comparison((first, *others), tuple(chain.from_iterable(_differences(other, first) for other in others)))
+    return Comparison((first, *others), tuple(chain.from_iterable(differences_of(other, first) for other in others)))
 
 
 def _told(side: Side) -> dict[str, Any]:
@@ -118,7 +127,8 @@ def _told(side: Side) -> dict[str, Any]:
     }
 
 
-def _differences(one: Side, first: Side) -> Iterator[Difference]:
+def differences_of(one: Side, first: Side) -> Iterator[Difference]:
+    """One side minus the first: at the end, then at equal expense."""
     there = {each.panel: each for each in first.end}
     for here in one.end:
         if here.panel in there:
@@ -129,13 +139,20 @@ def _differences(one: Side, first: Side) -> Iterator[Difference]:
 
 
 def _at_equal(kind: str, panel: str, one: Side, first: Side) -> Iterator[Difference]:
-    """The last evaluations within what the more frugal side had spent at its last; none where that is unknown."""
+    """The last evaluations within what the more frugal side had spent at its last.
+
+    None where that is unknown, or where one had then spent far less; none of a revision with itself.
+    """
     latest = [last for last in (one.latest(panel), first.latest(panel)) if last is not None]
     spent = [cost for last in latest if (cost := last.spent.of(kind)) is not None]
-    if len(spent) == 2:
-        here, there = one.within(panel, kind, min(spent)), first.within(panel, kind, min(spent))
-        if here is not None and there is not None:
-            yield _difference(kind, min(spent), (one, here), (first, there))
+    if len(spent) < 2:
+        return
+    budget = min(spent)
+    here, there = one.within(panel, kind, budget), first.within(panel, kind, budget)
+    if here is None or there is None or (one.run, here.revision) == (first.run, there.revision):
+        return
+    if all((each.spent.of(kind) or 0) >= NEAR * budget for each in (here, there)):
+        yield _difference(kind, budget, (one, here), (first, there))
 
 
 def _difference(

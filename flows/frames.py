@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
-LATEX = ("equal", "panel", "run", "success", "difference", "95 % interval", "tasks")
+LATEX = ("equal", "panel", "run", "revisions", "success", "difference", "95 % interval", "tasks")
 
 
 def curves(found: Comparison) -> "DataFrame":
@@ -42,12 +42,13 @@ def latex(found: Comparison) -> str:
 
     rows = [_cells(each) for each in found.differences]
     shown = DataFrame(rows, columns=list(LATEX)).style.format(escape="latex").format_index(axis=1, escape="latex")
-    title = f"% minus {found.names[0]}; intervals at 95 %, paired by task"
-    return f"{title}\n{shown.hide(axis='index').to_latex(hrules=True, column_format='lllrrrr')}"
+    title = f"% minus {found.names[0]}, whose revisions and success are behind the stroke; 95 %, paired by task"
+    return f"{title}\n{shown.hide(axis='index').to_latex(hrules=True, column_format='llllrrrr')}"
 
 
 def _cells(each: Difference) -> tuple[str, ...]:
     where = "at the end" if each.equal == END else f"equal {each.equal}"
     interval = "" if each.low is None else f"[{each.low:+.3f}, {each.high:+.3f}]"
-    success, gain = f"{each.success:.3f}", f"{each.difference:+.3f}"
-    return where, each.panel, each.run, success, gain, interval, "" if each.tasks is None else str(each.tasks)
+    revisions, gain = f"{each.revision} / {each.against_revision}", f"{each.difference:+.3f}"
+    success, tasks = f"{each.success:.3f} / {each.against_success:.3f}", "" if each.tasks is None else str(each.tasks)
+    return where, each.panel, each.run, revisions, success, gain, interval, tasks

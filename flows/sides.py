@@ -39,12 +39,14 @@ class Side:
     """One of the runs compared.
 
     Attributes:
+        run: its name.
         name: ``RUN@N`` as read.
         settings: resolved configuration by dotted key, and the code revision.
         evaluations: those on the way to N, oldest first.
         end: those of the last revision among them that was evaluated.
     """
 
+    run: str
     name: str
     settings: dict[str, Any]
     evaluations: tuple[Evaluated, ...]
@@ -66,7 +68,8 @@ def side(opened: Reading) -> Side:
     found = [each for manifest in history.trail(opened.history) for each in evaluations(manifest, spent)]
     last = history.evaluated(opened.history)
     end = () if last is None else tuple(each for each in found if each.revision == last.revision)
-    return Side(opened.name, flat(state["config"]) | {"code": state["code"][:12]}, tuple(found), end)
+    settings = flat(state["config"]) | {"code": state["code"][:12]}
+    return Side(opened.paths.name, opened.name, settings, tuple(found), end)
 
 
 def evaluations(manifest: Manifest, spent: Sequence[Spent]) -> Iterator[Evaluated]:

@@ -25,8 +25,8 @@ def compare(
 
     Shows the settings that differ, held-out success where each was last evaluated, and its difference from the first
     run: paired by task, with a 95 % interval. At equal episodes, tokens or seconds, each side counts with its last
-    evaluation within what the more frugal one had spent on learning, replays included; revisions and what had been
-    spent at them are shown, the first run's after the stroke.
+    evaluation within what the more frugal one had spent on learning, replays included, if it had spent half of that at
+    least; revisions and what had been spent at them are shown, the first run's after the stroke.
 
     Example: coevo compare homerules-coevo-rl-1 homerules-grpo-1@40
     """
@@ -62,6 +62,8 @@ def _tell(found: Comparison) -> None:
     output.table([_cells(each) for each in found.differences], COLUMNS)
     if any(each.low is None for each in found.differences):
         output.line("Some are without an interval: the same tasks' outcomes are not kept on both sides.")
+    if found.apart():
+        output.line(f"Not at equal expense, since not evaluated near it on both sides: {', '.join(found.apart())}.")
     for kind in found.uncounted():
         output.line(f"Not at equal {kind}: a run was made before they were counted.")
 

@@ -8,6 +8,9 @@ import math
 import pytest
 
 from flows import api
+from flows.comparison import Comparison, differences_of
+from flows.sides import Evaluated, Side
+from flows.spending import KINDS, Spent
 
 
 def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
@@ -43,14 +46,39 @@ def test_other_tasks_are_not_paired(coevo):
 def test_at_equal_expense_the_dearer_run_counts_where_it_had_spent_as_much(coevo):
     found = json.loads(coevo("compare", "first", "other", "--json").out)
     equal = {each["equal"]: each for each in found["differences"]}
-    assert list(equal) == ["end", "episodes", "tokens", "seconds"]
-    # At 200 tokens an episode `other` had 0, 1600 and 2400 behind it when it was evaluated, `first` 1200 at its end.
-    tokens = equal["tokens"]
-    assert (tokens["budget"], tokens["spent"], tokens["against_spent"]) == (1200, 0, 1200)
-    assert (tokens["revision"], tokens["against_revision"], tokens["difference"]) == (0, 3, -1.0)
-    assert (tokens["low"], tokens["high"], tokens["tasks"]) == (-1.0, -1.0, 4)
+    assert list(equal) == ["end", "episodes", "seconds"]
     for kind, budget in (("episodes", 12), ("seconds", 4.5)):
         assert (equal[kind]["budget"], equal[kind]["revision"], equal[kind]["difference"]) == (budget, 3, -0.5)
+
+
+def test_what_was_evaluated_far_from_equal_expense_is_not_compared_there(coevo):
+    # At 200 tokens an episode `other` had 0, 1600 and 2400 behind it when it was evaluated, `first` 1200 at its end.
+    found = json.loads(coevo("compare", "first", "other", "--json").out)
+    assert "tokens" not in {each["equal"] for each in found["differences"]}
+    # `first@2` had 800, and `other` 0, of which half is as much: nothing was learned on either side.
+    started = json.loads(coevo("compare", "first@1", "other", "--json").out)["differences"]
+    tokens = next(each for each in started if each["equal"] == "tokens")
+    assert [tokens[key] for key in ("budget", "spent", "against_spent", "revision", "against_revision")] == [0] * 5
+
+
+def test_panels_that_are_nowhere_near_equal_expense_are_named():
+    spent = [Spent(0, 0, 0.0), Spent(60, 600, 6.0), Spent(100, 1000, 10.0)]
+    ends = [Evaluated(n, "late", "x", 0.5, None, "10", spent[n]) for n in (0, 2)]
+    always = [Evaluated(n, "always", "y", 0.5, None, "10", spent[n]) for n in (0, 1, 2)]
+    dear = Side("dear", "dear@2", {}, (*ends, *always), (ends[-1], always[-1]))
+    panels = {"late": "x", "always": "y"}
+    cheap = tuple(Evaluated(1, panel, digest, 0.0, None, "00", spent[1]) for panel, digest in panels.items())
+    frugal = Side("frugal", "frugal@1", {}, cheap, cheap)
+    found = Comparison((dear, frugal), tuple(differences_of(frugal, dear)))
+    assert {(each.equal, each.panel) for each in found.differences if each.panel == "late"} == {("end", "late")}
+    assert {each.equal for each in found.differences if each.panel == "always"} == {"end", *KINDS}
+    assert found.apart() == ["late"]
+
+
+def test_a_revision_is_not_compared_with_itself(coevo):
+    found = json.loads(coevo("compare", "first@2", "first@3", "--json").out)
+    assert [each["equal"] for each in found["differences"]] == ["end"]
+    assert "Not at equal" not in coevo("compare", "first@2", "first@3").out
 
 
 def test_what_was_not_counted_is_not_compared(coevo):
@@ -68,15 +96,15 @@ def test_the_differences_as_csv(coevo):
 
 def test_the_differences_as_latex(coevo):
     lines = coevo("compare", "first", "other", "--latex").out.splitlines()
-    assert lines[0] == "% minus first@3; intervals at 95 %, paired by task"
+    assert lines[0] == "% minus first@3, whose revisions and success are behind the stroke; 95 %, paired by task"
     assert r"\toprule" in lines
-    assert r"at the end & seen-houses & other@3 & 0.500 & -0.500 & [-1.066, +0.066] & 4 \\" in lines
+    assert r"at the end & seen-houses & other@3 & 3 / 3 & 0.500 / 1.000 & -0.500 & [-1.066, +0.066] & 4 \\" in lines
 
 
 def test_frames_for_notebooks(small_workspace):
     frame = api.compare("first", "other", workspace=small_workspace)
     assert frame.set_index("equal")["difference"].to_dict() == {
-        "end": -0.5, "episodes": -0.5, "tokens": -1.0, "seconds": -0.5,
+        "end": -0.5, "episodes": -0.5, "seconds": -0.5,
     }  # fmt: skip
     curve = api.curves("first", "other@2", workspace=small_workspace)
     assert curve[["run", "revision", "success", "tokens"]].values.tolist() == [
