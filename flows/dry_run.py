@@ -57,7 +57,9 @@ def show(said: dict[str, Any]) -> None:
         for what, gib in place["parts"].items():
             output.line(f"            {gib:9.2f}  {what}")
     for name, spent in said["seconds"].items():
-        output.line(f"time      about {spent:.1f} s a {name}, {said['turns_an_episode']:.0f} turns an episode; roughly")
+        output.line(
+            f"time      about {spent:.1f} s for each {name}, {said['turns_an_episode']:.0f} turns an episode; roughly"
+        )
     for turn in said["turns"]:
         output.line(f"observe   {turn['observation'][:LONGEST]}")
         output.line(f"act       {turn['action']}   (at random)")

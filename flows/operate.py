@@ -1,6 +1,7 @@
 """Operating a run from the command line: servers up, the flow in this process, and a summary at the end."""
 
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 
 from rich.console import Console
 
@@ -8,7 +9,7 @@ from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
 from flows.progress import Progress
-from flows.servers import prefect_in_use, use_prefect
+from flows.servers import going_on, prefect_in_use, use_prefect
 from flows.summary import summarise
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
@@ -52,7 +53,7 @@ def operate(
 
     limit = Limit(hours=max_hours)
 
-    with closing(Progress(console, config.iterations)) as progress, prefect_in_use():
+    with _saying_how_to_go_on(paths.name, console), closing(Progress(console, config.iterations)) as progress:
         coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change, limit)
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
@@ -60,10 +61,20 @@ def operate(
     if not console.quiet:
         summarise(place, paths)
     if waits(after):
-        console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}")
+        console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}", soft_wrap=True)
     elif limit.reason is not None:
-        console.print(f"stopped early: {limit.reason}; go on with: coevo resume {paths.name}")
+        console.print(f"stopped early: {limit.reason}; go on with: coevo resume {paths.name}", soft_wrap=True)
     return 0
+
+
+@contextmanager
+def _saying_how_to_go_on(run: str, console: Console) -> Iterator[None]:
+    try:
+        with prefect_in_use(going_on(run)):
+            yield
+    except KeyboardInterrupt:
+        console.print(f"interrupted: {going_on(run)}", soft_wrap=True)
+        raise
 
 
 def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
@@ -71,7 +82,7 @@ def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
 
     publish_the_rest(place, paths)
     done = f"{paths.name} has done all of its {paths.read_config().iterations} iterations"
-    console.print(f"{done}; see: coevo log {paths.name}")
+    console.print(f"{done}; see: coevo log {paths.name}", soft_wrap=True)
     return 0
 
 
@@ -86,13 +97,13 @@ def wanted(paths: RunPaths, iterations: int | None) -> RunConfig:
 
 
 def lengthen(paths: RunPaths, iterations: int) -> None:
-    """Keep another last iteration of a run, if it is another one.
+    """Keep the last iteration of a run, where it is another one.
 
     Raises:
         CoevoError: its configuration does not go with that many, or another process writes to the run.
     """
-    if iterations != paths.read_config().iterations:
-        with writer_lock(paths):
+    with writer_lock(paths):
+        if iterations != paths.read_config().iterations:
             paths.write_config(wanted(paths, iterations))
 
 

@@ -1,17 +1,20 @@
 """What a finished run says: the success it reached and what to compare it with, three entries, where to look next."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from envs.registry import find
 from flows.baselines import MEASURED, equal_time_baseline
 from flows.history import headline_panel
 from flows.output import line, table
+from flows.settings import workspace_at
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 from memory.stats import Stats
 from memory.store import Bank
 from records.entry import Entry
+from tasks.waiting import waits
 
 COLUMNS = ("held-out success", "start", "end", "what it is")
 
@@ -30,7 +33,7 @@ def summarise(place: Workspace, paths: RunPaths) -> None:
     line()
     line("Look further:")
     for command in look_further(paths.name, history[-1], kept):
-        line(f"  coevo {command}")
+        line(f"  coevo {command}{where(place)}")
 
 
 def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str, object]]:
@@ -48,6 +51,11 @@ def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str
 
 def _row(name: str, start: float | None, end: float | str, about: str) -> dict[str, object]:
     return {"held-out success": name, "start": start, "end": end, "what it is": about}
+
+
+def where(place: Workspace) -> str:
+    """The option that a command needs to work in a workspace."""
+    return "" if place.root == workspace_at(None).root else f" --workspace {shlex.quote(str(place.root))}"
 
 
 def most_used(entries: Sequence[Entry], stats: Mapping[str, Stats], count: int) -> list[tuple[Entry, Stats]]:
@@ -68,5 +76,6 @@ def look_further(run: str, head: Manifest, kept: Sequence[int]) -> tuple[str, ..
     middle = min(kept, key=lambda revision: abs(revision - last // 2))
     banked = config["bank"] is not None
     of_bank = (f"bank log {run}",) if banked else ()
-    onwards = (f"resume {run} --iterations {2 * max(1, last)}",) if banked or config["update"] is not None else ()
+    further = f"resume {run} --iterations {2 * max(1, head.iteration)}"
+    onwards = (further,) if not waits(head) and (banked or config["update"] is not None) else ()
     return (f"log {run}", *of_bank, f"rollback {run} --to {middle}", *onwards, "ui")

@@ -43,7 +43,7 @@ class Tags:
         if not NAME.fullmatch(name) or OWN.fullmatch(name) or name.isdecimal():
             raise CoevoError(
                 f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, no number or "
-                "r<number>, no '..' and no '.' or '.lock' at the end"
+                "r<number>, no '..', no '.' or '-' at the beginning and no '.' or '.lock' at the end"
             )
         if name in self.named():
             raise CoevoError(f"tag {name!r} is taken: choose another one, or delete it with --delete")

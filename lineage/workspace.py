@@ -175,7 +175,10 @@ class Workspace:
             CoevoError: the name cannot be a run's.
         """
         if not NAME.fullmatch(name):
-            raise CoevoError(f"{name!r} cannot name a run: use letters, digits, '.', '_' and '-', no '..', at most 100")
+            raise CoevoError(
+                f"{name!r} cannot name a run: use letters, digits, '.', '_' and '-', at most 100, no '..', "
+                "and no '.' or '-' at the beginning"
+            )
         return RunPaths(self.root / "runs" / name)
 
     def existing(self, name: str) -> RunPaths:
@@ -190,6 +193,17 @@ class Workspace:
             raise CoevoError(
                 f"run {name!r} is not in {self.root}: " + (f"the latest are {latest}" if latest else "it has none")
             )
+        return run
+
+    def vacant(self, name: str) -> RunPaths:
+        """Where a new run of this name will have its files.
+
+        Raises:
+            CoevoError: the name cannot be a run's or is taken.
+        """
+        run = self.run(name)
+        if run.root.exists():
+            raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name")
         return run
 
     def create(self, name: str, config: RunConfig) -> RunPaths:
@@ -213,16 +227,13 @@ class Workspace:
         try:
             run.root.parent.mkdir(parents=True, exist_ok=True)
             with runs_lock(self.root):
-                if run.root.exists():
-                    raise FileExistsError
+                self.vacant(name)
                 fresh.root.mkdir()
                 fresh.created.write_text(f"{self._moment()}\n", encoding="utf-8")
                 fresh.write_config(config)
                 yield fresh
                 fresh.root.rename(run.root)
         except OSError as error:
-            if run.root.exists():
-                raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name") from None
             raise CoevoError(f"{self.root}: {error.strerror}: name another directory with --workspace") from None
         finally:
             shutil.rmtree(fresh.root, ignore_errors=True)

@@ -35,8 +35,8 @@ def _lines(run: str, publication: Publication) -> Iterator[str]:
         if name.startswith(FIGURES):
             yield f"| {plain(name)} | {value:.4g} |"
     yield ""
-    yield f"Look further: `coevo bank why {plain(run)}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
-    yield f"`coevo.run` is `{plain(run)}` at step {publication.revision}."
+    yield f"Look further: `coevo bank why {run}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
+    yield f"`coevo.run` is `{run}` at step {publication.revision}."
 
 
 def _bank(publication: Publication) -> Iterator[str]:

@@ -45,7 +45,8 @@ def fsck(
     else:
         for run in left.runs:
             state = ", in use: only its history was checked" if run.in_use else ""
-            output.line(f"{run.run}: {run.revisions} revisions, {len(run.findings)} findings{state}")
+            found_here = "1 finding" if len(run.findings) == 1 else f"{len(run.findings)} findings"
+            output.line(f"{run.run}: {run.revisions} revisions, {found_here}{state}")
         _print("Mended:", mended, ("subject", "problem"))
         _print("Found:", left.findings, COLUMNS)
     return int(bool(left.findings))

@@ -11,7 +11,7 @@ from flows.settings import WorkspaceOption, workspace_at
 
 def rollback(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
-    to: Annotated[int, typer.Option(min=0, help="Revision whose state is restored.")],
+    to: Annotated[str, typer.Option(metavar="N", help="Revision whose state is restored, or its tag.")],
     workspace: WorkspaceOption = None,
 ) -> None:
     """Go back to an earlier revision.
@@ -22,11 +22,11 @@ def rollback(
     """
     place = workspace_at(workspace)
     paths = place.existing(run)
-    with reading(f"{run}@{to}", place):
-        pass
+    with reading(f"{run}@{to}", place) as there:
+        revision = there.manifest.revision
     from flows.restore import restore
 
-    output.line(restore(place, paths, to))
+    output.line(restore(place, paths, revision))
     output.line(f"Continue from there with: coevo resume {run}")
 
 

@@ -38,14 +38,16 @@ def run(
         return _dry_run(config, on, as_json)
     if on is not None or as_json:
         raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
-    _check(config)
     place = workspace_at(workspace)
+    if name is not None:
+        place.vacant(name)
+    _check(config)
     earlier = place.unfinished(config.recipe)
     paths = place.create(name or place.next_name(config.recipe), config)
     console = Console(highlight=False)
-    console.print(f"run {paths.name} in {place.root}")
+    console.print(f"run {paths.name} in {place.root}", soft_wrap=True)
     if earlier:
-        console.print(f"({earlier} is unfinished; to continue it: coevo resume {earlier})")
+        console.print(f"({earlier} is unfinished; to continue it: coevo resume {earlier})", soft_wrap=True)
     from flows.operate import operate
 
     return operate(place, paths, console)

@@ -44,6 +44,7 @@ def _sample(root: Path) -> Path:
 
     found = open_sample(root).root
     output.line(f"Its run: coevo log {RUN} --workspace {found}, and so report, bank log, bank show, bank why ...")
+    output.line("Its weights did not come along: it is to be looked at, not to be gone on with.")
     return found
 
 

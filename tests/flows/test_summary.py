@@ -1,9 +1,11 @@
 """The end of a run in words."""
 
+from pathlib import Path
+
 import pytest
 from support.small_run import RECIPE, build
 
-from flows.summary import in_plain_words, look_further, most_used, outcome, summarise
+from flows.summary import in_plain_words, look_further, most_used, outcome, summarise, where
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 from memory.stats import Stats
@@ -54,9 +56,27 @@ def test_going_back_is_proposed_to_a_revision_that_is_kept():
     assert "rollback r --to 12" in look_further("r", ended(40), [0, 12, 39, 40])
 
 
-def ended(last, bank=True, update=True):
+def ended(last, bank=True, update=True, iteration=None):
     config = {"bank": {} if bank else None, "update": {} if update else None}
-    return Manifest.of({"revision": last, "config": config}, {})
+    return Manifest.of({"revision": last, "iteration": iteration or last, "config": config}, {})
+
+
+def test_a_run_that_waits_for_a_person_is_not_sent_on():
+    head = ended(40)
+    waiting = Manifest.of(head.state | {"waiting": True}, {})
+    assert set(look_further("r", head, range(41))) - set(look_further("r", waiting, range(41))) == {
+        "resume r --iterations 80"
+    }
+
+
+def test_commands_for_another_workspace_name_it(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert where(Workspace(Path("workspace"))) == ""
+    assert where(Workspace(tmp_path / "my runs")) == f" --workspace '{tmp_path}/my runs'"
+
+
+def test_a_run_that_went_back_is_lengthened_by_what_it_has_done():
+    assert "resume r --iterations 84" in look_further("r", ended(44, iteration=42), range(45))
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def test_people_get_a_table(damaged, coevo):
     (damaged.root / "runs/other").rename(damaged.root / "away")
     result = coevo("fsck", "first", "--repair", "--workspace", damaged.root)
     assert result.code == 1
-    assert "first: 4 revisions, 1 findings" in result.out
+    assert "first: 4 revisions, 1 finding\n" in result.out
     assert result.out.index("Mended:") < result.out.index("r1 is missing") < result.out.index("Found:")
     assert "coevo pull" in result.out
 

@@ -27,6 +27,11 @@ def test_rollback_restores_policy_and_bank_as_a_new_revision(coevo, copied):
     assert (last["revision"], last["restored_from"], last["what"]) == (4, 1, "restored from 1")
 
 
+def test_a_tag_stands_for_its_revision(coevo, copied):
+    coevo("tag", "first@1", "good")
+    assert "first@4 is revision 1 again" in coevo("rollback", "first", "--to", "good").out
+
+
 def test_forward_again_is_the_same_command(coevo, copied):
     coevo("rollback", "first", "--to", 1)
     coevo("rollback", "first", "--to", 3)
@@ -62,7 +67,7 @@ def test_a_run_in_use_is_refused_in_one_line(coevo, copied):
         (("nope", "--to", "1"), "run 'nope' is not in"),
         (("new", "--to", "0"), "no revision yet"),
         (("first",), "--to"),
-        (("first", "--to", "x"), "--to"),
+        (("first", "--to", "x"), "tag 'x' is not in run"),
     ],
 )
 def test_a_mistake_is_one_line_and_changes_nothing(coevo, copied, arguments, says):
