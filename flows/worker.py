@@ -70,11 +70,11 @@ def look_after(place: Workspace, url: str) -> None:
 
 
 def _free_nights(place: Workspace) -> None:
-    from httpx import TransportError
+    from httpx import HTTPError
 
     from flows.stale import mark_unbegun_nights
 
-    with suppress(TransportError):  # it is busy, or has just died: the next look tells
+    with suppress(HTTPError):  # it is busy, or has just died: the next look tells
         mark_unbegun_nights(place)
 
 

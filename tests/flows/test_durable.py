@@ -58,6 +58,20 @@ def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, wor
     assert json.loads(done.stdout)["success"] == untouched[-1]["metrics"]["success/seen-houses"]
 
 
+def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(untouched, workspace):
+    command = [sys.executable, "-m", "flows", *RUN, "--name", "interrupted", "--workspace", str(workspace)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    manifest = workspace / "runs" / "interrupted" / "lineage" / "manifest.json"
+    while process.poll() is None and not manifest.exists():
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "interrupted: what is committed is safe, continue with `coevo resume interrupted`"
+    assert coevo("resume", "interrupted", workspace=workspace).returncode == 0
+    assert states(workspace, "interrupted") == untouched
+
+
 def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouched, workspace):
     command = [sys.executable, "-m", "flows", *RUN, "--name", "bereft", "--workspace", str(workspace)]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)

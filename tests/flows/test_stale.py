@@ -1,0 +1,61 @@
+"""Nights that nobody plays any more are marked Crashed, and no others."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from prefect import flow
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.states import Pending, Running
+from support.nights import create
+
+from flows import stale
+from lineage.lock import writer_lock
+from lineage.workspace import Workspace
+
+
+@flow(name="night")
+def night(run, workspace):
+    """What a scheduled night is called."""
+
+
+@pytest.fixture
+def begun(tmp_path, prefect_url, monkeypatch):
+    """A night of a run in a state, as a function; and its state now."""
+    monkeypatch.setattr(stale, "GRACE", timedelta(0))
+    create(tmp_path, "first", iterations=1)
+    with temporary_settings({PREFECT_API_URL: prefect_url}), SyncPrefectClient(prefect_url) as client:
+
+        def begin(state, workspace=tmp_path):
+            parameters = {"run": "first", "workspace": str(Workspace(workspace).root)}
+            return client.create_flow_run(night, parameters=parameters, state=state).id
+
+        def state_of(identity: UUID):
+            return client.read_flow_run(identity).state.name
+
+        yield begin, state_of
+
+
+def test_one_that_was_taken_and_never_begun_is_marked_while_others_go_on(begun, tmp_path):
+    begin, state_of = begun
+    taken, playing, elsewhere = begin(Pending()), begin(Running()), begin(Pending(), tmp_path / "elsewhere")
+    assert stale.mark_unbegun_nights(Workspace(tmp_path)) == 1
+    assert [state_of(each) for each in (taken, playing, elsewhere)] == ["Crashed", "Running", "Pending"]
+
+
+def test_one_that_no_process_plays_is_marked_where_no_night_goes_on(begun, tmp_path):
+    begin, state_of = begun
+    dead = begin(Running())
+    with writer_lock(Workspace(tmp_path).existing("first")):
+        assert stale.mark_dead_nights(Workspace(tmp_path)) == 0
+    assert stale.mark_dead_nights(Workspace(tmp_path)) == 1
+    assert state_of(dead) == "Crashed"
+
+
+def test_one_that_has_just_begun_is_given_time(begun, tmp_path, monkeypatch):
+    begin, state_of = begun
+    monkeypatch.setattr(stale, "GRACE", timedelta(minutes=5))
+    young = [begin(Pending()), begin(Running())]
+    assert stale.mark_unbegun_nights(Workspace(tmp_path)) == stale.mark_dead_nights(Workspace(tmp_path)) == 0
+    assert [state_of(each) for each in young] == ["Pending", "Running"]
