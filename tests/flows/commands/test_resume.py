@@ -5,6 +5,7 @@ from support import small_run
 
 from configs.errors import CoevoError
 from flows import api
+from lineage.lock import writer_lock
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,15 @@ def test_a_run_that_cannot_go_on_keeps_its_length(coevo, tmp_path):
     with pytest.raises(CoevoError, match="has changed since its last revision"):
         api.resume("mine", 10**20, workspace=tmp_path)
     assert paths.config.read_bytes() == before
+
+
+def test_one_in_use_is_refused_before_prefect_hears_of_it(coevo, tmp_path, monkeypatch):
+    paths = small_run.build(tmp_path, "mine", ["iterations=9"])
+    monkeypatch.setattr("flows.operate.use_prefect", lambda root: pytest.fail("Prefect was asked"))
+    with writer_lock(paths):
+        result = coevo("resume", "mine", "--accept-change", "--workspace", tmp_path)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert "run 'mine' is in use by process" in result.err
 
 
 def test_one_that_has_reached_its_new_length_keeps_that(coevo, tmp_path, monkeypatch):
