@@ -183,6 +183,9 @@ def _first(error: ValidationError, kind: Any) -> str:
         return f"{where}: {message}{more}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
         return f"{where}: no such key; {place.others()}{more}"
+    if problem["type"] == "union_tag_invalid":
+        tags = problem["ctx"]
+        return f"{where}.type = {_shown(tags['tag'])}: choose one of {tags['expected_tags']}{more}"
     if problem["type"] == "union_tag_not_found":
         return f"{where}: say which kind it is with {where}.type{more}"
     if problem["type"] == "missing":

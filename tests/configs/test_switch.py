@@ -56,7 +56,7 @@ def test_a_branch_may_leave_its_schedule():
     [
         (["update.advantage.type=rloo", "update.advantage.gamma=0.9"], "gamma: no such key"),
         (["update.advantage.gamma=0.9", "update.advantage.type=rloo"], "gamma: no such key"),
-        (["update.advantage.type=none"], "expected tags"),
+        (["update.advantage.type=none"], "choose one of 'grpo'"),
         (["env.type=package.module:Class"], ""),
     ],
 )
