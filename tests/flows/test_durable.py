@@ -60,7 +60,10 @@ def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, wor
 
 def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(untouched, workspace):
     command = [sys.executable, "-m", "flows", *RUN, "--name", "interrupted", "--workspace", str(workspace)]
+    # A shell's background jobs ignore Ctrl-C, and so does what they start, unless they heed it at that moment.
+    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    signal.signal(signal.SIGINT, ours)
     manifest = workspace / "runs" / "interrupted" / "lineage" / "manifest.json"
     while process.poll() is None and not manifest.exists():
         time.sleep(0.05)
