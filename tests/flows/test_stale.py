@@ -14,6 +14,8 @@ from flows import stale
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
 
+pytestmark = pytest.mark.full
+
 
 @flow(name="night")
 def night(run, workspace):
