@@ -52,7 +52,7 @@ class Planned:
         schedule: when and with what.
         paused: whether no night begins.
         next: when the next one begins, if one is planned.
-        last: state of the last one that began; one that was refused because it was under way is none.
+        last: state of the last one that was not cancelled, as one is that falls due while another is under way.
     """
 
     run: str
@@ -238,15 +238,13 @@ def _planned(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> P
 
 def _nights(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> "tuple[FlowRun | None, FlowRun | None]":
     """The next night and the last one."""
-    from prefect.client.schemas.filters import FlowRunFilterStartTime, FlowRunFilterState, FlowRunFilterStateType
+    from prefect.client.schemas.filters import FlowRunFilterState, FlowRunFilterStateType
     from prefect.client.schemas.objects import StateType
     from prefect.client.schemas.sorting import FlowRunSort
 
-    scheduled = FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.SCHEDULED]))
-    ahead, behind = (
-        _filter(deployment, state=scheduled),
-        _filter(deployment, start_time=FlowRunFilterStartTime(is_null_=False)),
-    )
+    scheduled, refused = StateType.SCHEDULED, StateType.CANCELLED
+    ahead = _filter(deployment, FlowRunFilterState(type=FlowRunFilterStateType(any_=[scheduled])))
+    behind = _filter(deployment, FlowRunFilterState(type=FlowRunFilterStateType(not_any_=[scheduled, refused])))
     soonest, latest = FlowRunSort.EXPECTED_START_TIME_ASC, FlowRunSort.EXPECTED_START_TIME_DESC
     return (
         next(iter(client.read_flow_runs(flow_run_filter=ahead, sort=soonest, limit=1)), None),
@@ -254,7 +252,7 @@ def _nights(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> "t
     )
 
 
-def _filter(deployment: "DeploymentResponse", **more: Any) -> "FlowRunFilter":
+def _filter(deployment: "DeploymentResponse", state: Any) -> "FlowRunFilter":
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 
-    return FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment.id]), **more)
+    return FlowRunFilter(deployment_id=FlowRunFilterDeploymentId(any_=[deployment.id]), state=state)

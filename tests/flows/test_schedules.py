@@ -54,6 +54,8 @@ def test_a_schedule_fires_and_the_next_night_goes_on_and_what_falls_due_meanwhil
         with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled night\)"):
             restore(Workspace(place), paths, 0)
         assert nights.end_of(meanwhile).message == "Deployment concurrency limit reached."
+        (last,) = (row.last for row in schedules.planned(Workspace(place)) if row.run == "nightly")
+        assert last in {"Running", "Completed"}  # and not how the one ended that was refused
         wait_for(lambda: revisions(place, "nightly") >= 3)  # the first night made revisions 0 and 1
         schedules.pause(Workspace(place), "nightly")
         process.terminate()
