@@ -33,7 +33,7 @@ def summarise(place: Workspace, paths: RunPaths) -> None:
     line()
     line("Look further:")
     for command in look_further(paths.name, history[-1], kept):
-        line(f"  coevo {command}{where(place)}")
+        line(f"  coevo {command}{workspace_option(place)}")
 
 
 def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str, object]]:
@@ -53,7 +53,7 @@ def _row(name: str, start: float | None, end: float | str, about: str) -> dict[s
     return {"held-out success": name, "start": start, "end": end, "what it is": about}
 
 
-def where(place: Workspace) -> str:
+def workspace_option(place: Workspace) -> str:
     """The option that a command needs to work in a workspace."""
     return "" if place.root == workspace_at(None).root else f" --workspace {shlex.quote(str(place.root))}"
 

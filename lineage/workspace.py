@@ -195,16 +195,14 @@ class Workspace:
             )
         return run
 
-    def vacant(self, name: str) -> RunPaths:
-        """Where a new run of this name will have its files.
+    def check_vacant(self, name: str) -> None:
+        """Make sure that a new run may have this name.
 
         Raises:
             CoevoError: the name cannot be a run's or is taken.
         """
-        run = self.run(name)
-        if run.root.exists():
+        if self.run(name).root.exists():
             raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name")
-        return run
 
     def create(self, name: str, config: RunConfig) -> RunPaths:
         """A new run; of two processes that ask for the same name, one gets it.
@@ -227,7 +225,7 @@ class Workspace:
         try:
             run.root.parent.mkdir(parents=True, exist_ok=True)
             with runs_lock(self.root):
-                self.vacant(name)
+                self.check_vacant(name)
                 fresh.root.mkdir()
                 fresh.created.write_text(f"{self._moment()}\n", encoding="utf-8")
                 fresh.write_config(config)

@@ -60,9 +60,11 @@ class SlotCache:
 
     def keep(self, rows: torch.Tensor) -> None:
         """Have the rows of these indices, of which one may come several times."""
+        held = max((len(slots.keys) for slots in self._layers.values()), default=0)
+        if torch.equal(rows, torch.arange(held)):
+            return
         for slots in self._layers.values():
-            if not torch.equal(rows, torch.arange(len(slots.keys))):
-                slots.keys, slots.values = slots.keys[rows], slots.values[rows]
+            slots.keys, slots.values = slots.keys[rows], slots.values[rows]
 
     def update(
         self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any

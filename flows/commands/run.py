@@ -40,7 +40,7 @@ def run(
         raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
     place = workspace_at(workspace)
     if name is not None:
-        place.vacant(name)
+        place.check_vacant(name)
     _check(config)
     earlier = place.unfinished(config.recipe)
     paths = place.create(name or place.next_name(config.recipe), config)

@@ -60,7 +60,7 @@ def add(
 def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the schedules, and when each goes on next.
 
-    Last is the state of the last night that began: Running, Completed, Failed or Crashed.
+    Last is the state of the last night that was not cancelled, as one is that falls due while another goes on.
 
     Example: coevo schedule list
     """

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.small_run import RECIPE, build
 
-from flows.summary import in_plain_words, look_further, most_used, outcome, summarise, where
+from flows.summary import in_plain_words, look_further, most_used, outcome, summarise, workspace_option
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 from memory.stats import Stats
@@ -71,8 +71,8 @@ def test_a_run_that_waits_for_a_person_is_not_sent_on():
 
 def test_commands_for_another_workspace_name_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert where(Workspace(Path("workspace"))) == ""
-    assert where(Workspace(tmp_path / "my runs")) == f" --workspace '{tmp_path}/my runs'"
+    assert workspace_option(Workspace(Path("workspace"))) == ""
+    assert workspace_option(Workspace(tmp_path / "my runs")) == f" --workspace '{tmp_path}/my runs'"
 
 
 def test_a_run_that_went_back_is_lengthened_by_what_it_has_done():

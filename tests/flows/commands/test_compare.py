@@ -55,7 +55,7 @@ def test_what_was_evaluated_far_from_equal_expense_is_not_compared_there(coevo):
     # At 200 tokens an episode `other` had 0, 1600 and 2400 behind it when it was evaluated, `first` 1200 at its end.
     found = json.loads(coevo("compare", "first", "other", "--json").out)
     assert "tokens" not in {each["equal"] for each in found["differences"]}
-    # `first@2` had 800, and `other` 0, of which half is as much: nothing was learned on either side.
+    # `first@1` was evaluated at its start alone: where neither side has learned, they are equal.
     started = json.loads(coevo("compare", "first@1", "other", "--json").out)["differences"]
     tokens = next(each for each in started if each["equal"] == "tokens")
     assert [tokens[key] for key in ("budget", "spent", "against_spent", "revision", "against_revision")] == [0] * 5
