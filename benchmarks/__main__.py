@@ -1,8 +1,12 @@
-"""``python -m benchmarks [NAME ...]``: measure what is missing of these benchmarks, or of all, and print tables."""
+"""Measure what is missing of these benchmarks, or of all, and print tables.
+
+With ``--check``, measure them anew beside what is kept, and fail where something has become worse.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 
 from benchmarks import (
     babyai,
@@ -27,6 +31,7 @@ from benchmarks import (
 )
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
+from benchmarks.regression import FIGURES, check
 from configs.errors import CoevoError
 
 BENCHMARKS = {
@@ -50,27 +55,39 @@ BENCHMARKS = {
     "engines": engines.run,
     "babyai": babyai.run,
 }
+COMPARED = list(dict.fromkeys(figure.benchmark for figure in FIGURES))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run benchmarks by name. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
-    names = parser.parse_args(arguments).names or list(BENCHMARKS)
-    unknown = [name for name in names if name not in BENCHMARKS]
+    parser.add_argument("--check", action="store_true", help="measure anew, keep nothing, fail where a ratio is worse")
+    given = parser.parse_args(arguments)
+    unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}: choose from {', '.join(BENCHMARKS)}")
     try:
-        for name in names:
-            _run(name)
+        return _check(given.names or COMPARED) if given.check else _measure(given.names or list(BENCHMARKS))
     except CoevoError as error:
         sys.stderr.write(f"benchmarks: {error}\n")
         return 2
+
+
+def _measure(names: Sequence[str]) -> int:
+    for name in names:
+        _run(name, Bench.of(name))
     return 0
 
 
-def _run(name: str) -> None:
-    bench = Bench.of(name)
+def _check(names: Sequence[str]) -> int:
+    worse = [line for name in names for line in check(name, Bench.of(name), partial(_run, name))]
+    for line in worse:
+        sys.stderr.write(f"benchmarks: worse than it was: {line}\n")
+    return 1 if worse else 0
+
+
+def _run(name: str, bench: Bench) -> None:
     try:
         BENCHMARKS[name](bench)
     finally:
