@@ -16,6 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from models.prefill import SIZE
+from models.prefix_tree import SPARE
 from models.shape import Shape
 
 GIB = 2**30
@@ -27,7 +29,7 @@ BUCKET = 500_000_000
 """Numbers in DeepSpeed's reduction bucket unless its settings say otherwise."""
 LIVE = 1_000_000_000
 """Most parameters that stage 3 gathers at a time unless its settings say otherwise."""
-FLOAT = 4
+FLOAT, DOUBLE = 4, 8
 LOGITS = 3 * FLOAT
 """Bytes an output of the vocabulary takes: log-probs, kept for the gradient, and two of their kind for the entropy."""
 ADAPTED = 7
@@ -116,21 +118,21 @@ def cache(shape: Shape) -> int:
     return 2 * shape.layers * shape.keys * shape.bytes
 
 
-def generating(shape: Shape, rows: int, prompt: int, answer: int, group: int) -> list[Item]:
-    """What the transformers engine holds: weights, keys and values of all rows, shared prompt heads, one step.
+def generating(shape: Shape, rows: int, prompt: int, answer: int) -> list[Item]:
+    """What the transformers engine holds: weights, keys and values of all rows and of the prefix tree, one step.
 
     Args:
         shape: of the policy.
         rows: decoded at once.
-        prompt: tokens of the longest prompt.
+        prompt: tokens of the longest prompt; the prompts are taken to have nothing in common.
         answer: tokens of the longest answer.
-        group: rows that share the head of their prompt.
     """
-    heads = -(-rows // group) * prompt
-    step = rows * (prompt * shape.bytes * (2 * shape.hidden + 3 * shape.inner) + 2 * FLOAT * shape.vocabulary)
+    kept = SPARE * rows * prompt
+    columns = max(rows, min(rows * prompt, SIZE + prompt))
+    step = columns * shape.bytes * (2 * shape.hidden + 3 * shape.inner) + 4 * DOUBLE * rows * shape.vocabulary
     return [
         Item("engine: weights", shape.bytes * shape.parameters + (FLOAT * shape.trainable if shape.rank else 0)),
-        Item("engine: keys and values", cache(shape) * (rows * (prompt + answer) + heads), "rollout"),
+        Item("engine: keys and values", cache(shape) * (rows * (prompt + answer) + kept), "rollout"),
         Item("engine: a step", step, "rollout"),
     ]
 

@@ -21,24 +21,26 @@ class Sampler:
         if config.top_p < 1:
             self._filters.append(TopPLogitsWarper(config.top_p))
 
-    def draw(self, logits: torch.Tensor, uniforms: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """One token a row.
+    def draw(
+        self, logits: torch.Tensor, rows: torch.Tensor, uniforms: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """One token an answer.
 
         Args:
             logits: (rows, vocabulary).
-            uniforms: (rows,) in [0, 1).
+            rows: (answers,) the row that each answer is drawn from.
+            uniforms: (answers,) in [0, 1).
 
         Returns:
-            Token ids (rows,), and their log-probabilities (rows,) in the distribution they were drawn from.
+            Token ids (answers,), and their log-probabilities (answers,) in the distribution they were drawn from.
         """
         scaled = logits.double() / self._temperature
         kept = self._filters(None, scaled)
-        drawn_from = kept.softmax(-1)
         # Scaled to the last sum, so that rounding never points beyond the vocabulary.
-        sums = drawn_from.cumsum(-1)
+        sums = kept.softmax(-1).cumsum(-1)[rows]
         tokens = torch.searchsorted(sums, (uniforms.double() * sums[:, -1]).unsqueeze(-1), right=True)
-        tokens = tokens.clamp(max=logits.shape[-1] - 1)
-        return tokens.squeeze(-1), kept.log_softmax(-1).gather(-1, tokens).squeeze(-1)
+        tokens = tokens.squeeze(-1).clamp(max=logits.shape[-1] - 1)
+        return tokens, kept.log_softmax(-1)[rows, tokens]
 
 
 def uniforms_of(keys: Sequence[Key], count: int) -> torch.Tensor:

@@ -183,7 +183,7 @@ def _engine_on_host(config: RunConfig, machine: Machine, shape: Shape, lengths: 
     engine, rollout = config.rollout.engine, config.rollout
     if not isinstance(engine, VllmEngineConfig):
         rows = min(engine.rows, max(rollout.tasks * rollout.group_size, config.evaluation.tasks))
-        return generating(shape, rows, lengths.longest, lengths.answer, rollout.group_size)
+        return generating(shape, rows, lengths.longest, lengths.answer)
     if engine.urls:
         return []
     if not machine.gpus:

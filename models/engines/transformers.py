@@ -1,23 +1,26 @@
 """The transformers engine: batched generation in which what prompts share is computed once.
 
-Columns of a batch: [prefix, padded on its right | rest of the prompt, padded on its left | generated]. Rows keep
-their true positions and see none of the padding, so a row's numbers do not depend on its neighbours. Prefixes live
-on from turn to turn for as long as their group is asked for. Answers to one prompt are one row for as long as they
-have drawn the same tokens.
+Prompts are paths of a prefix tree. Tokens that no prompt had before are computed in packs, one row each, and their keys
+and values kept; an answer's row begins with those of its prompt. Rows keep their true positions and see nothing else,
+so a row's numbers do not depend on its neighbours. Answers to one prompt are one row for as long as they have drawn the
+same tokens.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import torch
+from torch.nn.utils.rnn import pad_sequence
 
 from configs.engine import TransformersEngineConfig
 from configs.rollout import RolloutConfig, SamplingConfig
 from models.branches import Branches
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from models.layout import lay_out
+from models.key_values import NodeStore, SlotCache
 from models.policy import Policy, load_weights
-from models.prefix import Prefix, SlotCache, heads
+from models.prefill import Pack, packs
+from models.prefix_tree import SPARE, Nodes, PrefixTree
 from models.sampling import Sampler, uniforms_of
 from records.episode import Completion
 
@@ -31,9 +34,9 @@ class TransformersEngine:
         self._rows = config.rows
         self._length = sampling.max_new_tokens
         self._sampler = Sampler(sampling)
-        self._prefixes: dict[str, Prefix] = {}
         self._limit = limit_of(policy.model.config)
         self._ends = torch.tensor(ends_of(policy))
+        self.forget()
 
     def load(self, policy: Path) -> None:
         """Generate with the weights in this directory from now on."""
@@ -41,8 +44,8 @@ class TransformersEngine:
         self.forget()
 
     def forget(self) -> None:
-        """Compute every head anew from now on: in other batches it may differ in its last bits."""
-        self._prefixes.clear()
+        """Compute every prompt anew from now on: in other packs it may differ in its last bits."""
+        self._tree, self._store = PrefixTree(), NodeStore()
 
     def close(self) -> None:
         """Nothing outlives the process."""
@@ -55,40 +58,41 @@ class TransformersEngine:
             CoevoError: a prompt and its answer would be longer than the policy can attend to.
         """
         check_lengths(requests, self._length, self._limit)
-        self._share(requests)
-        batches = [requests[start : start + self._rows] for start in range(0, len(requests), self._rows)]
-        return [completion for batch in batches for completion in self._batch(batch)]
+        starts = range(0, len(requests), self._rows)
+        try:
+            batches = [self._batch(requests[start : start + self._rows]) for start in starts]
+        except BaseException:
+            # The tree may have nodes that the store has not.
+            self.forget()
+            raise
+        self._trim([path for _, paths in batches for path in paths])
+        return [completion for completions, _ in batches for completion in completions]
 
-    def _share(self, requests: Sequence[Request]) -> None:
-        """Have the prefix of every group that is asked for, and of no other."""
-        prompts: dict[str, list[tuple[int, ...]]] = {}
-        for request in requests:
-            prompts.setdefault(request.group, []).append(request.prompt_ids)
-        self._prefixes = {group: prefix for group, prefix in self._prefixes.items() if group in prompts}
-        missing = heads({group: prompts[group] for group in prompts if group not in self._prefixes})
-        groups = list(missing)
-        for start in range(0, len(groups), self._rows):
-            some = groups[start : start + self._rows]
-            self._prefixes |= zip(some, self._compute([missing[group] for group in some]), strict=True)
-
-    def _compute(self, ids: Sequence[tuple[int, ...]]) -> list[Prefix]:
-        width = max(1, *map(len, ids))
-        tokens = torch.tensor([[*row, *[0] * (width - len(row))] for row in ids])
-        causal = torch.ones(width, width, dtype=torch.bool).tril().expand(len(ids), 1, width, width)
-        cache = SlotCache(width)
-        self._forward(tokens, torch.arange(width).expand(len(ids), -1), causal, cache)
-        return list(cache.prefixes(ids))
-
-    def _batch(self, requests: Sequence[Request]) -> list[Completion]:
-        asked = [(request.group, request.prompt_ids) for request in requests]
-        prompts, branches = dict.fromkeys(asked), Branches.begin(asked)
-        layout = lay_out([self._prefixes[group] for group, _ in prompts], [prompt_ids for _, prompt_ids in prompts])
+    def _batch(self, requests: Sequence[Request]) -> tuple[list[Completion], list[Nodes]]:
+        """A completion of each, and the paths of their prompts."""
+        asked = [request.prompt_ids for request in requests]
+        done = [(pack, self._prefill(pack)) for pack in packs(self._tree, list(dict.fromkeys(asked)))]
+        paths, logits = [path for pack, _ in done for path in pack.paths], torch.cat([behind for _, behind in done])
         uniforms = uniforms_of([request.key for request in requests], self._length)
-        drawn: list[list[tuple[int, float]]] = [[] for _ in requests]
-        cache = layout.cache(self._length)
-        logits = self._forward(layout.tokens, layout.positions(), layout.mask(), cache)
+        drawn = self._decode(paths, logits, Branches.begin(asked), uniforms)
+        return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn), paths
+
+    def _prefill(self, pack: Pack) -> torch.Tensor:
+        """Logits behind the prompts of a pack, whose keys and values are kept."""
+        cache = self._store.cache(pack.held, pack.tokens.shape[1])
+        logits = self._forward(pack.tokens, pack.positions, pack.mask, cache, pack.ends)
+        self._store.append(cache, pack.held.shape[1])
+        return logits
+
+    def _decode(
+        self, paths: Sequence[Nodes], logits: torch.Tensor, branches: Branches, uniforms: torch.Tensor
+    ) -> list[list[tuple[int, float]]]:
+        """Tokens of each answer with their log-probs. Columns: [prompt, padded on its right | generated]."""
+        lengths, nodes = torch.tensor([len(path) for path in paths]), [torch.from_numpy(path) for path in paths]
+        cache = self._store.cache(pad_sequence(nodes, batch_first=True), self._length)
+        width, drawn = cache.get_seq_length(), [list[tuple[int, float]]() for _ in uniforms]
         for step in range(self._length):
-            tokens, logprobs = self._sampler.draw(logits[branches.rows], uniforms[branches.answers, step])
+            tokens, logprobs = self._sampler.draw(logits, branches.rows, uniforms[branches.answers, step])
             made = zip(branches.answers.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
             for answer, token, logprob in made:
                 drawn[answer].append((token, logprob))
@@ -97,22 +101,36 @@ class TransformersEngine:
                 break
             branches, parents, tokens = branches.grow(tokens, left)
             cache.keep(parents)
-            positions, mask = layout.next(branches.prompts, step)
-            logits = self._forward(tokens.unsqueeze(-1), positions, mask, cache)
-        return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn)
+            begun, columns = lengths[branches.prompts].unsqueeze(-1), torch.arange(width + step + 1)
+            mask = (columns < begun) | (columns >= width)
+            logits = self._forward(tokens.unsqueeze(-1), begun + step, mask[:, None, None], cache, 1)
+        return drawn
+
+    def _trim(self, paths: Sequence[Nodes]) -> None:
+        """Once more than ``SPARE`` times as much is held as these prompts go through, hold that alone."""
+        used = np.unique(np.concatenate([path[:-1] for path in paths])) if paths else np.zeros(0, dtype=np.int64)
+        if self._tree.size > SPARE * len(used):
+            self._tree.keep(used)
+            self._store.keep(torch.from_numpy(used))
 
     def _forward(
-        self, tokens: torch.Tensor, positions: torch.Tensor, mask: torch.Tensor, cache: SlotCache
+        self,
+        tokens: torch.Tensor,
+        positions: torch.Tensor,
+        mask: torch.Tensor,
+        cache: SlotCache,
+        kept: int | torch.Tensor,
     ) -> torch.Tensor:
+        """Logits of the last ``kept`` columns of each row, or of these columns, one after another."""
         output = self.policy.model(
             input_ids=tokens,
             position_ids=positions,
             attention_mask=mask,
             past_key_values=cache,
             use_cache=True,
-            logits_to_keep=1,
+            logits_to_keep=kept,
         )
-        logits: torch.Tensor = output.logits[:, -1]
+        logits: torch.Tensor = output.logits.flatten(0, 1)
         return logits
 
 

@@ -73,8 +73,8 @@ def test_a_critic_is_a_second_policy_and_adapters_train_little():
 
 def test_keys_and_values_of_a_token():
     assert cache(EIGHT_B) == 147_456  # 2 x 36 layers x 8 heads x 128 x 2 bytes
-    engine = {item.what: item for item in generating(EIGHT_B, rows=8, prompt=100, answer=28, group=4)}
-    assert engine["engine: keys and values"].bytes == 147_456 * (8 * 128 + 2 * 100)
+    engine = {item.what: item for item in generating(EIGHT_B, rows=8, prompt=100, answer=28)}
+    assert engine["engine: keys and values"].bytes == 147_456 * (8 * 128 + 2 * 8 * 100)
 
 
 def test_the_peak_is_that_of_the_hungriest_phase():
@@ -141,6 +141,6 @@ def test_the_engine_holds_what_the_formula_says():
     prompts = [tuple(6 + (row * column) % 16 for column in range(200)) for row in range(1, 17)]
     requests = [Request(prompt, key(0, row), f"g{row // 4}") for row, prompt in enumerate(prompts)]
     measured = allocated(lambda: engine.generate(requests))
-    weights, *passing = generating(shape, 16, 200, 8, 4)
+    weights, *passing = generating(shape, 16, 200, 8)
     assert weights.bytes == 4 * shape.parameters
     assert 0.4 * peak(passing) < measured < 1.3 * peak(passing)

@@ -12,8 +12,8 @@ HALF_THIRD_SIXTH = torch.tensor([[math.log(3), math.log(2), 0.0]])
 
 
 def draw(uniforms, logits=HALF_THIRD_SIXTH, **config):
-    rows = logits.expand(len(uniforms), -1)
-    tokens, logprobs = Sampler(SamplingConfig(**config)).draw(rows, torch.tensor(uniforms, dtype=torch.float64))
+    rows = torch.zeros(len(uniforms), dtype=torch.int64)
+    tokens, logprobs = Sampler(SamplingConfig(**config)).draw(logits, rows, torch.tensor(uniforms, dtype=torch.float64))
     return tokens.tolist(), logprobs.tolist()
 
 
@@ -23,6 +23,13 @@ def test_inverse_cdf_of_worked_values():
     assert tokens == [0, 0, 1, 1, 2, 2]
     expected = [math.log(share) for share in (1 / 2, 1 / 2, 1 / 3, 1 / 3, 1 / 6, 1 / 6)]
     assert logprobs == pytest.approx(expected, abs=1e-6)
+
+
+def test_each_answer_is_drawn_from_its_own_row():
+    logits = torch.tensor([[0.0, -torch.inf], [math.log(3), 0.0]])
+    tokens, logprobs = Sampler(SamplingConfig()).draw(logits, torch.tensor([1, 0, 1]), torch.tensor([0.8, 0.8, 0.7]))
+    assert tokens.tolist() == [1, 0, 0]
+    assert logprobs.tolist() == pytest.approx([math.log(1 / 4), 0.0, math.log(3 / 4)], abs=1e-6)
 
 
 def test_temperature_divides_the_logits():

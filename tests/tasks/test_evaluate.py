@@ -20,12 +20,16 @@ def test_a_panel_is_played_with_its_own_bank():
     assert {e.scope for e in recall(told, key(1)).of_task(task)} == {task.scope}
 
 
+def completions(seed, revision):
+    """What is answered in a panel, turn by turn, by an engine that has computed nothing before."""
+    player().engine.forget()
+    episodes = play_panel(player(), environment().panel("seen-houses", 8), NOTHING, seed, revision)
+    return [[turn.completion for turn in episode.turns] for episode in episodes]
+
+
 def test_draws_depend_on_seed_and_task_alone():
-    panel = environment().panel("seen-houses", 8)
-    first, second = (play_panel(player(), panel, NOTHING, 7, revision) for revision in (1, 2))
-    assert [[t.completion for t in e.turns] for e in first] == [[t.completion for t in e.turns] for e in second]
-    other = play_panel(player(), panel, NOTHING, 8, 1)
-    assert [[t.completion for t in e.turns] for e in first] != [[t.completion for t in e.turns] for e in other]
+    assert completions(7, 1) == completions(7, 2)
+    assert completions(7, 1) != completions(8, 1)
 
 
 def test_entries_at_random_are_of_the_bank_different_and_repeatable():

@@ -9,6 +9,7 @@ from transformers import MambaConfig, MambaForCausalLM
 from configs.engine import TransformersEngineConfig
 from configs.errors import CoevoError
 from configs.rollout import SamplingConfig
+from models import prefill
 from models.engines.base import Request
 from models.engines.transformers import TransformersEngine
 from models.policy import Policy, save
@@ -93,7 +94,12 @@ def test_the_same_call_twice_is_bit_equal(policy):
     assert engine(policy).generate(requests()) == engine(policy).generate(requests())
 
 
-def test_later_turns_reuse_the_head(policy):
+def distinct(prompts):
+    """Tokens of which the keys and values differ between prompts; the last token of each is its own."""
+    return len({prompt[:end] for prompt in prompts for end in range(1, len(prompt))}) + len(set(prompts))
+
+
+def test_later_turns_compute_what_no_prompt_had_before(policy):
     player, asked = engine(policy), requests()
     first = player.generate(asked)
     later = [
@@ -103,20 +109,62 @@ def test_later_turns_reuse_the_head(policy):
     seen, hook = widths(policy)
     made = player.generate(later)
     hook.remove()
-    # The five shared tokens are not computed again: three new ones at most go in with the first forward.
-    assert seen[0] == (len({(request.group, request.prompt_ids) for request in later}), 3)
+    before, now = ([request.prompt_ids for request in turn] for turn in (asked, later))
+    inner = {prompt[:end] for prompt in now for end in range(1, len(prompt))}
+    new = inner - {prompt[:end] for prompt in before for end in range(1, len(prompt))}
+    assert seen[0] == (1, len(new) + len(set(now)))
     for request, completion in zip(later, made, strict=True):
         assert completion.token_ids == reference(policy, request)[0]
-    assert player.generate(asked) == first
+    assert [each.token_ids for each in player.generate(asked)] == [each.token_ids for each in first]
 
 
-def test_the_head_of_a_group_is_computed_once(policy):
+def test_what_prompts_share_is_computed_once(policy):
     asked = requests(groups=2, members=8)
     seen, hook = widths(policy)
     engine(policy).generate(asked)
     hook.remove()
-    # One row a group for heads of 5 and 8 tokens, then at most 8 tokens behind them for everyone.
-    assert seen[:2] == [(2, 8), (16, 8)]
+    prompts = [request.prompt_ids for request in asked]
+    assert seen[0] == (1, distinct(prompts))
+    assert distinct(prompts) < sum(map(len, prompts)) / 1.5
+    assert seen[1][1] == 1
+
+
+def test_more_tokens_than_a_pack_holds(policy, monkeypatch):
+    asked = requests()
+    expected = [made.token_ids for made in engine(policy).generate(asked)]
+    monkeypatch.setattr(prefill, "SIZE", 16)
+    seen, hook = widths(policy)
+    made = engine(policy).generate(asked)
+    hook.remove()
+    assert sum(rows == 1 and columns > 1 for rows, columns in seen) > 2
+    assert [completion.token_ids for completion in made] == expected
+
+
+def test_what_no_prompt_goes_through_any_more_is_let_go(policy):
+    player, asked = engine(policy), requests()
+    player.generate(asked)
+    few = asked[:2]
+    player.generate(few)
+    # Of all that the first call computed the second one went through a small part.
+    seen, hook = widths(policy)
+    made = player.generate(asked)
+    hook.remove()
+    kept = {prompt.prompt_ids[:end] for prompt in few for end in range(1, len(prompt.prompt_ids))}
+    prompts = [request.prompt_ids for request in asked]
+    assert seen[0] == (1, distinct(prompts) - len(kept))
+    assert [completion.token_ids for completion in made] == [reference(policy, request)[0] for request in asked]
+
+
+def test_a_call_that_was_cut_off_leaves_nothing_half_computed(policy):
+    def cut(*_):
+        raise KeyboardInterrupt
+
+    player, asked = engine(policy), requests()
+    hook = policy.model.register_forward_pre_hook(cut)
+    with pytest.raises(KeyboardInterrupt):
+        player.generate(asked)
+    hook.remove()
+    assert player.generate(asked) == engine(policy).generate(asked)
 
 
 def test_what_several_rows_ask_is_computed_once_and_answered_by_each(policy):
@@ -124,8 +172,7 @@ def test_what_several_rows_ask_is_computed_once_and_answered_by_each(policy):
     seen, hook = widths(policy)
     made = engine(policy).generate(asked)
     hook.remove()
-    assert len({(request.group, request.prompt_ids) for request in asked}) == seen[1][0] < len(asked)
-    assert seen[2][0] > seen[1][0]
+    assert seen[0] == (1, distinct([request.prompt_ids for request in asked]))
     for request, completion in zip(asked, made, strict=True):
         assert completion.token_ids == reference(policy, request)[0]
 
@@ -135,12 +182,10 @@ def test_a_row_is_what_differs_and_ended_ones_leave(policy):
     seen, hook = widths(policy)
     made = engine(policy, temperature=0.5).generate(asked)
     hook.remove()
-    drawn = [(request.group, request.prompt_ids, made.token_ids) for request, made in zip(asked, made, strict=True)]
-    running = [
-        [(*prompt, tokens[:step]) for *prompt, tokens in drawn if len(tokens) > step] for step in range(1, LENGTH)
-    ]
+    drawn = [(request.prompt_ids, made.token_ids) for request, made in zip(asked, made, strict=True)]
+    running = [[(prompt, tokens[:step]) for prompt, tokens in drawn if len(tokens) > step] for step in range(1, LENGTH)]
     expected = [len(set(rows)) for rows in running if rows]
-    assert [shape[0] for shape in seen[2:]] == expected
+    assert [shape[0] for shape in seen[1:]] == expected
     assert expected[0] < len(running[0])
     assert expected[-1] < max(expected)
 
@@ -152,7 +197,7 @@ def test_no_more_rows_than_configured(policy):
     assert max(rows for rows, _ in seen) == 5
 
 
-def test_new_weights_are_used_and_old_heads_forgotten(tmp_path):
+def test_new_weights_are_used_and_old_prompts_forgotten(tmp_path):
     newer = qwen(5, init_std=0.3)
     save(newer, tmp_path / "newer")
     player, asked = engine(qwen(4, init_std=0.3)), requests()
@@ -169,7 +214,7 @@ def test_what_is_forgotten_leaves_no_trace(policy):
     player = engine(policy)
     player.generate(asked)
     player.forget()
-    # Bit for bit: the head was computed beside others before, and is computed alone now.
+    # Bit for bit: the prompts were computed beside others before, and are computed alone now.
     assert player.generate(later) == engine(policy).generate(later)
 
 
