@@ -3,12 +3,15 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from prefect import get_client
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from support.nights import Nights, create, wait_for, worker
@@ -122,6 +125,27 @@ def test_a_worker_has_its_nights_whatever_becomes_of_the_server(tmp_path, no_ser
 
 def server_of(root):
     return next(server for server in recorded(root) if server.name == "prefect")
+
+
+@pytest.mark.full
+def test_prefect_yaml_deploys_what_schedule_add_does(place, prefect_url):
+    asked = {"workspace": str(place), "iterations": 20, "max_hours": 3}
+    schedules.add(Workspace(place), "by-command", Schedule("0 2 * * *", "UTC", {"run": "by-command", **asked}))
+    named = {"PREFECT_API_URL": prefect_url, "COEVO_RUN": "by-file", "COEVO_WORKSPACE": str(place)}
+    deploy = [Path(sys.executable).with_name("prefect"), "--no-prompt", "deploy", "--all"]
+    subprocess.run(deploy, cwd=Path(schedules.__file__).parent.parent, env=os.environ | named, check=True, timeout=120)
+    found = {row.run: row.schedule for row in schedules.planned(Workspace(place)) if row.run.startswith("by-")}
+    assert found["by-file"] == Schedule("0 2 * * *", "UTC", {"run": "by-file", **asked})
+    assert found["by-command"] == Schedule("0 2 * * *", "UTC", {"run": "by-command", **asked})
+    with get_client(sync_client=True) as client:
+        of_file, of_command = (client.read_deployment_by_name(f"night/by-{how}") for how in ("file", "command"))
+    for deployment in (of_file, of_command):
+        assert deployment.entrypoint == "flows.night.night"
+        assert deployment.work_pool_name == schedules.POOL
+        assert deployment.concurrency_options.collision_strategy == "CANCEL_NEW"
+        assert deployment.global_concurrency_limit.limit == 1
+    for run in found:
+        schedules.remove(Workspace(place), run)
 
 
 def terms(place, max_hours):
