@@ -62,7 +62,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run benchmarks by name. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
-    parser.add_argument("--check", action="store_true", help="measure anew, keep nothing, fail where a ratio is worse")
+    parser.add_argument(
+        "--check", action="store_true", help="measure anew, fail where a ratio is worse than the kept one"
+    )
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:

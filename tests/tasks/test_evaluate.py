@@ -1,5 +1,8 @@
 """Held-out play: paired draws, and the bank that belongs to a panel."""
 
+from itertools import chain
+
+import pytest
 from support.batches import entry
 from support.player import CONFIG, environment, player
 
@@ -21,15 +24,27 @@ def test_a_panel_is_played_with_its_own_bank():
 
 
 def completions(seed, revision):
-    """What is answered in a panel, turn by turn, by an engine that has computed nothing before."""
-    player().engine.forget()
+    """What is answered in a panel, turn by turn."""
     episodes = play_panel(player(), environment().panel("seen-houses", 8), NOTHING, seed, revision)
     return [[turn.completion for turn in episode.turns] for episode in episodes]
 
 
+def fresh_completions(seed, revision):
+    """The same by an engine that has computed nothing before."""
+    player().engine.forget()
+    return completions(seed, revision)
+
+
 def test_draws_depend_on_seed_and_task_alone():
-    assert completions(7, 1) == completions(7, 2)
-    assert completions(7, 1) != completions(8, 1)
+    assert fresh_completions(7, 1) == fresh_completions(7, 2)
+    assert fresh_completions(7, 1) != fresh_completions(8, 1)
+
+
+def test_what_was_computed_before_changes_no_draw():
+    before, after = fresh_completions(7, 1), completions(7, 2)
+    assert [[made.token_ids for made in turns] for turns in after] == [[made.token_ids for made in t] for t in before]
+    for one, other in zip(chain(*before), chain(*after), strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
 
 
 def test_entries_at_random_are_of_the_bank_different_and_repeatable():

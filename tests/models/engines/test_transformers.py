@@ -115,7 +115,9 @@ def test_later_turns_compute_what_no_prompt_had_before(policy):
     assert seen[0] == (1, len(new) + len(set(now)))
     for request, completion in zip(later, made, strict=True):
         assert completion.token_ids == reference(policy, request)[0]
-    assert [each.token_ids for each in player.generate(asked)] == [each.token_ids for each in first]
+    for again, completion in zip(player.generate(asked), first, strict=True):
+        assert again.token_ids == completion.token_ids
+        assert again.logprobs == pytest.approx(completion.logprobs, abs=1e-5)
 
 
 def test_what_prompts_share_is_computed_once(policy):
