@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from models.prefill import SIZE
+from models.prefill_rows import FORWARD, ROW
 from models.prefix_tree import SPARE
 from models.shape import Shape
 
@@ -128,7 +128,7 @@ def generating(shape: Shape, rows: int, prompt: int, answer: int) -> list[Item]:
         answer: tokens of the longest answer.
     """
     kept = SPARE * rows * prompt
-    columns = max(rows, min(rows * prompt, SIZE + prompt))
+    columns = max(rows, min(rows * prompt, max(FORWARD, ROW + prompt)))
     step = columns * shape.bytes * (2 * shape.hidden + 3 * shape.inner) + 4 * DOUBLE * rows * shape.vocabulary
     return [
         Item("engine: weights", shape.bytes * shape.parameters + (FLOAT * shape.trainable if shape.rank else 0)),

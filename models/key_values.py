@@ -43,7 +43,7 @@ class SlotCache:
         """What attention calls: store the new columns, return everything up to them."""
         if layer not in self._layers:
             rows, heads, _columns, size = keys.shape
-            empty = [part.new_zeros(rows, heads, self._columns, size) for part in (keys, values)]
+            empty = [part.new_empty(rows, heads, self._columns, size) for part in (keys, values)]
             self._layers[layer] = _Slots(empty[0], empty[1])
         return self._layers[layer].write(keys, values)
 
@@ -51,14 +51,14 @@ class SlotCache:
         """Columns filled so far."""
         return self._layers[layer].filled if layer in self._layers else 0
 
-    def row(self, row: int, start: int) -> Iterator[Layer]:
-        """A row's columns from ``start`` on, layer by layer, (kv heads, columns, head size)."""
+    def columns(self, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[Layer]:
+        """These columns of these rows, one of each, layer by layer, (columns, kv heads, head size)."""
         for _, slots in sorted(self._layers.items()):
-            yield slots.keys[row, :, start : slots.filled], slots.values[row, :, start : slots.filled]
+            yield slots.keys[rows, :, columns], slots.values[rows, :, columns]
 
 
 class NodeStore:
-    """Keys and values of tree nodes, in the order of their numbers; (kv heads, nodes, head size) a layer."""
+    """Keys and values of tree nodes, in the order of their numbers; (nodes, kv heads, head size) a layer."""
 
     def __init__(self) -> None:
         self._layers: list[Layer] = []
@@ -67,18 +67,18 @@ class NodeStore:
         """A cache that begins with these nodes, (rows, width), and has room for so many columns more."""
         cache = SlotCache(nodes.shape[1] + more)
         for layer, (keys, values) in enumerate(self._layers):
-            cache.update(keys[:, nodes].transpose(0, 1), values[:, nodes].transpose(0, 1), layer)
+            cache.update(keys[nodes].transpose(1, 2), values[nodes].transpose(1, 2), layer)
         return cache
 
-    def append(self, cache: SlotCache, start: int) -> None:
-        """Take what the only row of a cache holds from a column on for the next nodes."""
-        new = list(cache.row(0, start))
-        old = self._layers or [(keys[:, :0], values[:, :0]) for keys, values in new]
+    def append(self, cache: SlotCache, rows: torch.Tensor, columns: torch.Tensor) -> None:
+        """Take these columns of these rows of a cache, one of each, for the next nodes."""
+        new = list(cache.columns(rows, columns))
+        old = self._layers or [(keys[:0], values[:0]) for keys, values in new]
         self._layers = [
-            (torch.cat([keys, more_keys], dim=1), torch.cat([values, more_values], dim=1))
+            (torch.cat([keys, more_keys]), torch.cat([values, more_values]))
             for (keys, values), (more_keys, more_values) in zip(old, new, strict=True)
         ]
 
     def keep(self, nodes: torch.Tensor) -> None:
         """Have these nodes alone, in this order."""
-        self._layers = [(keys[:, nodes], values[:, nodes]) for keys, values in self._layers]
+        self._layers = [(keys[nodes], values[nodes]) for keys, values in self._layers]

@@ -1,4 +1,7 @@
-"""Prefill: the tokens of prompts that have not been computed yet, packed into rows without padding."""
+"""Prefill: what a forward is given to compute all that is missing of some prompts.
+
+Columns of a row: [computed before | new, inside prompts | last tokens of prompts], each part padded on its right.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -6,62 +9,100 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from models.prefill_rows import Row, forwards
 from models.prefix_tree import Nodes, PrefixTree
 
-SIZE = 128
-"""Tokens from which on a pack is full; each attends to all columns of its pack, masked or not."""
+Parts = tuple[Nodes, Nodes, Nodes]
 
 
 @dataclass(frozen=True)
 class Pack:
-    """Prompts of which one row computes all that is missing.
+    """Prompts that one forward computes.
 
     Attributes:
-        tokens: (1, new) token ids.
-        positions: (1, new) of each in its prompt.
-        held: (1, columns) nodes computed before that some of them attend to.
-        mask: (1, 1, new, columns + new) what each attends to: everything before it in its prompt, and itself.
+        tokens: (rows, new) token ids, 0 in columns that pad.
+        positions: (rows, new) of each in its prompt.
+        held: (rows, columns) nodes computed before that some of them attend to.
+        mask: (rows, 1, new, columns + new) what each attends to: everything before it in its prompt, and itself.
+        added: (nodes,) row and column of each node that is added, in the order of their numbers.
         paths: the nodes of each prompt.
-        ends: (prompts,) where the last token of each is among the new ones.
+        last: (prompts,) where each prompt's last token is in the last ``ends`` columns, row after row.
+        ends: most prompts of a row.
     """
 
     tokens: torch.Tensor
     positions: torch.Tensor
     held: torch.Tensor
     mask: torch.Tensor
+    added: tuple[torch.Tensor, torch.Tensor]
     paths: Sequence[Nodes]
-    ends: torch.Tensor
+    last: torch.Tensor
+    ends: int
 
 
 def packs(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[Pack]:
-    """Packs for all prompts, in their order, each to be computed before the next is asked for."""
-    first, paths = tree.size, list[Nodes]()
-    for count, prompt in enumerate(prompts, 1):
-        paths.append(tree.add(prompt))
-        if tree.size - first >= SIZE or count == len(prompts):
-            yield _pack(prompts[count - len(paths) : count], paths, first)
-            first, paths = tree.size, []
+    """Packs for all prompts, in their order, each to be computed before the next is."""
+    for rows in forwards(tree, prompts):
+        yield _pack(rows)
 
 
-def _pack(prompts: Sequence[tuple[int, ...]], paths: Sequence[Nodes], first: int) -> Pack:
-    """Nodes from ``first`` on are new."""
-    nodes = np.unique(np.concatenate(paths))
-    held, new = nodes[nodes < first], int(nodes[-1]) + 1 - first
-    mask = np.zeros((new, len(held) + new), dtype=bool)
-    tokens, positions, start = np.zeros(new, dtype=np.int64), np.zeros(new, dtype=np.int64), 0
-    for prompt, path in zip(prompts, paths, strict=True):
-        own = slice(start, int(path[-1]) + 1 - first)
-        begin, start = len(path) - (own.stop - own.start), own.stop
-        before = path[:begin]
-        columns = np.where(before < first, np.searchsorted(held, before), len(held) + before - first)
-        mask[own, columns] = True
-        mask[own, len(held) + own.start : len(held) + own.stop] = np.tri(len(path) - begin, dtype=bool)
-        tokens[own], positions[own] = prompt[begin:], range(begin, len(path))
+def _pack(rows: Sequence[Row]) -> Pack:
+    parts = [_parts(row, rows[0].begin) for row in rows]
+    width, inner, ends = (max(map(len, part)) for part in zip(*parts, strict=True))
+    longest = max(len(prompt) for row in rows for prompt in row.prompts)
+    page, added = _Page(len(rows), width, inner + ends, longest), list[Nodes]()
+    for number, (row, part) in enumerate(zip(rows, parts, strict=True)):
+        page.held[number, : len(part[0])] = part[0]
+        nodes, columns = _places(part, (0, width, width + inner))
+        for prompt, path in zip(row.prompts, row.paths, strict=True):
+            page.write(number, prompt, columns[np.searchsorted(nodes, path)])
+        own = columns[nodes >= row.begin]
+        added.append(np.stack([np.full_like(own, number), own]))
+    last = [number * ends + place for number, row in enumerate(rows) for place in range(len(row.paths))]
+    row_of, column_of = torch.from_numpy(np.concatenate(added, axis=1))
     return Pack(
-        tokens=torch.from_numpy(tokens)[None],
-        positions=torch.from_numpy(positions)[None],
-        held=torch.from_numpy(held)[None],
-        mask=torch.from_numpy(mask)[None, None],
-        paths=paths,
-        ends=torch.tensor([path[-1] - first for path in paths]),
+        tokens=torch.from_numpy(page.tokens),
+        positions=torch.from_numpy(page.positions),
+        held=torch.from_numpy(page.held),
+        mask=torch.from_numpy(page.mask),
+        added=(row_of, column_of),
+        paths=[path for row in rows for path in row.paths],
+        last=torch.tensor(last),
+        ends=ends,
     )
+
+
+def _parts(row: Row, first: int) -> Parts:
+    """Nodes of a row by the parts of its columns; those from ``first`` on are new."""
+    nodes, ends = row.nodes, np.array([path[-1] for path in row.paths])
+    inner = nodes >= first
+    inner[np.searchsorted(nodes, ends)] = False
+    return nodes[nodes < first], nodes[inner], ends
+
+
+def _places(parts: Parts, starts: tuple[int, int, int]) -> tuple[Nodes, Nodes]:
+    """Nodes in their order, and the column of each."""
+    nodes = np.concatenate(parts)
+    columns = np.concatenate([start + np.arange(len(part)) for start, part in zip(starts, parts, strict=True)])
+    order = np.argsort(nodes)
+    return nodes[order], columns[order]
+
+
+class _Page:
+    """The arrays of a pack, before anything is written."""
+
+    def __init__(self, rows: int, width: int, new: int, longest: int) -> None:
+        self.tokens, self.positions = np.zeros((2, rows, new), dtype=np.int64)
+        self.held = np.zeros((rows, width), dtype=np.int64)
+        self.mask = np.zeros((rows, 1, new, width + new), dtype=bool)
+        # Padding attends to itself: attention to nothing is not a number, and spreads.
+        self.mask[:, 0, range(new), range(width, width + new)] = True
+        self._before = np.tri(longest, dtype=bool)
+
+    def write(self, row: int, prompt: Sequence[int], columns: Nodes) -> None:
+        """A prompt whose tokens have these columns."""
+        width = self.held.shape[1]
+        known = int(np.count_nonzero(columns < width))
+        new = columns[known:] - width
+        self.tokens[row, new], self.positions[row, new] = prompt[known:], range(known, len(prompt))
+        self.mask[row, 0, new[:, None], columns] = self._before[known : len(prompt), : len(prompt)]

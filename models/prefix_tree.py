@@ -27,13 +27,13 @@ class PrefixTree:
 
         A prompt's last token is always new and nobody's beginning: it has to be fed to get logits.
         """
-        path, node = [], _ROOT
+        path, node, size = list[int](), _ROOT, self.size
         for token in prompt[:-1]:
-            node = self._children.setdefault((node, token), self.size)
-            self.size = max(self.size, node + 1)
-            path.append(node)
-        self.size += 1
-        return np.array([*path, self.size - 1])
+            child = self._children.setdefault((node, token), size)
+            size += child == size
+            path.append(node := child)
+        self.size = size + 1
+        return np.array([*path, size])
 
     def keep(self, nodes: Nodes) -> None:
         """Have these nodes alone, numbered in their order; with a node come those before it, and no last token."""

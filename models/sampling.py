@@ -1,13 +1,9 @@
 """Drawing tokens: inverse CDF on uniforms that belong to the row, so that a draw does not depend on its batch."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import torch
 from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
 
 from configs.rollout import SamplingConfig
-from records.draws import Key, generator
 
 
 class Sampler:
@@ -41,8 +37,3 @@ class Sampler:
         tokens = torch.searchsorted(sums, (uniforms.double() * sums[:, -1]).unsqueeze(-1), right=True)
         tokens = tokens.squeeze(-1).clamp(max=logits.shape[-1] - 1)
         return tokens, kept.log_softmax(-1)[rows, tokens]
-
-
-def uniforms_of(keys: Sequence[Key], count: int) -> torch.Tensor:
-    """(rows, count) uniforms in [0, 1); each row is a function of its key alone."""
-    return torch.from_numpy(np.stack([generator(key).random(count) for key in keys]))

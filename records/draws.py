@@ -5,9 +5,11 @@ generator is shared, so an episode does not depend on its row in a batch or on w
 """
 
 import hashlib
+from collections.abc import Sequence
 from typing import NewType
 
 import numpy as np
+import numpy.typing as npt
 
 Key = NewType("Key", tuple[int | str, ...])
 
@@ -31,3 +33,15 @@ def seed_of(parts: Key) -> int:
 def generator(parts: Key) -> np.random.Generator:
     """A numpy generator of this key alone (Philox: the same numbers on every platform)."""
     return np.random.Generator(np.random.Philox(seed_of(parts)))
+
+
+def uniforms(keys: Sequence[Key], count: int) -> npt.NDArray[np.float64]:
+    """What the generator of each key draws first: (keys, count) uniforms in [0, 1)."""
+    bits = np.random.Philox(0)
+    rng, begun, drawn = np.random.Generator(bits), bits.state, np.empty((len(keys), count))
+    for parts, row in zip(keys, drawn, strict=True):
+        # As Philox seeds itself; setting one is quicker than making one.
+        begun["state"]["key"] = np.random.SeedSequence(seed_of(parts)).generate_state(2, np.uint64).astype(np.uint64)
+        bits.state = begun
+        rng.random(out=row)
+    return drawn

@@ -71,10 +71,12 @@ def completions_of(
 ) -> list[Completion]:
     """Completions from what was drawn: token ids, each with its log-prob."""
     tokens, last = [tuple(token for token, _ in row) for row in drawn], set(ends)
-    texts = tokenizer.batch_decode(tokens, skip_special_tokens=True)
+    # Many answers are the same.
+    different = list(dict.fromkeys(tokens))
+    texts = dict(zip(different, tokenizer.batch_decode(different, skip_special_tokens=True), strict=True))
     return [
-        Completion(ids, tuple(logprob for _, logprob in row), text, ids[-1] in last)
-        for ids, row, text in zip(tokens, drawn, texts, strict=True)
+        Completion(ids, tuple(logprob for _, logprob in row), texts[ids], ids[-1] in last)
+        for ids, row in zip(tokens, drawn, strict=True)
     ]
 
 

@@ -1,9 +1,9 @@
 """The transformers engine: batched generation in which what prompts share is computed once.
 
-Prompts are paths of a prefix tree. Tokens that no prompt had before are computed in packs, one row each, and their keys
-and values kept; an answer's row begins with those of its prompt. Rows keep their true positions and see nothing else,
-so a row's numbers do not depend on its neighbours. Answers to one prompt are one row for as long as they have drawn the
-same tokens.
+Prompts are paths of a prefix tree. Tokens that no prompt had before are computed in packs, and their keys and values
+kept; an answer's row begins with those of its prompt. Rows keep their true positions and see nothing else, so a row's
+numbers do not depend on its neighbours. Answers to one prompt are one row for as long as they have drawn the same
+tokens.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,8 @@ from models.key_values import NodeStore, SlotCache
 from models.policy import Policy, load_weights
 from models.prefill import Pack, packs
 from models.prefix_tree import SPARE, Nodes, PrefixTree
-from models.sampling import Sampler, uniforms_of
+from models.sampling import Sampler
+from records.draws import uniforms
 from records.episode import Completion
 
 
@@ -73,26 +74,28 @@ class TransformersEngine:
         asked = [request.prompt_ids for request in requests]
         done = [(pack, self._prefill(pack)) for pack in packs(self._tree, list(dict.fromkeys(asked)))]
         paths, logits = [path for pack, _ in done for path in pack.paths], torch.cat([behind for _, behind in done])
-        uniforms = uniforms_of([request.key for request in requests], self._length)
-        drawn = self._decode(paths, logits, Branches.begin(asked), uniforms)
+        points = torch.from_numpy(uniforms([request.key for request in requests], self._length))
+        drawn = self._decode(paths, logits, Branches.begin(asked), points)
         return completions_of(self.policy.tokenizer, self._ends.tolist(), drawn), paths
 
     def _prefill(self, pack: Pack) -> torch.Tensor:
         """Logits behind the prompts of a pack, whose keys and values are kept."""
         cache = self._store.cache(pack.held, pack.tokens.shape[1])
-        logits = self._forward(pack.tokens, pack.positions, pack.mask, cache, pack.ends)
-        self._store.append(cache, pack.held.shape[1])
-        return logits
+        logits = self._forward(pack.tokens, pack.positions, self._bias(pack.mask), cache, pack.ends)
+        self._store.append(cache, *pack.added)
+        return logits[pack.last]
 
     def _decode(
-        self, paths: Sequence[Nodes], logits: torch.Tensor, branches: Branches, uniforms: torch.Tensor
+        self, paths: Sequence[Nodes], logits: torch.Tensor, branches: Branches, points: torch.Tensor
     ) -> list[list[tuple[int, float]]]:
         """Tokens of each answer with their log-probs. Columns: [prompt, padded on its right | generated]."""
-        lengths, nodes = torch.tensor([len(path) for path in paths]), [torch.from_numpy(path) for path in paths]
+        lengths, nodes = torch.tensor([[len(path)] for path in paths]), [torch.from_numpy(path) for path in paths]
         cache = self._store.cache(pad_sequence(nodes, batch_first=True), self._length)
-        width, drawn = cache.get_seq_length(), [list[tuple[int, float]]() for _ in uniforms]
+        width, drawn = cache.get_seq_length(), [list[tuple[int, float]]() for _ in points]
+        columns = torch.arange(width + self._length)
+        mask = self._bias((columns < lengths) | (columns >= width))[:, None, None]
         for step in range(self._length):
-            tokens, logprobs = self._sampler.draw(logits, branches.rows, uniforms[branches.answers, step])
+            tokens, logprobs = self._sampler.draw(logits, branches.rows, points[branches.answers, step])
             made = zip(branches.answers.tolist(), tokens.tolist(), logprobs.tolist(), strict=True)
             for answer, token, logprob in made:
                 drawn[answer].append((token, logprob))
@@ -101,10 +104,13 @@ class TransformersEngine:
                 break
             branches, parents, tokens = branches.grow(tokens, left)
             cache.keep(parents)
-            begun, columns = lengths[branches.prompts].unsqueeze(-1), torch.arange(width + step + 1)
-            mask = (columns < begun) | (columns >= width)
-            logits = self._forward(tokens.unsqueeze(-1), begun + step, mask[:, None, None], cache, 1)
+            positions, seen = lengths[branches.prompts] + step, mask[branches.prompts, ..., : width + step + 1]
+            logits = self._forward(tokens.unsqueeze(-1), positions, seen, cache, 1)
         return drawn
+
+    def _bias(self, mask: torch.Tensor) -> torch.Tensor:
+        """A mask as it is added to attention scores; of booleans every layer would make this anew."""
+        return torch.zeros(mask.shape, dtype=self.policy.model.dtype).masked_fill_(~mask, -torch.inf)
 
     def _trim(self, paths: Sequence[Nodes]) -> None:
         """Once more than ``SPARE`` times as much is held as these prompts go through, hold that alone."""
@@ -119,9 +125,9 @@ class TransformersEngine:
         positions: torch.Tensor,
         mask: torch.Tensor,
         cache: SlotCache,
-        kept: int | torch.Tensor,
+        kept: int,
     ) -> torch.Tensor:
-        """Logits of the last ``kept`` columns of each row, or of these columns, one after another."""
+        """Logits of the last ``kept`` columns of each row, one row after another."""
         output = self.policy.model(
             input_ids=tokens,
             position_ids=positions,

@@ -34,7 +34,7 @@ def stored(columns=5, layers=2):
     cache, store, nodes = SlotCache(columns), NodeStore(), [states(columns, layer, rows=1) for layer in range(layers)]
     for layer, (keys, values) in enumerate(nodes):
         cache.update(keys, values, layer)
-    store.append(cache, 0)
+    store.append(cache, torch.zeros(columns, dtype=torch.int64), torch.arange(columns))
     return store, nodes
 
 
@@ -50,23 +50,27 @@ def test_rows_begin_with_the_nodes_asked_for():
             assert torch.equal(part[:, :, 2:], added)
 
 
-def test_what_a_row_adds_are_the_next_nodes():
+def test_what_rows_add_are_the_next_nodes():
     store, nodes = stored()
-    cache, added = store.cache(torch.tensor([[1, 2]]), more=2), states(2, 9, rows=1)
+    cache, added = store.cache(torch.tensor([[1], [2]]), more=2), states(2, 9, rows=2)
     for layer in range(2):
         cache.update(*added, layer)
-    store.append(cache, 2)
-    (keys, _), (_, values) = store.cache(torch.tensor([[4, 5, 6]]), more=0).row(0, 0)
-    assert torch.equal(keys, torch.cat([nodes[0][0][0][:, 4:], added[0][0]], dim=1))
-    assert torch.equal(values, torch.cat([nodes[1][1][0][:, 4:], added[1][0]], dim=1))
+    # Of the first row its last column, of the second both, the last one first.
+    store.append(cache, torch.tensor([0, 1, 1]), torch.tensor([2, 2, 1]))
+    begun = store.cache(torch.tensor([[4, 5, 6, 7]]), more=1)
+    for layer, held in enumerate(nodes):
+        for part, old, new in zip(begun.update(*states(1, 3, rows=1), layer), held, added, strict=True):
+            assert torch.equal(part[0, :, :1], old[0][:, 4:])
+            assert torch.equal(part[0, :, 1:4], torch.stack([new[0, :, 1], new[1, :, 1], new[1, :, 0]], dim=1))
 
 
 def test_kept_nodes_move_together():
     store, nodes = stored()
     store.keep(torch.tensor([1, 4]))
-    for (keys, values), held in zip(store.cache(torch.tensor([[0, 1]]), more=0).row(0, 0), nodes, strict=True):
-        assert torch.equal(keys, held[0][0][:, [1, 4]])
-        assert torch.equal(values, held[1][0][:, [1, 4]])
+    begun = store.cache(torch.tensor([[0, 1]]), more=1)
+    for layer, held in enumerate(nodes):
+        for part, old in zip(begun.update(*states(1, 3, rows=1), layer), held, strict=True):
+            assert torch.equal(part[0, :, :2], old[0][:, [1, 4]])
 
 
 def test_an_empty_store_begins_nothing():

@@ -1,6 +1,4 @@
-from itertools import count
-
-from models import prefill
+from models import prefill_rows
 from models.prefill import packs
 from models.prefix_tree import PrefixTree
 
@@ -11,17 +9,38 @@ def test_a_pack_by_hand():
     # The first goes on behind the 1, the second behind what the first adds, the third behind nothing.
     (pack,) = packs(tree, [(1, 7, 8, 9), (1, 7, 8, 4), (5, 6)])
     assert [path.tolist() for path in pack.paths] == [[0, 3, 4, 5], [0, 3, 4, 6], [7, 8]]
-    assert pack.tokens.tolist() == [[7, 8, 9, 4, 5, 6]]
-    assert pack.positions.tolist() == [[1, 2, 3, 3, 0, 1]]
+    # Inside prompts: 7, 8 and 5, which are the nodes 3, 4 and 7; then the last tokens.
+    assert pack.tokens.tolist() == [[7, 8, 5, 9, 4, 6]]
+    assert pack.positions.tolist() == [[1, 2, 0, 3, 3, 1]]
     assert pack.held.tolist() == [[0]]
-    assert pack.ends.tolist() == [2, 3, 5]
+    assert [part.tolist() for part in pack.added] == [[0] * 6, [1, 2, 4, 5, 3, 6]]
+    assert (pack.ends, pack.last.tolist()) == (3, [0, 1, 2])
     assert pack.mask[0, 0].int().tolist() == [
         [1, 1, 0, 0, 0, 0, 0],
         [1, 1, 1, 0, 0, 0, 0],
-        [1, 1, 1, 1, 0, 0, 0],
+        [0, 0, 0, 1, 0, 0, 0],
         [1, 1, 1, 0, 1, 0, 0],
-        [0, 0, 0, 0, 0, 1, 0],
-        [0, 0, 0, 0, 0, 1, 1],
+        [1, 1, 1, 0, 0, 1, 0],
+        [0, 0, 0, 1, 0, 0, 1],
+    ]
+
+
+def test_rows_are_padded_and_one_computes_again_what_another_adds(monkeypatch):
+    monkeypatch.setattr(prefill_rows, "ROW", 3)
+    tree = PrefixTree()
+    list(packs(tree, [(9, 9)]))
+    # Behind nothing: 1, 2 and the last 3; then the 2 once more before the 4, and a prompt that goes on behind the 9.
+    (pack,) = packs(tree, [(1, 2, 3), (1, 4), (9, 5)])
+    assert [path.tolist() for path in pack.paths] == [[2, 3, 4], [2, 5], [0, 6]]
+    assert pack.tokens.tolist() == [[1, 2, 3, 0], [1, 0, 4, 5]]
+    assert pack.positions.tolist() == [[0, 1, 2, 0], [0, 0, 1, 1]]
+    assert pack.held.tolist() == [[0], [0]]
+    # Of the second row the 4 and the 5 are added, not the 1.
+    assert [part.tolist() for part in pack.added] == [[0, 0, 0, 1, 1], [1, 2, 3, 3, 4]]
+    assert (pack.ends, pack.last.tolist()) == (2, [0, 2, 3])
+    assert pack.mask[:, 0].int().tolist() == [
+        [[0, 1, 0, 0, 0], [0, 1, 1, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]],
+        [[0, 1, 0, 0, 0], [0, 0, 1, 0, 0], [0, 1, 0, 1, 0], [1, 0, 0, 0, 1]],
     ]
 
 
@@ -33,19 +52,9 @@ def test_a_known_prompt_costs_its_last_token():
     assert pack.mask.tolist() == [[[[True, True, True]]]]
 
 
-def test_full_packs_hold_whole_prompts_and_the_next_finds_theirs(monkeypatch):
-    monkeypatch.setattr(prefill, "SIZE", 4)
-    first, second = packs(PrefixTree(), [(1, 2), (1, 3), (4, 5, 6), (1, 4)])
-    assert first.tokens.tolist() == [[1, 2, 3, 4, 5, 6]]
-    assert second.tokens.tolist() == [[4]]
-    assert second.held.tolist() == [[0]]
-
-
-def test_one_long_prompt_is_one_pack(monkeypatch):
-    monkeypatch.setattr(prefill, "SIZE", 4)
-    numbers = count()
-    prompts = [tuple(next(numbers) for _ in range(9)) for _ in range(2)]
-    assert [pack.tokens.shape[1] for pack in packs(PrefixTree(), prompts)] == [9, 9]
+def test_a_prompt_of_one_token_is_a_last_one():
+    (pack,) = packs(PrefixTree(), [(7,)])
+    assert (pack.tokens.tolist(), pack.positions.tolist(), pack.held.tolist()) == ([[7]], [[0]], [[]])
 
 
 def test_no_prompt_makes_no_pack():

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from configs.rollout import SamplingConfig
-from models.sampling import Sampler, uniforms_of
-from records.draws import generator, key
+from models.sampling import Sampler
+from records.draws import key, uniforms
 
 HALF_THIRD_SIXTH = torch.tensor([[math.log(3), math.log(2), 0.0]])
 
@@ -48,8 +48,8 @@ def test_nucleus_and_top_k_narrow_the_draw_and_its_logprob():
 
 
 def test_frequencies_follow_the_probabilities():
-    uniforms = uniforms_of([key("frequencies", row) for row in range(3000)], 1)[:, 0].tolist()
-    tokens, _ = draw(uniforms)
+    points = uniforms([key("frequencies", row) for row in range(3000)], 1)[:, 0].tolist()
+    tokens, _ = draw(points)
     shares = np.bincount(tokens, minlength=3) / len(tokens)
     assert shares == pytest.approx([1 / 2, 1 / 3, 1 / 6], abs=0.03)
 
@@ -58,11 +58,3 @@ def test_impossible_tokens_are_never_drawn():
     logits = torch.tensor([[-torch.inf, 0.0, -torch.inf, 0.0, -torch.inf]])
     tokens, _ = draw([0.0, 0.5, 1 - 1e-12], logits)
     assert tokens == [1, 3, 3]
-
-
-def test_uniforms_belong_to_the_row():
-    keys = [key("row", row) for row in range(3)]
-    together = uniforms_of(keys, 5)
-    assert together.shape == (3, 5)
-    assert torch.equal(uniforms_of(keys[::-1], 5), together.flip(0))
-    assert torch.equal(together[1], torch.from_numpy(generator(keys[1]).random(5)))

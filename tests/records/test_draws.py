@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from records.draws import extend, generator, key, seed_of
+from records.draws import extend, generator, key, seed_of, uniforms
 
 
 def test_equal_keys_draw_equal_numbers():
@@ -25,3 +25,12 @@ def test_neighbouring_keys_are_uncorrelated():
 
 def test_known_value_holds_on_every_platform():
     assert seed_of(key(1, 2, "a")) == 16214598028254824948
+
+
+def test_uniforms_are_what_each_keys_own_generator_draws_first():
+    keys = [key("row", row) for row in range(5)]
+    together = uniforms(keys, 7)
+    assert together.shape == (5, 7)
+    assert (together == [generator(parts).random(7) for parts in keys]).all()
+    assert (uniforms(keys[::-1], 7) == together[::-1]).all()
+    assert uniforms([], 7).shape == (0, 7)

@@ -9,12 +9,11 @@ from transformers import MambaConfig, MambaForCausalLM
 from configs.engine import TransformersEngineConfig
 from configs.errors import CoevoError
 from configs.rollout import SamplingConfig
-from models import prefill
+from models import prefill_rows
 from models.engines.base import Request
 from models.engines.transformers import TransformersEngine
 from models.policy import Policy, save
-from models.sampling import uniforms_of
-from records.draws import key
+from records.draws import key, uniforms
 
 POLICIES = {"qwen3": lambda: qwen(init_std=0.3), "llama": llama}
 LENGTH = 12
@@ -35,7 +34,7 @@ def engine(policy, rows=64, **sampling):
 def reference(policy, request, temperature=1.0, length=LENGTH):
     """Draws with the same uniforms from a full forward a token, without cache, batch or padding."""
     ids, logprobs = list(request.prompt_ids), []
-    for uniform in uniforms_of([request.key], length)[0]:
+    for uniform in uniforms([request.key], length)[0]:
         scaled = policy.model(input_ids=torch.tensor([ids])).logits[0, -1].double() / temperature
         token = int((scaled.softmax(-1).cumsum(-1) <= uniform).sum())
         ids.append(token)
@@ -131,15 +130,21 @@ def test_what_prompts_share_is_computed_once(policy):
     assert seen[1][1] == 1
 
 
-def test_more_tokens_than_a_pack_holds(policy, monkeypatch):
+@pytest.mark.parametrize("forward", [32, 10_000])
+def test_more_tokens_than_a_row_or_a_forward_holds(policy, monkeypatch, forward):
     asked = requests()
-    expected = [made.token_ids for made in engine(policy).generate(asked)]
-    monkeypatch.setattr(prefill, "SIZE", 16)
+    monkeypatch.setattr(prefill_rows, "ROW", 12)
+    monkeypatch.setattr(prefill_rows, "FORWARD", forward)
     seen, hook = widths(policy)
     made = engine(policy).generate(asked)
     hook.remove()
-    assert sum(rows == 1 and columns > 1 for rows, columns in seen) > 2
-    assert [completion.token_ids for completion in made] == expected
+    filled = [shape for shape in seen if shape[1] > 1]
+    assert max(rows for rows, _ in filled) > 1
+    assert (len(filled) > 1) == (forward == 32)
+    for request, completion in zip(asked, made, strict=True):
+        tokens, logprobs = reference(policy, request)
+        assert completion.token_ids == tokens
+        assert completion.logprobs == pytest.approx(logprobs, abs=1e-5)
 
 
 def test_what_no_prompt_goes_through_any_more_is_let_go(policy):
