@@ -2,14 +2,16 @@
 
 Both have the same 0.8M policy in float32 on the same number of threads, warm-started as a run's is, so that its answers
 are as long as actions are. They answer greedily, so that both write the same tokens: that is checked. ``generate`` is
-given each turn in left-padded batches, with its cache, at each of several batch sizes, of which the best one counts.
-Ours is the engine of the embedded recipes as a run uses it: what prompts share is computed once and kept from turn to
-turn, answers to one prompt are one row until they part, and rows leave the batch when they end; everything is forgotten
-before each round. Greedy answers never part, so what ours takes with draws is told beside. All take turns in
-one process, so that what else the machine does meets all.
+given each turn in left-padded batches, with its cache, at each of several batch sizes, of which the best one counts; it
+has the weights as transformers loads them. Ours is the engine of the embedded recipes as a run uses it: matrices are
+stored by input, what prompts share is computed once and kept from turn to turn, answers to one prompt are one row until
+they part, and rows leave the batch when they end; everything is forgotten before each round. Greedy answers never part,
+so what ours takes with draws is told beside. All take turns in one process, so that what else the machine does meets
+all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from functools import partial
 from statistics import median
 
@@ -58,12 +60,13 @@ def measure(bench: Bench, lessons: str) -> Result:
 
 def beside(config: RunConfig, policy: Policy, tasks: int = TASKS) -> Result:
     """The same with a policy."""
+    theirs = deepcopy(policy)
     turns, length = play(config, policy, tasks).requests, config.rollout.sampling.max_new_tokens
     drawing = config.rollout.model_copy(update={"sampling": SamplingConfig(temperature=1.0, max_new_tokens=length)})
     asked = {
         0: partial(_ours, embedded_engine(policy, config.rollout), turns),
         DRAWN: partial(_ours, embedded_engine(policy, drawing), turns),
-        **{size: partial(generated, policy, turns, size, length) for size in SIZES},
+        **{size: partial(generated, theirs, turns, size, length) for size in SIZES},
     }
     answers = {size: ask() for size, ask in asked.items()}
     check_same(answers[0], {size: answers[size] for size in SIZES})

@@ -18,6 +18,7 @@ from configs.rollout import RolloutConfig, SamplingConfig
 from models.branches import Branches
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from models.key_values import NodeStore, SlotCache
+from models.memory_format import lay_out
 from models.policy import Policy, load_weights
 from models.prefill import Pack, packs
 from models.prefix_tree import SPARE, Nodes, PrefixTree
@@ -37,6 +38,7 @@ class TransformersEngine:
         self._sampler = Sampler(sampling)
         self._limit = limit_of(policy.model.config)
         self._ends = torch.tensor(ends_of(policy))
+        lay_out(policy)
         self.forget()
 
     def load(self, policy: Path) -> None:
