@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from models.prefill_rows import Row, forwards
@@ -48,16 +49,9 @@ def packs(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[Pack
 
 def _pack(rows: Sequence[Row]) -> Pack:
     parts = [_parts(row, rows[0].begin) for row in rows]
-    width, inner, ends = (max(map(len, part)) for part in zip(*parts, strict=True))
-    longest = max(len(prompt) for row in rows for prompt in row.prompts)
-    page, added = _Page(len(rows), width, inner + ends, longest), list[Nodes]()
-    for number, (row, part) in enumerate(zip(rows, parts, strict=True)):
-        page.held[number, : len(part[0])] = part[0]
-        nodes, columns = _places(part, (0, width, width + inner))
-        for prompt, path in zip(row.prompts, row.paths, strict=True):
-            page.write(number, prompt, columns[np.searchsorted(nodes, path)])
-        own = columns[nodes >= row.begin]
-        added.append(np.stack([np.full_like(own, number), own]))
+    widths = [max(map(len, part)) for part in zip(*parts, strict=True)]
+    page, ends = _Page(len(rows), widths), widths[-1]
+    added = [page.write(number, row, part) for number, (row, part) in enumerate(zip(rows, parts, strict=True))]
     last = [number * ends + place for number, row in enumerate(rows) for place in range(len(row.paths))]
     row_of, column_of = torch.from_numpy(np.concatenate(added, axis=1))
     return Pack(
@@ -80,29 +74,35 @@ def _parts(row: Row, first: int) -> Parts:
     return nodes[nodes < first], nodes[inner], ends
 
 
-def _places(parts: Parts, starts: tuple[int, int, int]) -> tuple[Nodes, Nodes]:
-    """Nodes in their order, and the column of each."""
-    nodes = np.concatenate(parts)
-    columns = np.concatenate([start + np.arange(len(part)) for start, part in zip(starts, parts, strict=True)])
-    order = np.argsort(nodes)
-    return nodes[order], columns[order]
-
-
 class _Page:
-    """The arrays of a pack, before anything is written."""
+    """The arrays of a pack, before anything is written; ``widths`` are those of the parts of its columns."""
 
-    def __init__(self, rows: int, width: int, new: int, longest: int) -> None:
+    def __init__(self, rows: int, widths: Sequence[int]) -> None:
+        width, new = widths[0], sum(widths[1:])
+        self._starts = np.cumsum([0, *widths[:-1]])
         self.tokens, self.positions = np.zeros((2, rows, new), dtype=np.int64)
         self.held = np.zeros((rows, width), dtype=np.int64)
         self.mask = np.zeros((rows, 1, new, width + new), dtype=bool)
         # Padding attends to itself: attention to nothing is not a number, and spreads.
         self.mask[:, 0, range(new), range(width, width + new)] = True
-        self._before = np.tri(longest, dtype=bool)
 
-    def write(self, row: int, prompt: Sequence[int], columns: Nodes) -> None:
+    def write(self, number: int, row: Row, parts: Parts) -> Nodes:
+        """Write a row, and tell number and column, (2, nodes), of what it adds."""
+        self.held[number, : len(parts[0])] = parts[0]
+        columns = np.concatenate(
+            [start + np.arange(len(part)) for start, part in zip(self._starts, parts, strict=True)]
+        )
+        columns = columns[np.argsort(np.concatenate(parts))]
+        before = np.tri(max(map(len, row.paths)), dtype=bool)
+        for prompt, path in zip(row.prompts, row.paths, strict=True):
+            self._prompt(number, prompt, columns[np.searchsorted(row.nodes, path)], before)
+        own = columns[row.nodes >= row.begin]
+        return np.stack([np.full_like(own, number), own])
+
+    def _prompt(self, number: int, prompt: Sequence[int], columns: Nodes, before: npt.NDArray[np.bool_]) -> None:
         """A prompt whose tokens have these columns."""
-        width = self.held.shape[1]
+        length, width = len(prompt), self.held.shape[1]
         known = int(np.count_nonzero(columns < width))
         new = columns[known:] - width
-        self.tokens[row, new], self.positions[row, new] = prompt[known:], range(known, len(prompt))
-        self.mask[row, 0, new[:, None], columns] = self._before[known : len(prompt), : len(prompt)]
+        self.tokens[number, new], self.positions[number, new] = prompt[known:], range(known, length)
+        self.mask[number, 0, new[:, None], columns] = before[known:length, :length]
