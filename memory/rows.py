@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from configs.errors import CoevoError
+from memory.parquet_footer import sizes
 from memory.vetting import refuse, shortened, vet_columns
 from records.arrow import ENTRIES
 from records.entry import LONGEST, TEXTS
@@ -90,17 +91,16 @@ def _no_number(text: str) -> None:
 
 
 def _check_layout(file: pq.ParquetFile, path: Path) -> None:
-    schema, metadata = file.schema_arrow, file.metadata
+    schema = file.schema_arrow
     vet_columns(schema.names, str(path))
     for wanted in ENTRIES:
         found = schema.field(wanted.name).type if schema.names.count(wanted.name) == 1 else "there twice"
         if found != wanted.type:
             raise CoevoError(f"{path}: column {wanted.name!r} is {found}: write it as {wanted.type}")
-    groups = [metadata.row_group(index) for index in range(metadata.num_row_groups)]
-    chunks = [group.column(index) for group in groups for index in range(group.num_columns)]
-    if sum(chunk.total_uncompressed_size for chunk in chunks) > LARGEST:
+    decompressed, longest = sizes(path)
+    if decompressed > LARGEST:
         raise CoevoError(f"{path}: is larger than {LARGEST} bytes when decompressed: split it")
-    if max((chunk.num_values for chunk in chunks), default=0) > MOST_VALUES:
+    if longest > MOST_VALUES:
         raise CoevoError(f"{path}: a column holds more than {MOST_VALUES} values: split it")
 
 

@@ -211,6 +211,15 @@ def test_any_byte_of_a_parquet_file_may_be_wrong(tmp_path_factory, place, byte):
         assert "\n" not in str(error)
 
 
+def test_a_footer_that_ends_whoever_reads_it_is_refused(tmp_path):
+    path = parquet(tmp_path / "bank.parquet", [asdict(one) for one in BANK])
+    content = bytearray(path.read_bytes())
+    # A count in the column's size statistics: pyarrow 25 aborts at it.
+    content[1150] = 5
+    path.write_bytes(content)
+    assert "not readable as Parquet: 'its footer is damaged': export it again" in refusal(path)
+
+
 def test_a_gigabyte_is_refused_in_little_memory(tmp_path):
     line = tmp_path / "bank.jsonl"
     with line.open("wb") as file:
