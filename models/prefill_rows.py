@@ -11,7 +11,7 @@ import numpy as np
 from models.prefix_tree import Nodes, PrefixTree
 
 ROW, FORWARD = 96, 1024
-"""New tokens of a row, as near as whole prompts allow, and of the rows of a forward at the most, padded as they are."""
+"""New tokens of a row, as near as whole prompts allow; and of a forward's rows, padded, unless it is one long row."""
 TWICE = 32
 """Tokens at the most that a row computes although an earlier row of its forward does."""
 

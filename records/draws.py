@@ -1,7 +1,7 @@
 """Keyed randomness: every draw is a function of what it is for, so retries and resumes repeat it exactly.
 
-A key is a tuple such as ``(seed, revision, "rollout", task id, replica, turn)``. Nothing is stored and no
-generator is shared, so an episode does not depend on its row in a batch or on what was drawn before it.
+A key is a tuple such as ``(seed, revision, "rollout", task id, replica, turn)``. No state of a generator goes from one
+key to another, so an episode does not depend on its row in a batch or on what was drawn before it.
 """
 
 import hashlib
@@ -41,7 +41,9 @@ def uniforms(keys: Sequence[Key], count: int) -> npt.NDArray[np.float64]:
     rng, begun, drawn = np.random.Generator(bits), bits.state, np.empty((len(keys), count))
     for parts, row in zip(keys, drawn, strict=True):
         # As Philox seeds itself; setting one is quicker than making one.
-        begun["state"]["key"] = np.random.SeedSequence(seed_of(parts)).generate_state(2, np.uint64).astype(np.uint64)
+        begun["state"]["key"] = (
+            np.random.SeedSequence(seed_of(parts)).generate_state(2, np.uint64).astype(np.uint64, copy=False)
+        )
         bits.state = begun
         rng.random(out=row)
     return drawn

@@ -1,4 +1,4 @@
-"""The transformers engine: batched generation in which what prompts share is computed once.
+"""The transformers engine: batched generation in which what prompts share is computed once, or nearly so.
 
 Prompts are paths of a prefix tree. Tokens that no prompt had before are computed in packs, and their keys and values
 kept; an answer's row begins with those of its prompt. Rows keep their true positions and see nothing else, so a row's
