@@ -3,10 +3,11 @@
 Both have the same 0.8M policy in float32 on the same number of threads, warm-started as a run's is, so that its answers
 are as long as actions are. They answer greedily, so that both write the same tokens: that is checked. ``generate`` is
 given each turn in left-padded batches, with its cache, at each of several batch sizes, of which the best one counts; it
-has the weights as transformers loads them. Ours is the engine of the embedded recipes as a run uses it: matrices are
-stored by input, what prompts begin with is kept from turn to turn, answers to one prompt are one row until they part,
-and rows leave the batch when they end; everything is forgotten before each round. Greedy answers never part, so what
-ours takes with draws is told beside. All take turns in one process, so that what else the machine does meets all.
+has the weights as transformers loads them. Ours is the engine of the embedded recipes as a run uses it: what
+transformers does around a forward's numbers is left out, matrices are stored by input, what prompts begin with is kept
+from turn to turn, answers to one prompt are one row until they part, and rows leave the batch when they end; everything
+is forgotten before each round. Greedy answers never part, so what ours takes with draws is told beside. All take turns
+in one process, so that what else the machine does meets all.
 """
 
 from collections.abc import Callable, Mapping, Sequence

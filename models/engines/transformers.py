@@ -17,7 +17,9 @@ from configs.engine import TransformersEngineConfig
 from configs.rollout import RolloutConfig, SamplingConfig
 from models.branches import Branches
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from models.key_values import NodeStore, SlotCache
+from models.forward import Columns
+from models.key_values import NodeStore
+from models.lean_forward import forward_of
 from models.memory_format import lay_out
 from models.policy import Policy, load_weights
 from models.prefill import Pack, packs
@@ -28,7 +30,7 @@ from records.episode import Completion
 
 
 class TransformersEngine:
-    """Generates with a Hugging Face causal LM."""
+    """Generates with a Hugging Face causal LM, or with a leaner forward of its weights."""
 
     def __init__(self, policy: Policy, config: TransformersEngineConfig, sampling: SamplingConfig) -> None:
         torch.set_num_threads(config.threads)
@@ -39,6 +41,7 @@ class TransformersEngine:
         self._limit = limit_of(policy.model.config)
         self._ends = torch.tensor(ends_of(policy))
         lay_out(policy)
+        self._forward = forward_of(policy)
         self.forget()
 
     def load(self, policy: Path) -> None:
@@ -83,7 +86,7 @@ class TransformersEngine:
     def _prefill(self, pack: Pack) -> torch.Tensor:
         """Logits behind the prompts of a pack, whose keys and values are kept."""
         cache = self._store.cache(pack.held, pack.tokens.shape[1])
-        logits = self._forward(pack.tokens, pack.positions, self._bias(pack.mask), cache, pack.ends)
+        logits = self._forward(Columns(pack.tokens, pack.positions, self._bias(pack.mask), pack.ends), cache)
         self._store.append(cache, *pack.added)
         return logits[pack.last]
 
@@ -107,7 +110,7 @@ class TransformersEngine:
             branches, parents, tokens = branches.grow(tokens, left)
             cache.keep(parents)
             positions, seen = lengths[branches.prompts] + step, mask[branches.prompts, ..., : width + step + 1]
-            logits = self._forward(tokens.unsqueeze(-1), positions, seen, cache, 1)
+            logits = self._forward(Columns(tokens.unsqueeze(-1), positions, seen, 1), cache)
         return drawn
 
     def _bias(self, mask: torch.Tensor) -> torch.Tensor:
@@ -120,26 +123,6 @@ class TransformersEngine:
         if self._tree.size > SPARE * len(used):
             self._tree.keep(used)
             self._store.keep(torch.from_numpy(used))
-
-    def _forward(
-        self,
-        tokens: torch.Tensor,
-        positions: torch.Tensor,
-        mask: torch.Tensor,
-        cache: SlotCache,
-        kept: int,
-    ) -> torch.Tensor:
-        """Logits of the last ``kept`` columns of each row, one row after another."""
-        output = self.policy.model(
-            input_ids=tokens,
-            position_ids=positions,
-            attention_mask=mask,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=kept,
-        )
-        logits: torch.Tensor = output.logits.flatten(0, 1)
-        return logits
 
 
 def embedded_engine(policy: Policy, rollout: RolloutConfig) -> TransformersEngine:

@@ -1,7 +1,7 @@
 """Small policies and requests for tests."""
 
 import torch
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
 from configs.policy import ScratchPolicyConfig
 from models.engines.base import Request
@@ -37,21 +37,35 @@ def qwen(seed=0, **changes):
 
 def llama():
     """A random policy of another architecture, without grouped keys."""
+    return _policy(LlamaConfig, LlamaForCausalLM, num_hidden_layers=3)
+
+
+def qwen2():
+    """A random policy with biases, and without norms of queries and keys."""
+    policy = _policy(Qwen2Config, Qwen2ForCausalLM, num_hidden_layers=2, num_key_value_heads=2)
+    rng = torch.Generator().manual_seed(1)
+    for name, weight in policy.model.named_parameters():
+        if name.endswith("bias"):
+            weight.data.normal_(generator=rng)
+    return policy
+
+
+def _policy(config, model, **sizes):
     tokenizer = word_tokenizer(WORDS)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        config = LlamaConfig(
+        config = config(
             vocab_size=len(tokenizer),
             hidden_size=32,
             intermediate_size=48,
-            num_hidden_layers=3,
             num_attention_heads=4,
             initializer_range=0.3,
             pad_token_id=tokenizer.pad_token_id,
             eos_token_id=tokenizer.eos_token_id,
             bos_token_id=None,
+            **sizes,
         )
-        return Policy(LlamaForCausalLM(config).eval(), tokenizer)
+        return Policy(model(config).eval(), tokenizer)
 
 
 def requests(groups=3, members=4, seed=0):

@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from support.policies import llama, qwen, requests
+from support.policies import llama, qwen, qwen2, requests
 from transformers import MambaConfig, MambaForCausalLM
 
 from configs.engine import TransformersEngineConfig
@@ -15,7 +15,7 @@ from models.engines.transformers import TransformersEngine
 from models.policy import Policy, save
 from records.draws import key, uniforms
 
-POLICIES = {"qwen3": lambda: qwen(init_std=0.3), "llama": llama}
+POLICIES = {"qwen3": lambda: qwen(init_std=0.3), "qwen2": qwen2, "llama": llama}
 LENGTH = 12
 
 
@@ -47,8 +47,8 @@ def reference(policy, request, temperature=1.0, length=LENGTH):
 def widths(policy):
     """(rows, columns) of every forward that the model is asked for from now on."""
     seen = []
-    hook = policy.model.register_forward_pre_hook(
-        lambda _, args, options: seen.append(tuple(options["input_ids"].shape)), with_kwargs=True
+    hook = policy.model.get_input_embeddings().register_forward_pre_hook(
+        lambda _, args: seen.append(tuple(args[0].shape))
     )
     return seen, hook
 
@@ -167,7 +167,7 @@ def test_a_call_that_was_cut_off_leaves_nothing_half_computed(policy):
         raise KeyboardInterrupt
 
     player, asked = engine(policy), requests()
-    hook = policy.model.register_forward_pre_hook(cut)
+    hook = policy.model.get_input_embeddings().register_forward_pre_hook(cut)
     with pytest.raises(KeyboardInterrupt):
         player.generate(asked)
     hook.remove()
