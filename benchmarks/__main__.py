@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from benchmarks import (
+    admission,
     babyai,
     durability,
     engines,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "newcomer": newcomer.run,
     "ui": ui.run,
     "orchestration": orchestration.run,
+    "admission": admission.run,
     "publishing": publishing.run,
     "durability": durability.run,
     "fsck": fsck.run,

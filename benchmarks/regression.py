@@ -59,6 +59,7 @@ FIGURES = (
     Figure("trainer", "processes", ("speedup",), "more"),
     Figure("vllm", "cpu", ("share",), "more"),
     Figure("orchestration", "coevo-rl", ("orchestration_share",), "less"),
+    Figure("admission", "coevo-rl", ("replay_ratio",), "less"),
     Figure("publishing", "coevo-rl", ("share",), "less"),
     Figure("lookups", "slea-rl", ("lookup_share",), "less"),
 )

@@ -12,7 +12,7 @@ from typing import NoReturn
 from configs.bank import BankConfig
 from configs.errors import CoevoError
 from configs.run import RunConfig
-from memory.admission.base import Admission
+from memory.admission.base import Admission, Trial
 from memory.clusters import Clusters
 from memory.index import Index
 from memory.library import Library
@@ -154,7 +154,7 @@ def learn(learner: Learner, bank: BankConfig, book: Notebook, failed: Episode) -
     return Notebook(tuple(entry for entry in held.values() if entry.active), stats, clusters)
 
 
-def _no_replay(added: Sequence[Entry], taught: Sequence[Entry], replicas: int) -> NoReturn:
+def _no_replay(trials: Sequence[Trial], replicas: int) -> NoReturn:
     raise CoevoError(
         "evaluation.discovery counts attempts, and a replay would be one more: set bank.admission.type=append"
     )

@@ -3,8 +3,9 @@ tasks that taught them? (CoEvo-RL Eq. 7)"""
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain, islice
 
-from memory.admission.base import Decision
+from memory.admission.base import Decision, Trial
 from memory.writers.base import Proposal
 from records.draws import extend
 from records.entry import Entry
@@ -22,21 +23,24 @@ def judge(session: Session, proposal: Proposal) -> Decision:
     return session.parts.admission.decide(proposal, session.library(), partial(replay, session), session.draft.revision)
 
 
-def replay(session: Session, added: Sequence[Entry], taught: Sequence[Entry], replicas: int) -> list[float]:
-    """Rewards of fresh rollouts on the tasks that ``taught`` were written from, with ``added`` in the bank.
+def replay(session: Session, trials: Sequence[Trial], replicas: int) -> list[list[float]]:
+    """Rewards of each trial; all are played in one batch."""
+    attempts = [_attempts(session, trial, replicas) for trial in trials]
+    episodes = session.parts.player.play(list(chain.from_iterable(attempts)))
+    spend(session, episodes)
+    rewards = iter([episode.reward for episode in episodes])
+    return [list(islice(rewards, len(each))) for each in attempts]
 
-    Draws depend on task and replica alone: two calls about the same entries are paired.
-    """
-    seen = session.recall(session.index_with(added))
+
+def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
+    """Draws depend on task and replica alone: two trials on the same tasks are paired."""
+    seen = session.recall(session.index_with(trial.added))
     key, revision = session.key("replay"), session.draft.revision
-    attempts = [
+    return [
         Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))
-        for task in source_tasks(session, taught)
+        for task in source_tasks(session, trial.taught)
         for n in range(replicas)
     ]
-    episodes = session.parts.player.play(attempts)
-    spend(session, episodes)
-    return [episode.reward for episode in episodes]
 
 
 def source_tasks(session: Session, candidates: Sequence[Entry]) -> list[Task]:

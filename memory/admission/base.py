@@ -11,11 +11,25 @@ from memory.library import Library
 from memory.writers.base import Proposal
 from records.entry import Entry
 
-Replay = Callable[[Sequence[Entry], Sequence[Entry], int], Sequence[float]]
-"""``replay(added, taught, replicas)``: rewards of fresh rollouts with the entries ``added`` to the bank.
 
-The rollouts are so many replicas of the tasks that the entries ``taught`` were written from. Calls with the same
-``taught`` play the same tasks with the same draws in the same order, so their rewards pair by position.
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Fresh rollouts, with some entries more in the bank.
+
+    Attributes:
+        added: entries that the bank has besides its own.
+        taught: entries whose tasks, those that they were written from, are played.
+    """
+
+    added: Sequence[Entry]
+    taught: Sequence[Entry]
+
+
+Replay = Callable[[Sequence[Trial], int], Sequence[Sequence[float]]]
+"""``replay(trials, replicas)``: rewards of so many replicas of each task, trial by trial.
+
+Trials with the same ``taught`` play the same tasks with the same draws in the same order, so their rewards pair by
+position.
 """
 
 

@@ -1,11 +1,11 @@
 """Replay-validated admission (CoEvo-RL Eq. 7): entries enter if fresh rollouts earn more with them than without."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from configs.admission import ReplayAdmissionConfig
-from memory.admission.base import Decision, Replay
+from memory.admission.base import Decision, Replay, Trial
 from memory.change import Judged
 from memory.library import Library
 from memory.writers.base import Proposal
@@ -21,18 +21,31 @@ class ReplayAdmission:
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """The entries whose verdict lets them in; no replay without candidates."""
         batches = [proposal.entries] if self._config.per == "batch" else [(entry,) for entry in proposal.entries]
-        judged = tuple(Judged(judge(batch, replay, self._config, revision), batch) for batch in batches if batch)
+        judged = tuple(self._judged([batch for batch in batches if batch], replay, revision))
         admitted = tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates)
         return Decision(admitted, judged=judged, metrics=metrics([each.verdict for each in judged]))
 
+    def _judged(self, batches: Sequence[tuple[Entry, ...]], replay: Replay, revision: int) -> Iterator[Judged]:
+        """A verdict on each batch; both sides of all are replayed at once."""
+        trials = [Trial(added, batch) for batch in batches for added in (batch, ())]
+        rewards = replay(trials, self._config.replays) if trials else ()
+        for batch, with_them, without in zip(batches, rewards[::2], rewards[1::2], strict=True):
+            yield Judged(judge(batch, with_them, without, self._config, revision), batch)
 
-def judge(candidates: Sequence[Entry], replay: Replay, config: ReplayAdmissionConfig, revision: int) -> Verdict:
+
+def judge(
+    candidates: Sequence[Entry],
+    rewards_with: Sequence[float],
+    rewards_without: Sequence[float],
+    config: ReplayAdmissionConfig,
+    revision: int,
+) -> Verdict:
     """All of the candidates or none: admitted iff R(E + V) > R(E) + delta.
 
     The difference is the mean over pairs, its standard error sd / sqrt(n) with sd of n - 1 degrees of freedom.
     Raises ``ValueError`` if the two sides do not pair.
     """
-    with_them, without = (np.asarray(replay(added, candidates, config.replays), float) for added in (candidates, ()))
+    with_them, without = np.asarray(rewards_with, float), np.asarray(rewards_without, float)
     if with_them.shape != without.shape or not with_them.size:
         raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
     gains = with_them - without

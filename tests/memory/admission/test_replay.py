@@ -3,7 +3,7 @@
 import pytest
 
 from configs.admission import ReplayAdmissionConfig
-from memory.admission.base import Decision
+from memory.admission.base import Decision, Trial
 from memory.admission.replay import admission, judge
 from memory.library import Library
 from memory.writers.base import Proposal
@@ -12,15 +12,8 @@ from records.entry import Entry, entry_id
 CANDIDATES = [Entry(entry_id("", text), text, "", "", text, "", "train", ("1/r/t/0",), 3, 3) for text in ("a", "b")]
 
 
-def verdict(rewards_with, rewards_without, delta=0.0, candidates=CANDIDATES):
-    calls = []
-
-    def replay(added, taught, replicas):
-        assert (taught, replicas) == (candidates, 5)
-        calls.append(list(added))
-        return rewards_with if added else rewards_without
-
-    return judge(candidates, replay, ReplayAdmissionConfig(delta=delta, replays=5), 3), calls
+def verdict(rewards_with, rewards_without, delta=0.0):
+    return judge(CANDIDATES, rewards_with, rewards_without, ReplayAdmissionConfig(delta=delta), 3)
 
 
 def decide(config, candidates, replay):
@@ -30,7 +23,7 @@ def decide(config, candidates, replay):
 
 def test_worked_values():
     # Gains 1, 0, 1, 0: mean 1/2, sample variance 1/3, standard error sqrt(1/3) / 2.
-    result, calls = verdict([1, 1, 1, 0], [0, 1, 0, 0])
+    result = verdict([1, 1, 1, 0], [0, 1, 0, 0])
     assert result.admitted
     assert (result.reward_with, result.reward_without, result.difference) == (0.75, 0.25, 0.5)
     assert result.stderr == pytest.approx((1 / 3) ** 0.5 / 2)
@@ -39,7 +32,6 @@ def test_worked_values():
     assert result.inside_noise
     low, high = result.interval
     assert (low, high) == pytest.approx((0.5 - 1.96 * (1 / 3) ** 0.5 / 2, 0.5 + 1.96 * (1 / 3) ** 0.5 / 2))
-    assert calls == [CANDIDATES, []]
 
 
 @pytest.mark.parametrize(
@@ -55,12 +47,12 @@ def test_worked_values():
     ],
 )
 def test_the_gain_must_exceed_delta(rewards_with, rewards_without, delta, admitted):
-    assert verdict(rewards_with, rewards_without, delta)[0].admitted is admitted
+    assert verdict(rewards_with, rewards_without, delta).admitted is admitted
 
 
 def test_a_single_pair_has_no_error_and_equal_gains_have_none():
-    assert verdict([1], [0])[0].stderr == 0.0
-    assert verdict([1, 1, 1], [0, 0, 0])[0].stderr == 0.0
+    assert verdict([1], [0]).stderr == 0.0
+    assert verdict([1, 1, 1], [0, 0, 0]).stderr == 0.0
 
 
 def test_without_candidates_nothing_is_replayed():
@@ -68,10 +60,24 @@ def test_without_candidates_nothing_is_replayed():
     assert decision == Decision(metrics={"replay/pairs": 0.0})
 
 
-def gains(added, taught, replicas):
+def gains(trials, replicas):
     """The first candidate earns 1, the second loses 1/2; alone or together."""
     worth = {CANDIDATES[0].id: 1.0, CANDIDATES[1].id: -0.5}
-    return [sum(worth[entry.id] for entry in added)] * replicas * len(taught)
+    return [[sum(worth[entry.id] for entry in trial.added)] * replicas * len(trial.taught) for trial in trials]
+
+
+@pytest.mark.parametrize(
+    ("per", "batches"), [("batch", [tuple(CANDIDATES)]), ("entry", [(entry,) for entry in CANDIDATES])]
+)
+def test_both_sides_of_all_batches_are_replayed_at_once(per, batches):
+    asked = []
+
+    def replay(trials, replicas):
+        asked.append((trials, replicas))
+        return gains(trials, replicas)
+
+    decide({"per": per, "replays": 5}, CANDIDATES, replay)
+    assert asked == [([Trial(added, batch) for batch in batches for added in (batch, ())], 5)]
 
 
 def test_a_batch_enters_whole_or_not_at_all():
