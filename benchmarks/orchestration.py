@@ -1,4 +1,8 @@
-"""What an iteration costs besides learning: seconds a stage of warm iterations, and the share of orchestration."""
+"""What an iteration costs besides learning: seconds a stage of warm iterations, and the share of orchestration.
+
+All iterations of the recipe count: later ones, in which fewer groups are learned from and fewer lessons replayed, take
+half as long as the first ones, and orchestration takes as long as before.
+"""
 
 from collections.abc import Sequence
 from statistics import median
@@ -10,7 +14,7 @@ from flows.spending import stages
 from lineage.manifest import Manifest
 
 RECIPE = "homerules-coevo-rl"
-ITERATIONS = 12
+ITERATIONS = 40
 COLD = 2
 """Iterations left out at the beginning."""
 TARGET_SECONDS, TARGET_SHARE = 0.2, 0.08

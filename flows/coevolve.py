@@ -1,12 +1,14 @@
 """The loop: policy and experience evolve together (CoEvo-RL Algorithm 1), one durable revision after another."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
 from prefect import flow
 
-from flows.servers import check_prefect
+from flows.servers import Watch
 from flows.stale import mark_crashed
+from records.episode import Episode
 from tasks.admit import admit
 from tasks.advantage import advantage
 from tasks.committer import Committer
@@ -31,7 +33,7 @@ def coevolve(
     run: str, workspace: str, reporter: Reporter, accept_change: bool = False, limit: Limit | None = None
 ) -> None:
     """Continue a run from its last committed revision to its last iteration, or to a limit, which then says why."""
-    limit = limit or Limit()
+    limit, watch = limit or Limit(), Watch(run)
     with (
         open_session(run, Path(workspace), reporter, accept_change) as session,
         recording(session.seconds),
@@ -43,7 +45,7 @@ def coevolve(
             evaluate(session)
             committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
-            check_prefect(run)
+            watch.look()
             iterate(session, committer)
 
 
@@ -57,20 +59,30 @@ def iterate(session: Session, committer: Committer) -> None:
     episodes = rollout(session, tasks)
     committer.wait()
     with gate_episodes.beside(session, episodes):
-        shaped, rewards = shape(session, episodes)
-        if session.learns():
-            targets = advantage(session, shaped, rewards)
-            with gate_advantages.beside(session, shaped, targets.advantages):
-                update(session, shaped, targets)
-    credit(session)
-    if session.writer_is_due():
-        proposal = write(session)
-        with gate_candidates.beside(session, proposal):
-            decision = judge(session, proposal)
-        admit(session, proposal, decision)
+        learn(session, episodes)
+        credit(session)
+        if session.writer_is_due():
+            reflect(session)
     if session.evaluation_is_due():
         gate_panels(session)
         evaluate(session)
     session.iteration += 1
     if session.commit_is_due():
         committer.begin()
+
+
+def learn(session: Session, episodes: Sequence[Episode]) -> None:
+    """Update the policy from what was played, as long as it learns."""
+    shaped, rewards = shape(session, episodes)
+    if session.learns():
+        targets = advantage(session, shaped, rewards)
+        with gate_advantages.beside(session, shaped, targets.advantages):
+            update(session, shaped, targets)
+
+
+def reflect(session: Session) -> None:
+    """Write experience from what was played lately, and admit what passes."""
+    proposal = write(session)
+    with gate_candidates.beside(session, proposal):
+        decision = judge(session, proposal)
+    admit(session, proposal, decision)

@@ -6,10 +6,11 @@ and shared by whoever works in the workspace. ``flows.daemon.down`` stops what w
 
 import os
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty
+from time import monotonic
 from urllib.error import HTTPError
 
 from filelock import FileLock
@@ -23,9 +24,14 @@ CLIENT = {
     "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
     "PREFECT_LOGGING_TO_API_ENABLED": "false",
 }
-"""Settings of Prefect's client: quiet, and half a minute rather than many until it gives up a server that has gone."""
+"""Settings of Prefect's client: quiet, and half a minute rather than many until it gives up a server that has gone. A
+stage's state says that it has ended, and a line of log besides takes a quarter of what a task does."""
+
+LOOK = 5.0
+"""Seconds between two looks after a server."""
 
 SERVER = {
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
@@ -88,14 +94,25 @@ def use_prefect(workspace: Path) -> str:
     return os.environ["PREFECT_API_URL"]
 
 
-def check_prefect(run: str) -> None:
-    """Make sure that the server that a run uses still answers: tasks run on without it, and only their end would tell.
+class Watch:
+    """Looks after the server that a run uses: tasks run on without it, and only their end would tell."""
 
-    Raises:
-        ServerError: it does not.
-    """
-    if not answers(os.environ["PREFECT_API_URL"]):
-        raise _gone(going_on(run))
+    def __init__(self, run: str, clock: Callable[[], float] = monotonic) -> None:
+        self._run = run
+        self._clock = clock
+        self._due = clock()
+
+    def look(self) -> None:
+        """Make sure that it still answers; not asked again for ``LOOK`` seconds, since that takes as long as two tasks.
+
+        Raises:
+            ServerError: it does not.
+        """
+        if self._clock() < self._due:
+            return
+        if not answers(os.environ["PREFECT_API_URL"]):
+            raise _gone(going_on(self._run))
+        self._due = self._clock() + LOOK
 
 
 def answers(url: str) -> bool:

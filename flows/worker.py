@@ -19,10 +19,9 @@ from lineage.workspace import Workspace
 
 SETTINGS = {
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
-    "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "WARNING",
     "PREFECT_LOGGING_TO_API_ENABLED": "true",
 }
-"""What a night says is read on Prefect's pages and in the worker's terminal; that a stage has ended is not said."""
+"""What a night says is read on Prefect's pages and in the worker's terminal."""
 
 GRACE = 30.0
 """Seconds that the worker and its night have to end by themselves; what was committed is safe all the same."""

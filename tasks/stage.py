@@ -1,4 +1,4 @@
-"""Stages: plain functions that a flow runs as Prefect tasks, and how long each took.
+"""Stages: plain functions that a flow runs as Prefect tasks, and how long each took; what is over at once is a step.
 
 Prefect walks through every collection and dataclass that a task is given, once for each argument: with a batch of
 episodes that takes longer than many a stage. Arguments and result therefore travel in an opaque ``_Call``. Nothing is
@@ -8,7 +8,7 @@ cached or persisted: what lasts is committed by the lineage, never by the orches
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import partial, update_wrapper
+from functools import partial, update_wrapper, wraps
 from time import perf_counter
 from typing import Any, Generic, ParamSpec, TypeVar
 
@@ -95,6 +95,25 @@ def stage(name: str, retries: int = 0) -> Callable[[Callable[P, R]], Stage[P, R]
         retries: how often Prefect calls it again after an exception; only for functions that may safely be repeated.
     """
     return lambda function: Stage(name, function, retries)
+
+
+def step(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function a step: its seconds are told like a stage's, but it is over before a task would have begun.
+
+    Args:
+        name: of its seconds.
+    """
+
+    def made(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def timed(*args: P.args, **kwargs: P.kwargs) -> R:
+            call = _Call(name, partial(function, *args, **kwargs))
+            call.run()
+            return call.result
+
+        return timed
+
+    return made
 
 
 def part_name(kind: str) -> str:

@@ -5,12 +5,14 @@ import re
 import subprocess
 import sys
 import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import psutil
 import pytest
 
-from flows.daemon import down, ensure, recorded
-from flows.servers import CLIENT, ensure_mlflow_ui, ensure_prefect, use_prefect
+from flows.daemon import ServerError, down, ensure, recorded
+from flows.servers import CLIENT, LOOK, Watch, ensure_mlflow_ui, ensure_prefect, use_prefect
 
 
 def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
@@ -23,6 +25,31 @@ def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
     assert ensure_mlflow_ui(tmp_path) == "http://mlflow.example"
     assert os.environ["PREFECT_HOME"] == "/their/home"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_looks_after_its_server_now_and_then(monkeypatch):
+    asked, now = [], [0.0]
+
+    class Answering(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
+        Thread(target=server.serve_forever).start()
+        monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{server.server_port}/api")
+        watch = Watch("first", clock=lambda: now[0])
+        for now[0] in (0.0, LOOK - 0.1, LOOK, LOOK + 0.1):
+            watch.look()
+        server.shutdown()
+    assert asked == ["/api/health"] * 2
+    now[0] = 2 * LOOK
+    with pytest.raises(ServerError, match=r"has gone: .* `coevo resume first`"):
+        watch.look()
 
 
 FLOW = """
@@ -64,7 +91,7 @@ import time
 from pathlib import Path
 from configs.errors import CoevoError
 from flows.daemon import down
-from flows.servers import check_prefect, prefect_in_use, use_prefect
+from flows.servers import Watch, prefect_in_use, use_prefect
 workspace = Path(sys.argv[1])
 use_prefect(workspace)
 from prefect import flow
@@ -76,14 +103,14 @@ def work():
 
 @flow(name="left alone")
 def run():
-    check_prefect("first")
+    Watch("first").look()
     for _ in range(5):
         work()
         time.sleep(0.5)
     down(workspace)
     for _ in range(10):
         work()
-    check_prefect("first")
+    Watch("first").look()
 
 try:
     with prefect_in_use("go on"):

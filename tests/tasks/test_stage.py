@@ -9,13 +9,18 @@ from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.batches import batch
 
-from tasks.stage import recording, stage
+from tasks.stage import recording, stage, step
 
 
 @stage("double")
 def double(value: int, times: int = 2) -> int:
     """Multiply."""
     return value * times
+
+
+@step("negative")
+def negative(value: int) -> int:
+    return -value
 
 
 @stage("hand on")
@@ -48,6 +53,19 @@ def test_seconds_add_up_by_name_and_only_where_they_are_recorded():
     nap()
     assert set(seconds) == {"nap", "double"}
     assert 0.04 <= seconds["nap"] < 0.06
+
+
+@pytest.mark.parametrize("kind", [stage, step])
+def test_outside_a_flow_stages_and_steps_are_alike(kind):
+    @kind("triple")
+    def triple(value: int) -> int:
+        """Three times."""
+        return 3 * value
+
+    seconds = {}
+    with recording(seconds):
+        assert triple(4) == 12
+    assert (triple.__name__, triple.__doc__, set(seconds)) == ("triple", "Three times.", {"triple"})
 
 
 def test_seconds_of_a_stage_that_fails_are_recorded():
@@ -111,12 +129,13 @@ def test_within_a_flow_it_is_a_task_that_hands_over_the_very_objects(prefect_url
         with recording(seconds):
             assert hand_on(episodes) is episodes
             assert double(4) == 8
+            assert negative(4) == -4
         return [hand_on.__name__]
 
     with client_of(prefect_url):
         state = run(return_state=True)
     assert state.is_completed()
-    assert set(seconds) == {"hand on", "double"}
+    assert set(seconds) == {"hand on", "double", "negative"}
     assert task_runs(prefect_url, state.state_details.flow_run_id) == {"hand on": 1, "double": 1}
 
 
