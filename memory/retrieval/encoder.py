@@ -1,6 +1,7 @@
 """Sentence embeddings: unit vectors of texts, those of entries each computed once in a process.
 
-A text is padded to one of a few lengths, whatever its company in a batch, so that its vector does not depend on it.
+A text is padded to one of a few lengths, whatever its company in a batch, and one thread computes it, since several
+divide a batch by its size: so its vector does not depend on company.
 """
 
 import os
@@ -97,8 +98,13 @@ def _forward(model: Any, tokens: Sequence[list[int]], length: int) -> Vectors:
     import torch
 
     features = model.tokenizer.pad({"input_ids": tokens}, padding="max_length", max_length=length, return_tensors="pt")
-    with torch.inference_mode():
-        vectors: Vectors = model(dict(features))["sentence_embedding"].numpy()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with torch.inference_mode():
+            vectors: Vectors = model(dict(features))["sentence_embedding"].numpy()
+    finally:
+        torch.set_num_threads(threads)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from support.entries import bank, entry, questions, ranked
 
 from configs.errors import CoevoError
@@ -58,7 +59,15 @@ def test_ranking_equals_the_reference():
         assert [hit.score for hit in hits] == pytest.approx([expected[hit.entry] for hit in hits], abs=1e-5)
 
 
-def test_a_vector_does_not_depend_on_company_or_place():
+@pytest.fixture
+def threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield 2
+    torch.set_num_threads(before)
+
+
+def test_a_vector_does_not_depend_on_company_or_place(threads):
     texts = [f"{question} more {'words ' * (3 * n)}" for n, question in enumerate(questions(8))]
     encoder = encoder_of(BUNDLED)
     numbers = encoder.numbers(texts)
@@ -69,6 +78,7 @@ def test_a_vector_does_not_depend_on_company_or_place():
     first = Index(entries[:20], config).over(entries)
     assert first.search(texts[0], "") == Index(entries[::-1], config).search(texts[0], "")
     assert np.allclose(np.linalg.norm(together, axis=1), 1.0, atol=1e-6)
+    assert torch.get_num_threads() == threads
 
 
 def test_the_time_it_takes_is_told():
