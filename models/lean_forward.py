@@ -17,7 +17,7 @@ from models.key_values import SlotCache
 from models.policy import Policy
 
 LIKE_LLAMA = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
-"""Models that have these steps and no others; adapters make another model of one."""
+"""Models that have these steps and no others; one with adapters is of another class, and computes itself."""
 Step = Callable[[torch.Tensor], torch.Tensor]
 Rotation = tuple[torch.Tensor, torch.Tensor]
 
@@ -45,10 +45,9 @@ class _Layer:
 
 
 class LeanForward:
-    """Computes what the model would, to within rounding, with its weights as they are at the time."""
+    """Computes what the model would, to within rounding; weights that are changed in place are changed here."""
 
     def __init__(self, model: Any) -> None:
-        self._group = model.config.num_attention_heads // model.config.num_key_value_heads
         self._embedding = model.model.embed_tokens
         self._rotary = model.model.rotary_emb
         self._layers = [_layer(part) for part in model.model.layers]
@@ -56,12 +55,12 @@ class LeanForward:
 
     def __call__(self, new: Columns, cache: SlotCache) -> torch.Tensor:
         """Logits, as ``Forward`` says."""
-        hidden, bias = self._embedding(new.tokens), new.bias.repeat(1, 1, self._group, 1)
+        hidden = self._embedding(new.tokens)
         rotation = _rotation(*self._rotary(hidden, new.positions))
         for number, layer in enumerate(self._layers):
             heads = _heads(layer, layer.attention_norm(hidden), rotation)
             keys, values = cache.update(*heads[1:], number)
-            hidden = hidden + layer.out(_attention(heads[0], keys, values, bias))
+            hidden = hidden + layer.out(_attention(heads[0], keys, values, new.bias))
             inner = layer.inner_norm(hidden)
             hidden = hidden + layer.down(layer.activation(layer.gate(inner)) * layer.up(inner))
         return self._head(self._norm(hidden[:, -new.kept :])).flatten(0, 1)
@@ -84,9 +83,10 @@ def _heads(layer: _Layer, hidden: torch.Tensor, rotation: Rotation) -> tuple[tor
 def _attention(queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
     """What new columns attend to, (rows, new, heads * size)."""
     rows, heads, new, size = queries.shape
-    # Queries that share a key are rows of one matrix, so that no key is repeated.
-    grouped = queries.reshape(rows, keys.shape[1], -1, size)
-    seen = functional.scaled_dot_product_attention(grouped, keys, values, attn_mask=bias)
+    if new == 1:
+        # Queries that share a key are rows of one matrix: quicker than to have the grouping done within.
+        queries = queries.reshape(rows, keys.shape[1], -1, size)
+    seen = functional.scaled_dot_product_attention(queries, keys, values, attn_mask=bias, enable_gqa=new > 1)
     return seen.reshape(rows, heads, new, size).transpose(1, 2).reshape(rows, new, -1)
 
 
