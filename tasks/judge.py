@@ -3,7 +3,7 @@ tasks that taught them? (CoEvo-RL Eq. 7)"""
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 
 from memory.admission.base import Decision, Trial
 from memory.writers.base import Proposal
@@ -24,17 +24,24 @@ def judge(session: Session, proposal: Proposal) -> Decision:
 
 
 def replay(session: Session, trials: Sequence[Trial], replicas: int) -> list[list[float]]:
-    """Rewards of each trial; all are played in one batch."""
-    attempts = [_attempts(session, trial, replicas) for trial in trials]
-    episodes = session.parts.player.play(list(chain.from_iterable(attempts)))
-    spend(session, episodes)
-    rewards = iter([episode.reward for episode in episodes])
-    return [list(islice(rewards, len(each))) for each in attempts]
+    """Rewards of each trial; they are played together, as many episodes at a time as a rollout has."""
+    rewards, rollout = [list[float]() for _ in trials], session.config.rollout
+    attempts = (
+        (mine, attempt)
+        for mine, trial in zip(rewards, trials, strict=True)
+        for attempt in _attempts(session, trial, replicas)
+    )
+    while batch := list(islice(attempts, rollout.tasks * rollout.group_size)):
+        episodes = session.parts.player.play([attempt for _, attempt in batch])
+        spend(session, episodes)
+        for (mine, _), episode in zip(batch, episodes, strict=True):
+            mine.append(episode.reward)
+    return rewards
 
 
 def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
     """Draws depend on task and replica alone: two trials on the same tasks are paired."""
-    seen = session.recall(session.index_with(trial.added))
+    seen = session.recall(session.index_with(trial.added) if trial.added else session.index())
     key, revision = session.key("replay"), session.draft.revision
     return [
         Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))

@@ -23,6 +23,7 @@ CHAINS = {
         "models.trainer.client:Trainer.update@1",
         "models.trainer.client:Trainer.save@1+",
         "stage:write candidates@1+",
+        "tasks.judge:replay@1",
         "memory.admission.replay:judge@1",
     ),
     "2-the-stores-are-written": (
