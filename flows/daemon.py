@@ -26,6 +26,8 @@ from tasks import telemetry
 
 STARTUP = 120.0
 """Seconds after which a server that does not answer is given up."""
+CLOSING = 2.0
+"""Seconds that the threads of a killed process have to close its port after it has gone."""
 
 
 class ServerError(CoevoError):
@@ -155,12 +157,20 @@ def _start(log: Path, name: str, command: Sequence[str], health: str, settings: 
 
 def _port_like(known: Server | None) -> int:
     """That of the server before, where nobody has taken it since: its clients and open pages find the new one."""
+    if known is None:
+        return _free(0)
+    _wait(lambda: bool(_free(known.port)), CLOSING)
+    return _free(known.port) or _free(0)
+
+
+def _free(port: int) -> int:
+    """The port, and one that nobody has for 0; 0 where somebody has it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", 0 if known is None else known.port))
+            probe.bind(("127.0.0.1", port))
         except OSError:
-            return _port_like(None)
+            return 0
         return int(probe.getsockname()[1])
 
 
