@@ -53,16 +53,16 @@ def iterate(session: Session, committer: Committer) -> None:
     """One policy update, and whatever is due with it.
 
     The revision before is committed beside the rollout. A gate is checked beside what goes on with its batch, and
-    waited for before any of that lasts.
+    waited for before any of that is evaluated or lasts.
     """
     tasks = sample(session)
     episodes = rollout(session, tasks)
     committer.wait()
     with gate_episodes.beside(session, episodes):
-        learn(session, episodes)
+        evolve_policy(session, episodes)
         credit(session)
         if session.writer_is_due():
-            reflect(session)
+            evolve_bank(session)
     if session.evaluation_is_due():
         gate_panels(session)
         evaluate(session)
@@ -71,7 +71,7 @@ def iterate(session: Session, committer: Committer) -> None:
         committer.begin()
 
 
-def learn(session: Session, episodes: Sequence[Episode]) -> None:
+def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:
     """Update the policy from what was played, as long as it learns."""
     shaped, rewards = shape(session, episodes)
     if session.learns():
@@ -80,7 +80,7 @@ def learn(session: Session, episodes: Sequence[Episode]) -> None:
             update(session, shaped, targets)
 
 
-def reflect(session: Session) -> None:
+def evolve_bank(session: Session) -> None:
     """Write experience from what was played lately, and admit what passes."""
     proposal = write(session)
     with gate_candidates.beside(session, proposal):

@@ -5,10 +5,10 @@ from memory.pending import Pending
 from memory.writers.base import Proposal
 from tasks.counts import counts
 from tasks.session import Session
-from tasks.stage import step
+from tasks.stage import untracked
 
 
-@step("admit")
+@untracked("admit")
 def admit(session: Session, proposal: Proposal, decision: Decision) -> None:
     """Change the bank, or leave that to a person; verdicts and candidates are kept whether or not anything entered."""
     proposed = [entry.id for entry in proposal.entries]

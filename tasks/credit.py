@@ -2,10 +2,10 @@
 
 from memory.stats import retrieved, tally
 from tasks.session import Session
-from tasks.stage import step
+from tasks.stage import untracked
 
 
-@step("credit")
+@untracked("credit")
 def credit(session: Session) -> None:
     """Count the episodes that this iteration has ended, in order; utilities change only while the bank does."""
     bank, episodes = session.config.bank, session.ended

@@ -4,10 +4,10 @@ from records.draws import extend
 from records.task import Task
 from tasks.played import Position
 from tasks.session import Session
-from tasks.stage import step
+from tasks.stage import untracked
 
 
-@step("sample tasks")
+@untracked("sample tasks")
 def sample(session: Session) -> list[Task]:
     """Draw the batch of training tasks; no panel holds any of them. Metrics say where a staged schedule stands.
 

@@ -9,10 +9,10 @@ from records.episode import Episode
 from tasks.baselines import write_baselines
 from tasks.reflect import reflected
 from tasks.session import Session
-from tasks.stage import part_name, step
+from tasks.stage import part_name, untracked
 
 
-@step("shape")
+@untracked("shape")
 def shape(session: Session, episodes: Sequence[Episode]) -> tuple[list[Episode], Rewards]:
     """The episodes with their shaping, kept for writer and commit, and their turns' rewards.
 

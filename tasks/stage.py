@@ -1,4 +1,4 @@
-"""Stages: plain functions that a flow runs as Prefect tasks, and how long each took; what is over at once is a step.
+"""Stages: plain functions, which a flow runs as Prefect tasks unless they are over at once, and how long each took.
 
 Prefect walks through every collection and dataclass that a task is given, once for each argument: with a batch of
 episodes that takes longer than many a stage. Arguments and result therefore travel in an opaque ``_Call``. Nothing is
@@ -97,8 +97,8 @@ def stage(name: str, retries: int = 0) -> Callable[[Callable[P, R]], Stage[P, R]
     return lambda function: Stage(name, function, retries)
 
 
-def step(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function a step: its seconds are told like a stage's, but it is over before a task would have begun.
+def untracked(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function a stage that is no task of Prefect: it takes less time than Prefect takes for one.
 
     Args:
         name: of its seconds.

@@ -9,7 +9,7 @@ from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.batches import batch
 
-from tasks.stage import recording, stage, step
+from tasks.stage import recording, stage, untracked
 
 
 @stage("double")
@@ -18,7 +18,7 @@ def double(value: int, times: int = 2) -> int:
     return value * times
 
 
-@step("negative")
+@untracked("negative")
 def negative(value: int) -> int:
     return -value
 
@@ -55,8 +55,8 @@ def test_seconds_add_up_by_name_and_only_where_they_are_recorded():
     assert 0.04 <= seconds["nap"] < 0.06
 
 
-@pytest.mark.parametrize("kind", [stage, step])
-def test_outside_a_flow_stages_and_steps_are_alike(kind):
+@pytest.mark.parametrize("kind", [stage, untracked])
+def test_outside_a_flow_tracked_stages_and_others_are_alike(kind):
     @kind("triple")
     def triple(value: int) -> int:
         """Three times."""
