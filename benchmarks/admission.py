@@ -1,7 +1,6 @@
 """Admission by replay: its seconds, and what a replayed episode takes beside one of the rollout before it.
 
-Both are played by the same policy in the same iterations. A decision replays fewer episodes than a rollout plays, in a
-smaller batch.
+Both are played by the same policy in the same iterations, as many at a time at the most.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
 """What an iteration costs besides learning: seconds a stage of warm iterations, and the share of orchestration.
 
-All iterations of the recipe count: later ones, in which fewer groups are learned from and fewer lessons replayed, take
-half as long as the first ones, and orchestration takes as long as before.
+All iterations of the recipe count: late ones, in which fewer groups are learned from and fewer lessons replayed, take
+little more than half as long as the first ones, and orchestration takes as long in them.
 """
 
 from collections.abc import Sequence

@@ -26,7 +26,7 @@ class ReplayAdmission:
         return Decision(admitted, judged=judged, metrics=metrics([each.verdict for each in judged]))
 
     def _judged(self, batches: Sequence[tuple[Entry, ...]], replay: Replay, revision: int) -> Iterator[Judged]:
-        """A verdict on each batch; both sides of all are replayed at once."""
+        """A verdict on each batch; both sides of all are replayed by one call."""
         trials = [Trial(added, batch) for batch in batches for added in (batch, ())]
         rewards = replay(trials, self._config.replays) if trials else ()
         for batch, with_them, without in zip(batches, rewards[::2], rewards[1::2], strict=True):

@@ -32,9 +32,7 @@ def computed(forward):
     """Logits of a forward of several columns and of one of a single column behind it, and what the cache has then."""
     cache = SlotCache(BEFORE + 1)
     logits = [forward(columns(BEFORE, 0, 4, 1), cache), forward(columns(1, BEFORE, 1, 2), cache)]
-    rows, places = (
-        part.flatten() for part in torch.meshgrid(torch.arange(ROWS), torch.arange(BEFORE + 1), indexing="ij")
-    )
+    rows, places = torch.ones(ROWS, BEFORE + 1).nonzero(as_tuple=True)
     return [*logits, *(part for layer in cache.columns(rows, places) for part in layer)]
 
 
