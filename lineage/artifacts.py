@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
 from lineage.cache import Cache
-from lineage.files import write_atomically
+from lineage.files import remove, write_atomically
+from lineage.pointer import SUFFIX, Pointer
 
 if TYPE_CHECKING:
     from dvc.repo import Repo
@@ -33,21 +34,18 @@ class Artifacts:
         self.root = root
         self.cache = cache
 
-    def init(self) -> None:
-        """Write DVC's configuration; the cache is named relative to it, so the workspace can be moved."""
-        folder = self.root / ".dvc"
-        folder.mkdir()
-        (folder / ".gitignore").write_text("/config.local\n/tmp\n", encoding="utf-8")
-        (folder / "config").write_text(
-            "[core]\n    analytics = false\n    autostage = false\n    check_update = false\n"
-            f'[cache]\n    dir = "{os.path.relpath(self.cache, folder)}"\n    type = "{",".join(LINKS)}"\n',
-            encoding="utf-8",
-        )
+    def own(self) -> dict[str, str]:
+        """DVC's configuration, text by path; the cache is named relative to it, so the workspace can be moved."""
+        return {
+            ".dvc/.gitignore": "/config.local\n/tmp\n",
+            ".dvc/config": "[core]\n    analytics = false\n    autostage = false\n    check_update = false\n"
+            f'[cache]\n    dir = "{os.path.relpath(self.cache, self.root / ".dvc")}"\n    type = "{",".join(LINKS)}"\n',
+        }
 
     def add(self, staged: Mapping[str, Path]) -> dict[str, str]:
         """Move staged files or directories into the work tree and the cache; content hash of each."""
         for name, path in staged.items():
-            remove(self.root / name)
+            remove(self.root / name, self.root)
             shutil.move(path, self.root / name)
         with _one_line(f"adding {', '.join(staged)} to the cache"):
             return {name: self._add(name) for name in staged}
@@ -65,20 +63,25 @@ class Artifacts:
         Cache(self.cache).remove_damaged(_objects_of(content))
         transfer(found, cache, {content.hash_info}, hardlink=True, shallow=False)
         checkout(path, cache.fs, content, cache, force=True, relink=True, old=content)
-        self._record(name, {"md5": content.hash_info.value, **meta.to_dict(), "hash": "md5", "path": name})
+        self._record(Pointer(name, str(content.hash_info.value), meta.size, meta.nfiles))
         return str(content.hash_info.value)
 
-    def _record(self, name: str, output: Mapping[str, object]) -> None:
-        fields = "\n  ".join(f"{key}: {value}" for key, value in output.items() if key != "isdir")
+    def _record(self, pointer: Pointer) -> None:
         # A new inode: git takes a file of equal size for unchanged where a clock that was set back repeats its time.
-        write_atomically(self.root / f"{name}.dvc", f"outs:\n- {fields}\n")
+        write_atomically(self.root / f"{pointer.name}{SUFFIX}", pointer.text())
 
     def names(self) -> set[str]:
         """The artifacts of which the work tree has a ``.dvc`` file."""
         return {path.stem for path in self.root.glob("?*.dvc")}
 
     def checkout(self) -> list[str]:
-        """Make the work tree what its ``.dvc`` files say; names of the artifacts that had to change."""
+        """Make the work tree what its ``.dvc`` files say; names of the artifacts that had to change.
+
+        Links in an artifact go first: DVC would write and remove what they lead to.
+        """
+        for name in sorted(self.names()):
+            if _holds_links(self.root / name):
+                remove(self.root / name, self.root)
         with _one_line("restoring artifacts from the cache"):
             changed = self._repo.checkout(force=True)
         paths = [path for kind in ("added", "modified", "deleted") for path in changed[kind]]
@@ -131,7 +134,7 @@ class Artifacts:
             CoevoError: it is not whole, or there is no room.
         """
         fresh = into.with_name(f".{into.name}.{os.getpid()}")
-        remove(fresh)
+        remove(fresh, into.parent)
         fresh.parent.mkdir(parents=True, exist_ok=True)
         with _one_line(f"reading {into.name} from the cache"):
             Cache(self.cache).place(content, fresh)
@@ -186,12 +189,8 @@ def _content_of(path: Path, cache: Path) -> str | None:
     return str(found.hash_info.value)
 
 
-def remove(path: Path) -> None:
-    """Remove a file or a directory, if it is there."""
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
+def _holds_links(path: Path) -> bool:
+    return path.is_symlink() or any(inner.is_symlink() for inner in path.rglob("*"))
 
 
 def _quieten() -> None:

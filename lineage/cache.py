@@ -5,14 +5,17 @@
 DVC trusts whatever is read-only there; here everything is read and compared with the hash that names it.
 """
 
+import re
 import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from configs.errors import CoevoError
 from lineage.content import md5, read_list
+from lineage.names import OBJECT as FORM
 from lineage.usage import allocated
 
+OBJECT = re.compile(FORM)
 LISTING = ".dir"
 """Suffix of an object that lists the files of a directory."""
 REMEDY = "bring it back from a copy of the cache, or go on from another revision with `coevo rollback`"
@@ -26,7 +29,13 @@ class Cache:
         self.root = root
 
     def path(self, content: str) -> Path:
-        """Where the object with this content hash is kept."""
+        """Where the object with this content hash is kept.
+
+        Raises:
+            CoevoError: it is no content hash, so the path could lead anywhere.
+        """
+        if not OBJECT.fullmatch(content):
+            raise CoevoError(f"{content[:100]!r} is no content hash: look at what names it, and trust it no more")
         return self.root / "files" / "md5" / content[:2] / content[2:]
 
     def files(self, content: str) -> dict[str, str]:

@@ -2,10 +2,16 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from configs.errors import CoevoError
+from lineage.names import first_clash, is_inner
+
+FILE = re.compile(r"[0-9a-f]{32}")
+LIMIT = 1 << 25
+"""Bytes of a list; one row has about a hundred."""
 
 
 def md5(path: Path) -> str:
@@ -42,13 +48,31 @@ def read_list(path: Path) -> dict[str, str]:
     """The inverse of ``write_list``.
 
     Raises:
-        CoevoError: it is not such a list, or it names a file outside of its directory.
+        CoevoError: it is not such a list, or it names what cannot be a file below its directory.
     """
     try:
-        files = {row["relpath"]: row["md5"] for row in json.loads(path.read_bytes())}
-    except (ValueError, TypeError, KeyError):
-        raise CoevoError(f"{path} is not a list of files: remove it, and repeat the command") from None
-    strangers = [name for name in files if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts]
-    if strangers:
-        raise CoevoError(f"{path} names {strangers[0]!r}, a file outside of its directory: do not use this remote")
+        if path.stat().st_size > LIMIT:
+            raise CoevoError(f"{path} has more than {LIMIT} bytes, too many for a list of files: remove it")
+        rows = json.loads(path.read_bytes())
+        files = {row["relpath"]: row["md5"] for row in rows if row.keys() == {"relpath", "md5"}}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise _wrong(path) from None
+    if not isinstance(rows, list) or len(files) != len(rows):
+        raise _wrong(path)
+    _check(path, files)
     return files
+
+
+def _check(path: Path, files: Mapping[str, object]) -> None:
+    strangers = [name for name in files if not is_inner(name)]
+    if strangers:
+        raise CoevoError(f"{path} names {str(strangers[0])[:100]!r}, a file outside of its directory: do not use this remote")
+    if any(not isinstance(oid, str) or not FILE.fullmatch(oid) for oid in files.values()):
+        raise _wrong(path)
+    clash = first_clash(files)
+    if clash is not None:
+        raise CoevoError(f"{path} names {clash[:100]!r} as a file and as a directory: do not use this remote")
+
+
+def _wrong(path: Path) -> CoevoError:
+    return CoevoError(f"{path} is not a list of files: remove it, and repeat the command")

@@ -2,8 +2,11 @@
 
 import hashlib
 import os
+import shutil
 from contextlib import ExitStack
 from pathlib import Path
+
+from configs.errors import CoevoError
 
 
 def write_atomically(path: Path, text: str) -> None:
@@ -16,6 +19,20 @@ def write_atomically(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
+
+
+def remove(path: Path, root: Path) -> None:
+    """Remove a file or a directory below ``root``, if it is there; of a link, the link alone.
+
+    Raises:
+        CoevoError: the path leads out of ``root``, by a name or by a link on the way; nothing was removed.
+    """
+    if path.name == ".." or not (path.parent.resolve() / path.name).is_relative_to(root.resolve()) or path == root:
+        raise CoevoError(f"{path} is outside of {root}: it was not removed; look at what names it, and trust it no more")
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def content_hash(directory: Path) -> str:

@@ -43,6 +43,23 @@ class Manifest:
         fields = json.loads(text)
         return cls(fields["state"], fields["observed"])
 
+    @classmethod
+    def exactly(cls, content: bytes) -> Self:
+        """The inverse of ``text`` for what comes from outside; nothing that reads otherwise is a manifest.
+
+        Raises:
+            CoevoError: it is not what ``text`` writes.
+        """
+        try:
+            said = content.decode()
+            found = cls.parse(said)
+            same = isinstance(found.state, dict) and isinstance(found.observed, dict) and found.text() == said
+        except (ValueError, KeyError, TypeError, RecursionError):
+            same = False
+        if not same:
+            raise CoevoError("its manifest is not as coevo writes it")
+        return found
+
     def text(self) -> str:
         """Canonical JSON: sorted keys, one value a line, a newline at the end."""
         return _canonical({"state": self.state, "observed": self.observed})

@@ -11,12 +11,13 @@ from io import BytesIO
 from pathlib import Path
 
 from configs.errors import CoevoError
-from lineage.artifacts import Artifacts, remove
+from lineage.artifacts import Artifacts
+from lineage.files import remove
 from lineage.git import Git
 from lineage.manifest import Manifest
 from lineage.tags import Tags
+from lineage.tree import MANIFEST, read_revisions
 
-MANIFEST = "manifest.json"
 LAYOUT = (".git", ".gitignore", ".dvc")
 TRACKED = "/*\n!/.gitignore\n!/.dvc/\n!/*.dvc\n!/manifest.json\n"
 
@@ -48,6 +49,18 @@ class Repository:
         """The manifests of these commits."""
         return manifests_in(self.git, commits)
 
+    def vet(self, commit: str) -> None:
+        """See that a commit holds what a revision has and nothing else, before git and DVC do what it says.
+
+        Raises:
+            CoevoError: it does not; names what is wrong.
+        """
+        number = int(self.git("rev-list", "--count", commit)) - 1
+        try:
+            list(read_revisions(self.git, [commit], own_files(self.root, self.artifacts.cache), number))
+        except CoevoError as error:
+            raise CoevoError(f"{self.root}: {error}: nothing was checked out; trust this run no more") from error
+
     def seal(self, manifest: Manifest) -> None:
         """Commit the work tree with its manifest. The revision exists once ``git commit`` has returned."""
         self.git("add", "--all")
@@ -60,6 +73,7 @@ class Repository:
             if self.git("for-each-ref", "refs/tags", "refs/dropped"):
                 raise CoevoError(f"{self.root}: the branch main is lost, its tags are not: run `coevo fsck --repair`")
             return self._empty()
+        self.vet("HEAD")
         changed = self.git("status", "--porcelain", "--no-renames", "-z").split("\0")
         self.git("reset", "--quiet", "--hard", "HEAD")
         kept = [name.removesuffix(".dvc") for name in self.git("ls-files", "*.dvc").splitlines()]
@@ -70,15 +84,16 @@ class Repository:
         (self.root / ".git" / "index").unlink(missing_ok=True)
         strangers = [path for path in self.root.iterdir() if path.name not in LAYOUT]
         for path in strangers:
-            remove(path)
+            remove(path, self.root)
         return sorted(path.name for path in strangers)
 
     def check_out(self, commit: str) -> None:
         """Put an earlier revision's files and artifacts into the work tree; HEAD stays."""
+        self.vet(commit)
         before = self.artifacts.names()
         self.git("read-tree", "--reset", "-u", commit)
         for name in before - self.artifacts.names():
-            remove(self.root / name)
+            remove(self.root / name, self.root)
         self.artifacts.checkout()
 
     def retag(self) -> list[str]:
@@ -90,8 +105,14 @@ class Repository:
         fetch = ("fetch", "--quiet", "--no-tags", "--update-head-ok")
         self.git(*fetch, str(source.root / ".git"), f"{commits[-1]}:refs/heads/main")
         self.tags.copy_from(source.tags, commits)
+        self.vet("HEAD")
         self.git("reset", "--quiet", "--hard", "HEAD")
         self.artifacts.checkout()
+
+
+def own_files(root: Path, cache: Path) -> dict[str, str]:
+    """What every revision of the lineage at ``root`` holds beside manifest and artifacts: text by path."""
+    return {".gitignore": TRACKED, **Artifacts(root, cache).own()}
 
 
 def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:
@@ -103,10 +124,11 @@ def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:
 
 def _lay_out(root: Path, cache: Path) -> None:
     fresh = root.with_name(f".{root.name}.new")
-    remove(fresh)
+    remove(fresh, root.parent)
     fresh.mkdir(parents=True)
-    Artifacts(fresh, cache).init()
-    (fresh / ".gitignore").write_text(TRACKED, encoding="utf-8")
+    (fresh / ".dvc").mkdir()
+    for path, text in own_files(fresh, cache).items():
+        (fresh / path).write_text(text, encoding="utf-8")
     Git(fresh).init()
     fresh.rename(root)
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 
+from configs.errors import CoevoError
+from lineage import schema
 from lineage.findings import Finding, lost
 from lineage.manifest import Manifest
 from lineage.repository import MANIFEST, Repository
 
 OBJECT = re.compile(r"\b[0-9a-f]{40}\b")
-FIELDS = ("iteration", "restored_from", "config", "config_hash", "code", "artifacts", "tables", "metrics")
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,9 @@ def read_history(repository: Repository, commits: Sequence[str], run: str) -> tu
     revisions, findings = [], []
     for number, (commit, text) in enumerate(zip(commits, _blobs(repository, commits, MANIFEST), strict=True)):
         try:
-            manifest = Manifest.parse(text.decode())
-            absent = [name for name in FIELDS if name not in manifest.state]
-            if absent:
-                raise ValueError(f"state.{absent[0]} is absent")
-        except (ValueError, KeyError, TypeError) as error:
+            manifest = Manifest.exactly(text)
+            schema.check(manifest)
+        except CoevoError as error:
             findings.append(lost(f"{run}@{number}", f"its manifest cannot be read: {error}"))
         else:
             revisions.append(Revision(number, commit, manifest))

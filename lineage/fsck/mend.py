@@ -3,10 +3,10 @@
 What is still right is copied before anything is thrown away, so that a repair which cannot do everything loses nothing.
 """
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
-from lineage.artifacts import remove
+from lineage.blobs import git_hash
+from lineage.files import remove
 from lineage.fsck.history import damaged_objects
 from lineage.fsck.line import read_line
 from lineage.fsck.objects import Objects
@@ -48,11 +48,6 @@ def git_copy(repository: Repository, siblings: Sequence[Git], name: str) -> tupl
     return None
 
 
-def git_hash(kind: str, data: bytes) -> str:
-    """The name of a git object."""
-    return hashlib.sha1(f"{kind} {len(data)}\0".encode() + data, usedforsecurity=False).hexdigest()
-
-
 def mend_branch(repository: Repository) -> None:
     """HEAD on ``main``, and ``main`` at the last revision that has a tag."""
     repository.git("symbolic-ref", "HEAD", "refs/heads/main")
@@ -65,10 +60,10 @@ def clear_checkout(repository: Repository, objects: Objects, artifacts: Mapping[
     """Remove artifacts from the work tree that are not the last revision's, where the cache has all of them."""
     for name in differing(repository.root, objects, artifacts):
         if all(objects.problem(content) is None for content in objects.files(artifacts[name]).values()):
-            remove(repository.root / name)
+            remove(repository.root / name, repository.root)
 
 
 def clear_leftovers(paths: RunPaths) -> None:
     """Remove what was staged or half written."""
     for path in leftovers(paths):
-        remove(path)
+        remove(path, paths.root)

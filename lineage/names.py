@@ -1,0 +1,31 @@
+"""Names and hashes in a history: each becomes a path, so none may lead out of its directory."""
+
+import re
+from collections.abc import Collection
+from pathlib import PurePosixPath
+
+ARTIFACT = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
+TABLE = r"[A-Za-z0-9_]{1,64}"
+OBJECT = r"[0-9a-f]{32}(?:\.dir)?"
+"""Content hash of a file; with the suffix, of a list of files."""
+FORBIDDEN = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+"""Control characters, and halves of characters that UTF-8 cannot hold."""
+LONGEST_PART = 255
+LONGEST = 1024
+"""Bytes of one part of a path, and of all of it."""
+
+
+def is_inner(path: object) -> bool:
+    """Whether a value is the path of a file below a directory, written in the one way in which DVC writes it."""
+    if not isinstance(path, str) or FORBIDDEN.search(path):
+        return False
+    pure = PurePosixPath(path)
+    sizes = [len(part.encode()) for part in pure.parts]
+    fits = bool(sizes) and max(sizes) <= LONGEST_PART and sum(sizes) <= LONGEST
+    return fits and pure.as_posix() == path and not pure.is_absolute() and ".." not in pure.parts
+
+
+def first_clash(paths: Collection[str]) -> str | None:
+    """A path that is a directory to another one, so that both cannot be files; None where all can."""
+    parents = {parent.as_posix() for path in paths for parent in PurePosixPath(path).parents}
+    return next((path for path in paths if path in parents), None)
