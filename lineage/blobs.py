@@ -44,7 +44,9 @@ def _check(git: Git, names: Sequence[str], kind: str, limit: int) -> None:
         if found != kind:
             raise CoevoError(f"git object {name} is missing, or no {kind}")
         if int(size) > limit:
-            raise CoevoError(f"git object {name} has {size} bytes, more than the {limit} of any {kind} that coevo writes")
+            raise CoevoError(
+                f"git object {name} has {size} bytes, more than the {limit} of any {kind} that coevo writes"
+            )
 
 
 def _ask(git: Git, form: str, names: Sequence[str]) -> bytes:

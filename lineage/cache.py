@@ -82,6 +82,13 @@ class Cache:
             except OSError:
                 shutil.copy(self.path(name), target)
 
+    def adopt(self, file: Path, content: str) -> None:
+        """Move a file in, which has this content."""
+        target = self.path(content)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        file.chmod(0o444)
+        file.replace(target)
+
     def objects(self) -> dict[str, int]:
         """Bytes that each object takes on disk."""
         found = (self.root / "files" / "md5").glob("[0-9a-f][0-9a-f]/*")

@@ -66,7 +66,9 @@ def read_list(path: Path) -> dict[str, str]:
 def _check(path: Path, files: Mapping[str, object]) -> None:
     strangers = [name for name in files if not is_inner(name)]
     if strangers:
-        raise CoevoError(f"{path} names {str(strangers[0])[:100]!r}, a file outside of its directory: do not use this remote")
+        raise CoevoError(
+            f"{path} names {str(strangers[0])[:100]!r}, a file outside of its directory: do not use this remote"
+        )
     if any(not isinstance(oid, str) or not FILE.fullmatch(oid) for oid in files.values()):
         raise _wrong(path)
     clash = first_clash(files)

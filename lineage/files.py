@@ -1,10 +1,13 @@
 """Small files that are either the old one or the new one, whenever the process dies."""
 
+import errno
 import hashlib
 import os
 import shutil
+import stat
 from contextlib import ExitStack
 from pathlib import Path
+from typing import IO
 
 from configs.errors import CoevoError
 
@@ -21,6 +24,29 @@ def write_atomically(path: Path, text: str) -> None:
         fresh.replace(path)
 
 
+def open_regular(path: Path) -> IO[bytes]:
+    """Open a file of a directory that others write to; opening or reading it never waits, and follows no link.
+
+    Raises:
+        CoevoError: it is a link, a pipe, a device or a directory.
+        OSError: it is not there, or may not be read.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENXIO):
+            raise
+        raise _irregular(path) from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise _irregular(path)
+    return os.fdopen(handle, "rb")
+
+
+def _irregular(path: Path) -> CoevoError:
+    return CoevoError(f"{path} is no regular file: remove it there, and push again from a machine that has the run")
+
+
 def remove(path: Path, root: Path) -> None:
     """Remove a file or a directory below ``root``, if it is there; of a link, the link alone.
 
@@ -28,7 +54,9 @@ def remove(path: Path, root: Path) -> None:
         CoevoError: the path leads out of ``root``, by a name or by a link on the way; nothing was removed.
     """
     if path.name == ".." or not (path.parent.resolve() / path.name).is_relative_to(root.resolve()) or path == root:
-        raise CoevoError(f"{path} is outside of {root}: it was not removed; look at what names it, and trust it no more")
+        raise CoevoError(
+            f"{path} is outside of {root}: it was not removed; look at what names it, and trust it no more"
+        )
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

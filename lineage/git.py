@@ -18,10 +18,24 @@ SETTINGS = {
     "core.fsmonitor": "false",
     "core.fsync": "all",
     "core.quotePath": "false",
+    "core.symlinks": "false",
+    "core.protectHFS": "true",
+    "core.protectNTFS": "true",
     "commit.gpgSign": "false",
     "gc.auto": "0",
     "maintenance.auto": "false",
 }
+CAREFUL = {
+    "core.bigFileThreshold": "1m",
+    "core.deltaBaseCacheLimit": "16m",
+    "core.packedGitLimit": "64m",
+    "core.packedGitWindowSize": "16m",
+    "fetch.fsckObjects": "true",
+    "pack.threads": "1",
+}
+"""For a repository with a stranger's objects: large ones are not unpacked in memory, malformed ones are refused."""
+BOUNDS = ("sh", "-c", 'ulimit -v 300000 2>/dev/null; ulimit -t 120; exec "$@"', "sh")
+"""Limits of memory (kB; where the system knows such a limit) and of CPU time (s), which git's own children inherit."""
 IDENTITY = {
     f"GIT_{role}_{field}": value
     for role in ("AUTHOR", "COMMITTER")
@@ -32,8 +46,16 @@ IDENTITY = {
 class Git:
     """The repository whose work tree is ``root``. It is named outright, so git never finds another around it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, bounded: bool = False) -> None:
+        """The repository at ``root``.
+
+        Args:
+            root: its work tree.
+            bounded: whether it may hold anything, so that git may take little memory and time for it.
+        """
         self.root = root
+        self._before: Sequence[str] = BOUNDS if bounded else ()
+        self._settings = SETTINGS | CAREFUL if bounded else SETTINGS
         self._dir = root / ".git"
         self._gate = self._dir / "coevo.gate"
 
@@ -64,12 +86,12 @@ class Git:
         return self._run(arguments, stdin.encode())
 
     def _run(self, arguments: Sequence[str], stdin: bytes) -> "subprocess.CompletedProcess[bytes]":
-        options = [part for key, value in SETTINGS.items() for part in ("-c", f"{key}={value}")]
+        options = [part for key, value in self._settings.items() for part in ("-c", f"{key}={value}")]
         with self._open_gate() as gate:
             fcntl.flock(gate, fcntl.LOCK_SH)
             try:
                 return subprocess.run(
-                    ["git", *options, *arguments],
+                    [*self._before, "git", *options, *arguments],
                     cwd=self.root,
                     env=self._environment(),
                     input=stdin,

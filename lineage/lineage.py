@@ -14,9 +14,10 @@ from typing import Any, Self
 
 from configs.errors import CoevoError
 from lineage.manifest import Manifest, write_manifest
-from lineage.repository import MANIFEST, Repository
+from lineage.repository import Repository
 from lineage.retention import ranges
 from lineage.snapshot import Snapshot
+from lineage.tree import MANIFEST
 
 OWN = ("timestamp", "metrics", "branched_from")
 """What is observed of one revision alone, so that a rollback does not repeat it."""

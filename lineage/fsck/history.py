@@ -9,7 +9,8 @@ from configs.errors import CoevoError
 from lineage import schema
 from lineage.findings import Finding, lost
 from lineage.manifest import Manifest
-from lineage.repository import MANIFEST, Repository
+from lineage.repository import Repository
+from lineage.tree import MANIFEST
 
 OBJECT = re.compile(r"\b[0-9a-f]{40}\b")
 

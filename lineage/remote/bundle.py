@@ -7,25 +7,27 @@ refs/coevo/run           the record, a blob
 """
 
 import json
-import re
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from configs.errors import CoevoError
+from configs.load import validate
+from lineage.blobs import BATCH, read_objects
 from lineage.git import Git
 from lineage.manifest import Manifest
+from lineage.pointer import Pointer
+from lineage.remote.header import MAIN, RECORD, REVISION, Header
+from lineage.remote.vet import check_history, check_objects
 from lineage.repository import manifests_in
-
-MAIN = "refs/heads/main"
-RECORD = "refs/coevo/run"
-REVISION = re.compile(r"refs/(tags|dropped)/r(\d+)")
+from lineage.schema import LIMIT
+from lineage.tags import TARGET
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(BaseModel):
     """What a run consists of beside its revisions.
 
     Attributes:
@@ -34,36 +36,83 @@ class Record:
         bank: content hash of the list of the bank's files.
     """
 
-    created: str
-    config: Mapping[str, Any]
-    bank: str
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    created: Annotated[str, StringConstraints(pattern=r"^[0-9]{1,20}\n?$")]
+    config: dict[str, Any]
+    bank: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}\.dir$")]
+
+    def text(self) -> str:
+        """The record as a bundle holds it."""
+        return json.dumps(self.model_dump(), sort_keys=True)
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The inverse of ``text``.
+
+        Raises:
+            CoevoError: it is not as coevo writes it, or its configuration is none.
+        """
+        try:
+            found = cls.model_validate(json.loads(text))
+            same = found.text() == text
+        except (ValidationError, ValueError, RecursionError) as error:
+            raise CoevoError(f"its record is not as coevo writes it ({type(error).__name__})") from None
+        if not same:
+            raise CoevoError("its record is not as coevo writes it")
+        validate(dict(found.config), source="the configuration of its record")
+        return found
 
 
 class Bundle:
     """A history in a bare repository of its own, made of a bundle or for one."""
 
-    def __init__(self, root: Path) -> None:
-        """An empty one at ``root``, which must not be there."""
+    def __init__(self, root: Path, foreign: bool = False) -> None:
+        """An empty one at ``root``, which must not be there.
+
+        Args:
+            root: its directory.
+            foreign: whether somebody else decides what gets in.
+        """
         root.mkdir(parents=True)
         self.root = root
-        self.git = Git(root)
+        self.git = Git(root, bounded=foreign)
         self.git.init()
 
-    def load(self, content: bytes, source: str) -> None:
-        """Read a bundle.
+    def load(self, content: bytes, source: str, own: Mapping[str, str]) -> None:
+        """Read a bundle and check all of it.
+
+        Args:
+            content: its bytes.
+            source: what it is called in messages.
+            own: text by path of what coevo sets up in this lineage.
 
         Raises:
-            CoevoError: it is damaged.
+            CoevoError: it is damaged, or holds what coevo never writes.
         """
-        file = self.root / "lineage.bundle"
-        file.write_bytes(content)
         try:
-            self.git("fetch", "--quiet", "--update-head-ok", str(file), "+refs/*:refs/*")
-            self.record()
-        except (CoevoError, ValueError, TypeError) as error:
+            header = Header.parse(content)
+            file = self.root / "lineage.bundle"
+            file.write_bytes(content)
+            self.git("fetch", "--quiet", "--no-tags", "--update-head-ok", str(file), "+refs/*:refs/*")
+            check_objects(self.git)
+            if self.refs != {name: to for name, to in header.refs.items() if name != "HEAD"}:
+                raise CoevoError("it has other references than it says")
+            self.vet(own)
+        except CoevoError as error:
+            reason = "".join(char if char.isprintable() else "?" for char in str(error))[:400]
             raise CoevoError(
-                f"{source} is damaged: remove it there, and push again from a machine that has it"
+                f"{source} is refused: {reason}: remove it there, and push again from a machine that has it"
             ) from error
+
+    def vet(self, own: Mapping[str, str]) -> None:
+        """See that history and record are as coevo writes them, so that a pull may use them.
+
+        Raises:
+            CoevoError: they are not; names what and where.
+        """
+        self.pointers: Mapping[str, Pointer] = check_history(self.git, self.refs, own)
+        self.record()
 
     def content(self) -> bytes:
         """The bundle of all that is here."""
@@ -81,14 +130,21 @@ class Bundle:
         """Commit of every revision, by number."""
         return self.git("rev-list", "--reverse", MAIN).split()
 
-    def whole(self) -> list[Manifest]:
-        """Manifests of the revisions that are kept whole."""
+    def whole(self) -> Iterator[Manifest]:
+        """Manifests of the revisions that are kept whole, a few of them in memory at a time."""
         dropped = dropped_in(self.refs)
-        return manifests_in(self.git, [commit for n, commit in enumerate(self.commits) if n not in dropped])
+        kept = [commit for n, commit in enumerate(self.commits) if n not in dropped]
+        for start in range(0, len(kept), BATCH):
+            yield from manifests_in(self.git, kept[start : start + BATCH])
 
     def record(self) -> Record:
-        """What was pushed with it."""
-        return Record(**json.loads(self.git("cat-file", "blob", RECORD)))
+        """What was pushed with it.
+
+        Raises:
+            CoevoError: it is not as coevo writes it.
+        """
+        (content,) = read_objects(self.git, [RECORD], "blob", LIMIT)
+        return Record.parse(content.decode(errors="replace"))
 
 
 def compose(root: Path, lineage: Git, theirs: Bundle | None) -> Bundle:
@@ -111,14 +167,14 @@ def compose(root: Path, lineage: Git, theirs: Bundle | None) -> Bundle:
 
 def enter(bundle: Bundle, record: Record) -> None:
     """Put the record in."""
-    blob = bundle.git("hash-object", "-w", "--stdin", stdin=json.dumps(asdict(record), sort_keys=True)).strip()
+    blob = bundle.git("hash-object", "-w", "--stdin", stdin=record.text()).strip()
     set_refs(bundle.git, {RECORD: blob})
     bundle.__dict__.pop("refs", None)
 
 
 def refs_of(git: Git) -> dict[str, str]:
-    """Every ref of a repository and what it points to."""
-    lines = git("for-each-ref", "--format=%(refname) %(objectname)").splitlines()
+    """Every ref of a repository and what it points to; of a tag with a message, the commit that it is on."""
+    lines = git("for-each-ref", f"--format=%(refname) {TARGET}").splitlines()
     return dict(line.split(" ") for line in lines)
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from filelock import FileLock
 
 from configs.errors import CoevoError
-from lineage.remote.store import Held, Overtaken
+from lineage.files import open_regular
+from lineage.remote.store import LIMIT, Held, Overtaken
 
 LOCK = ".lock"
 
@@ -42,7 +43,8 @@ class LocalStore:
     def read(self, *path: str) -> Held | None:
         """A small file."""
         try:
-            content = Path(self.root, *path).read_bytes()
+            with open_regular(Path(self.root, *path)) as file:
+                content = file.read(LIMIT + 1)
         except FileNotFoundError:
             return None
         return Held(content, "")
@@ -54,7 +56,9 @@ class LocalStore:
         with FileLock(Path(self.root, LOCK)):
             if self.read(*path) != held:
                 raise Overtaken(f"{target} has changed meanwhile")
-            with fresh.open("wb") as file:
+            # Made anew: a link in its place would lead elsewhere.
+            fresh.unlink(missing_ok=True)
+            with fresh.open("xb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())

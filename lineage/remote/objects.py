@@ -10,8 +10,9 @@ from typing import Any
 from fsspec.callbacks import Callback
 
 from configs.errors import CoevoError
-from lineage.cache import Cache
-from lineage.content import check, md5
+from lineage.cache import LISTING, Cache
+from lineage.content import check, md5, read_list
+from lineage.remote.disk import careful_disk
 from lineage.remote.faults import one_line
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.store import Store
@@ -29,15 +30,19 @@ class Objects:
 
     def __init__(self, store: Store, cache: Path, meter: Meter) -> None:
         from dvc_data.hashfile.db import get_odb
-        from dvc_objects.fs import LocalFileSystem
 
         self._store = store
         self._meter = meter
         self._cache = Cache(cache)
-        self._disk = LocalFileSystem()
+        self._disk = careful_disk()
         self._here = get_odb(self._disk, str(cache / "files" / "md5"), hash_name="md5")
         with one_line(store):
             self._there = get_odb(store.fs, store.fs.join(store.root, *OBJECTS), hash_name="md5")
+
+    @property
+    def label(self) -> str:
+        """The remote's name in messages."""
+        return self._store.label
 
     def path(self, oid: str) -> Path:
         """Where the cache has an object, or would have it."""
@@ -62,6 +67,27 @@ class Objects:
         wanted = set(oids)
         lacking = wanted - set(self._here.oids_exist(wanted))
         return self._move("fetching", [(oid, self.path(oid)) for oid in sorted(lacking)], self._fetch)
+
+    def fetch_lists(self, oids: Iterable[str], scratch: Path) -> tuple[Moved, dict[str, dict[str, str]]]:
+        """Bring lists of files to the cache unless it has them; each is checked before it gets there.
+
+        Returns:
+            what was moved, and the files of each list: {content hash: {relative path: content hash}}.
+
+        Raises:
+            CoevoError: as ``fetch``, or a list names what cannot be a file below its directory.
+        """
+        wanted, folder = set(oids), scratch / "lists"
+        folder.mkdir()
+        lacking = {folder / oid: oid for oid in sorted(wanted - set(self._here.oids_exist(wanted)))}
+        moved = self.fetch_files(lacking)
+        try:
+            found = {oid: read_list(path) for path, oid in lacking.items()}
+        except CoevoError as error:
+            raise CoevoError(f"remote {self.label}: {error}") from error
+        for path, oid in lacking.items():
+            self._cache.adopt(path, oid)
+        return moved, found | {oid: read_list(self.path(oid)) for oid in wanted - found.keys()}
 
     def fetch_files(self, files: Mapping[Path, str]) -> Moved:
         """Bring objects to files outside the cache, {file: content hash}; raises as ``fetch`` does."""
@@ -116,7 +142,7 @@ class Objects:
             callback=_Bytes(self._meter),
             on_error=lambda _from, _to, error: failed.append(error),
         )
-        self._judge(batch, failed, lambda oid, path: path.is_file() and md5(path) == oid)
+        self._judge(batch, failed, lambda oid, path: path.is_file() and md5(path) == oid.removesuffix(LISTING))
 
     def _judge(self, batch: Sequence[Pair], failed: list[BaseException], good: Callable[[str, Path], bool]) -> None:
         """Tell objects that the remote has lost or spoilt from a remote that does not answer."""

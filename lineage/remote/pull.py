@@ -5,24 +5,27 @@ cache, versions of tables, the configuration); moving its branch is the commit p
 """
 
 import shutil
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 from configs.errors import CoevoError
 from configs.load import validate
-from lineage.content import files_of, read_list
+from lineage.content import files_of
 from lineage.lineage import Lineage
 from lineage.lock import runs_lock, writer_lock
-from lineage.remote.bundle import MAIN, Bundle, Record, names_in, refs_of, set_refs
+from lineage.pointer import Pointer
+from lineage.remote.bundle import Bundle, Record, names_in, refs_of, set_refs
 from lineage.remote.compare import Standing
+from lineage.remote.header import MAIN
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.objects import Objects
 from lineage.remote.push import Transferred, remote_bundle
 from lineage.remote.scratch import scratch_directory
 from lineage.remote.store import Store
-from lineage.remote.tables import OpenBank, check_tables, place_bank
-from lineage.repository import Repository
+from lineage.remote.tables import OpenBank, check_bank_files, check_tables, place_bank
+from lineage.repository import Repository, own_files
 from lineage.workspace import RunPaths, Workspace
 
 
@@ -57,7 +60,7 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
     # What is fetched belongs to no run yet: nobody may collect it meanwhile.
     own = scratch_directory(run.root.with_name(f".{run.name}.pull"), f"run {run.name!r} is being pulled")
     with own as scratch, runs_lock(place.root), writer_lock(run) if there else nullcontext():
-        _, theirs = remote_bundle(store, name, scratch)
+        _, theirs = remote_bundle(store, name, scratch, own_files(run.lineage, place.cache))
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
         here = Repository(run.lineage, place.cache).commits() if run.lineage.is_dir() else []
@@ -93,10 +96,12 @@ def _fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Ar
     """Everything that the workspace lacks: artifacts into the cache, the bank's files into the scratch directory."""
     record = theirs.record()
     roots = {content for manifest in theirs.whole() for content in manifest.artifacts.values()}
-    moved = objects.fetch({*roots, record.bank})
-    lists = {content: read_list(objects.path(content)) for content in roots if content.endswith(".dir")}
-    moved += objects.fetch(oid for files in lists.values() for oid in files.values())
-    wanted, present = read_list(objects.path(record.bank)), files_of(run.bank)
+    moved, lists = objects.fetch_lists({record.bank, *(root for root in roots if root.endswith(".dir"))}, scratch)
+    wanted, present = lists.pop(record.bank), files_of(run.bank)
+    check_bank_files(wanted, objects.label)
+    moved += objects.fetch({*(roots - lists.keys()), *(oid for files in lists.values() for oid in files.values())})
+    for content in roots:
+        _check_size(theirs.pointers[content], lists.get(content, {".": content}), objects)
     bank = scratch / "bank"
     for name in wanted:
         (bank / name).parent.mkdir(parents=True, exist_ok=True)
@@ -105,6 +110,17 @@ def _fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Ar
     for name in wanted.keys() - set(fresh):
         shutil.copyfile(run.bank / name, bank / name)
     return Arrival(theirs, record, bank, fresh, moved)
+
+
+def _check_size(pointer: Pointer, files: Mapping[str, str], objects: Objects) -> None:
+    """See that an artifact has as many files and bytes as its ``.dvc`` file says."""
+    size = sum(objects.path(oid).stat().st_size for oid in files.values())
+    count = None if "." in files else len(files)
+    if (size, count) != (pointer.size, pointer.files):
+        raise CoevoError(
+            f"remote {objects.label}: {pointer.name}.dvc says {pointer.files} files and {pointer.size} bytes, but the "
+            f"object {pointer.content} has {count} and {size}: do not use this run"
+        )
 
 
 def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBank) -> None:
@@ -134,7 +150,8 @@ def _advance(run: RunPaths, place: Workspace, bundle: Bundle, open_bank: OpenBan
     repository = Repository(run.lineage, place.cache)
     with Lineage(repository) as lineage:
         repository.git.settle()
-        repository.git("bundle", "unbundle", str(bundle.root / "lineage.bundle"))
+        # From the scratch repository, since only what was checked can be reached there from the branch.
+        repository.git("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(bundle.root / ".git"), MAIN)
         set_refs(repository.git, _new_refs(refs_of(repository.git), bundle))
         lineage.recover(open_bank(run.bank))
 

@@ -5,8 +5,11 @@ one moment, and what it sends is checked against that. Should somebody remove ol
 remote stays what it was.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from configs.errors import CoevoError
 from lineage.content import check, files_of, read_list, write_list
@@ -19,6 +22,7 @@ from lineage.remote.objects import Objects
 from lineage.remote.scratch import scratch_directory
 from lineage.remote.store import Held, Overtaken, Store
 from lineage.remote.tables import OpenBank, check_tables, copy_bank
+from lineage.repository import own_files
 from lineage.workspace import RunPaths
 
 BUNDLE = "lineage.bundle"
@@ -48,7 +52,8 @@ def push(run: RunPaths, cache: Path, store: Store, open_bank: OpenBank, meter: M
         CoevoError: the run has no revision, differs from the remote's or is behind it, is damaged, or the remote fails.
     """
     with scratch_directory(run.root / "push", f"run {run.name!r} is being pushed") as scratch:
-        held, theirs = remote_bundle(store, run.name, scratch)
+        own = own_files(run.lineage, cache)
+        held, theirs = remote_bundle(store, run.name, scratch, own)
         git = Git(run.lineage)
         if not run.lineage.is_dir() or not git("for-each-ref", "refs/heads/main"):
             raise CoevoError(f"run {run.name!r} has no revision yet: push it when it has one")
@@ -58,21 +63,26 @@ def push(run: RunPaths, cache: Path, store: Store, open_bank: OpenBank, meter: M
         sources = _artifacts(made, objects)
         bank, files = _bank(run, made, open_bank, scratch)
         moved = objects.send({**sources, **files})
-        enter(made, Record(run.created.read_text(encoding="utf-8"), run.read_config().model_dump(mode="json"), bank))
+        enter(made, _record(run, bank))
+        _vet(run, made, own)
         if theirs is None or theirs.refs != made.refs:
             moved += _publish(store, run.name, made, held)
     before = len(theirs.commits) - 1 if theirs else None
     return Transferred(run.name, before, len(made.commits) - 1, moved)
 
 
-def remote_bundle(store: Store, run: str, scratch: Path) -> tuple[Held | None, Bundle | None]:
-    """What a remote has of a run: the file as it was read, and its history."""
+def remote_bundle(store: Store, run: str, scratch: Path, own: Mapping[str, str]) -> tuple[Held | None, Bundle | None]:
+    """What a remote has of a run: the file as it was read, and its history.
+
+    Raises:
+        CoevoError: the remote fails, or holds a history that coevo did not write.
+    """
     with one_line(store):
         held = store.read("runs", run, BUNDLE)
     if held is None:
         return None, None
-    theirs = Bundle(scratch / "theirs")
-    theirs.load(held.content, f"remote {store.label}: runs/{run}/{BUNDLE}")
+    theirs = Bundle(scratch / "theirs", foreign=True)
+    theirs.load(held.content, f"remote {store.label}: runs/{run}/{BUNDLE}", own)
     return held, theirs
 
 
@@ -86,6 +96,22 @@ def _check_standing(run: str, store: Store, standing: Standing) -> None:
             f"run {run!r} has revisions up to {len(standing.here) - 1}, {store.label} up to "
             f"{len(standing.there) - 1}: pull it first"
         )
+
+
+def _record(run: RunPaths, bank: str) -> Record:
+    try:
+        settings = run.read_config().model_dump(mode="json")
+        return Record(created=run.created.read_text(encoding="utf-8"), config=settings, bank=bank)
+    except ValidationError:
+        raise CoevoError(f"{run.created} is no time in ns: see `coevo fsck {run.name}`") from None
+
+
+def _vet(run: RunPaths, made: Bundle, own: Mapping[str, str]) -> None:
+    """See that what is pushed can be pulled."""
+    try:
+        made.vet(own)
+    except CoevoError as error:
+        raise CoevoError(f"run {run.name!r} could not be pulled again: {error}: see `coevo fsck {run.name}`") from error
 
 
 def _artifacts(made: Bundle, objects: Objects) -> dict[str, Path]:

@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Any
 
 from configs.errors import CoevoError
-from lineage.remote.store import Held, Overtaken
+from lineage.remote.store import LIMIT, Held, Overtaken
 
 PATIENCE = {"connect_timeout": 10, "read_timeout": 60}
 """Seconds."""
@@ -45,7 +45,7 @@ class S3Store:
         if path[-1] not in self.names(*path[:-1]):
             return None
         with self.fs.fs.open("/".join((self.root, *path)), "rb") as file:
-            return Held(file.read(), file.details["ETag"])
+            return Held(file.read(LIMIT + 1), file.details["ETag"])
 
     def write(self, content: bytes, held: Held | None, *path: str) -> None:
         """Put a small object on the condition that nobody else has."""

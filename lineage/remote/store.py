@@ -5,6 +5,9 @@ from typing import Any, Protocol
 
 from configs.errors import CoevoError
 
+LIMIT = 1 << 26
+"""Bytes of a small file; of a larger one, one byte more is read, so that it is seen to be too large."""
+
 
 @dataclass(frozen=True)
 class Held:

@@ -1,5 +1,6 @@
 """The bank's files: copied while the run may go on, and checked against what the manifests say."""
 
+import re
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -8,11 +9,14 @@ from typing import Protocol
 
 from configs.errors import CoevoError
 from lineage.manifest import Manifest
+from lineage.names import TABLE
 from lineage.snapshot import Snapshot
 
 VERSIONS = "_versions"
 """Lance's folder of manifests; every other file is written before the manifest that names it, and never changed."""
 MANIFESTS = f"{VERSIONS}/*.manifest"
+
+TABLE_FILE = re.compile(rf"{TABLE}\.lance/.+")
 
 
 class Tables(Protocol):
@@ -47,6 +51,17 @@ def copy_bank(bank: Path, into: Path) -> None:
         # A file that a writer has renamed or given up meanwhile; what a revision needs is checked afterwards.
         with suppress(FileNotFoundError):
             shutil.copyfile(path, target)
+
+
+def check_bank_files(names: Iterable[str], where: str) -> None:
+    """See that a remote's list of a bank's files names files of tables only.
+
+    Raises:
+        CoevoError: it names another one.
+    """
+    for name in names:
+        if not TABLE_FILE.fullmatch(name):
+            raise CoevoError(f"remote {where}: its list of the bank's files names {name!r}: do not use this run")
 
 
 def place_bank(staged: Path, names: Iterable[str], bank: Path) -> None:

@@ -16,7 +16,7 @@ PUSH = (
     "os:fsync@1+",
 )
 CREATE = (
-    "dvc_objects.fs.local:copyfile@3+",
+    "lineage.remote.disk:copy_regular@3+",
     "lineage.remote.objects:Objects._fetch_files@1",
     "lineage.repository:Repository.reset@1+",
     "lineage.lineage:Lineage.recover@1+",

@@ -1,0 +1,112 @@
+"""A history from outside is checked as git objects, in a scratch repository, before anything of it is believed.
+
+Every commit is: a remote that somebody else writes to could hide in an old revision what a rollback checks out.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from configs.errors import CoevoError
+from configs.load import validate
+from lineage import schema
+from lineage.git import Git
+from lineage.manifest import Manifest
+from lineage.pointer import Pointer
+from lineage.remote.header import MAIN, RECORD, REVISION, checked
+from lineage.tree import LIMIT as TREE_LIMIT
+from lineage.tree import read_revisions
+
+LIMITS = {"commit": 1 << 14, "tree": TREE_LIMIT, "blob": schema.LIMIT}
+"""Bytes of the largest object of each kind; there are no others, since coevo writes no annotated tags."""
+
+
+def check_objects(git: Git) -> None:
+    """See that no object of a repository is larger than any that coevo writes, reachable or not.
+
+    Raises:
+        CoevoError: one is, or is of another kind.
+    """
+    listed = git("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectsize)")
+    for kind, size in {(kind, int(size)) for kind, _, size in (line.partition(" ") for line in listed.splitlines())}:
+        if kind not in LIMITS:
+            raise CoevoError(f"it holds an object of the kind {kind}")
+        if size > LIMITS[kind]:
+            raise CoevoError(f"it holds a {kind} of {size} bytes; none that coevo writes has over {LIMITS[kind]}")
+
+
+def check_history(git: Git, refs: Mapping[str, str], own: Mapping[str, str]) -> dict[str, Pointer]:
+    """See that every revision, tag and mark of a history is as coevo writes it.
+
+    Args:
+        git: the repository.
+        refs: every reference there.
+        own: text by path of what coevo sets up in this lineage.
+
+    Returns:
+        what its ``.dvc`` files say of each artifact, by content hash.
+
+    Raises:
+        CoevoError: anything differs; names what and where.
+    """
+    commits = _line(git)
+    _check_refs(checked(refs), commits)
+    found: dict[str, Pointer] = {}
+    configs = set[str]()
+    for number, (manifest, pointers) in enumerate(read_revisions(git, commits, own)):
+        try:
+            _check_revision(manifest, number, configs)
+            for pointer in pointers:
+                _note(pointer, found)
+        except CoevoError as error:
+            raise CoevoError(f"revision {number}: {error}") from error
+    return found
+
+
+def _line(git: Git) -> list[str]:
+    """Commits by revision number.
+
+    Raises:
+        CoevoError: one has not the commit before it as its only parent.
+    """
+    rows = [row.split() for row in git("rev-list", "--reverse", "--topo-order", "--parents", MAIN).splitlines()]
+    before: list[str] = []
+    for commit, *parents in rows:
+        if parents != before:
+            raise CoevoError(
+                f"commit {commit} has the parents {' '.join(parents) or 'none'}: it is no line of revisions"
+            )
+        before = [commit]
+    return [commit for commit, *_ in rows]
+
+
+def _check_refs(refs: Mapping[str, str], commits: Sequence[str]) -> None:
+    known, numbers = set(commits), set[int]()
+    for name, to in refs.items():
+        if name != RECORD and to not in known:
+            raise CoevoError(f"the reference {name} is on no revision")
+        found = REVISION.fullmatch(name)
+        if found:
+            number = int(found[2])
+            if number in numbers or commits[number : number + 1] != [to]:
+                raise CoevoError(f"the reference {name} is on another commit than revision {number}, or there twice")
+            numbers.add(number)
+    if len(numbers) != len(commits):
+        raise CoevoError("a revision is marked neither as kept nor as dropped")
+
+
+def _check_revision(manifest: Manifest, number: int, configs: set[str]) -> None:
+    schema.check(manifest)
+    if (manifest.revision, manifest.parent) != (number, number - 1 if number else None):
+        raise CoevoError(f"its manifest says revision {manifest.revision} with parent {manifest.parent}")
+    if manifest.restored_from is not None and manifest.restored_from >= number:
+        raise CoevoError(f"its manifest says it was restored from revision {manifest.restored_from}")
+    config = json.dumps(manifest.state["config"], sort_keys=True)
+    if config not in configs:
+        validate(manifest.state["config"], source="its configuration")
+        configs.add(config)
+
+
+def _note(pointer: Pointer, found: dict[str, Pointer]) -> None:
+    other = found.setdefault(pointer.content, pointer)
+    if (other.size, other.files) != (pointer.size, pointer.files):
+        raise CoevoError(f"{pointer.name}.dvc gives the object {pointer.content} another size than an earlier one")
