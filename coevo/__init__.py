@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         serve,
         waiting,
     )
+    from flows.trust import trust
     from records.demonstration import Answer, Demonstration, Moment
     from records.draws import extend, generator, key
     from records.entry import Entry
@@ -56,6 +57,7 @@ _HOME = {
     "records.task": ("Panel", "Task"),
 }
 _WHERE = {name: (module, name) for module, names in _HOME.items() for name in names}
+_WHERE["trust"] = ("flows.trust", "trust")
 _WHERE["add_environment"] = ("envs.registry", "add")
 
 __all__ = [
@@ -86,6 +88,7 @@ __all__ = [
     "run",
     "runs",
     "serve",
+    "trust",
     "waiting",
 ]
 

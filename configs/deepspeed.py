@@ -2,11 +2,12 @@
 
 import json
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
 from configs.base import Config
+from configs.trust import Trusted, is_stored
 
 OWNED = {
     "optimizer": "update.optimizer",
@@ -33,22 +34,28 @@ class DeepSpeedConfig(Config):
     """Seconds after which a silent update is killed."""
     processes: int = Field(default=1, ge=1, exclude_if=lambda count: count == 1)
     """Processes on this machine that share the update's micro-batches; the steps are those of one process."""
-    hostfile: str | None = Field(default=None, exclude_if=lambda path: path is None)
+    hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh")] = Field(
+        default=None, exclude_if=lambda path: path is None
+    )
     """File of the machines that share them, a line ``NAME slots=PROCESSES`` each, in the place of ``processes``. They
     are reached by ssh and see the same files under the same paths."""
     device: Literal["cpu", "cuda"] = Field(default="cpu", exclude_if=lambda device: device == "cpu")
     """Where the processes compute; each of them takes a GPU of its own."""
     activation_checkpointing: bool = Field(default=False, exclude_if=lambda on: not on)
     """Whether activations inside a layer are computed again in the backward pass: less memory, a third more work."""
-    settings: dict[str, JsonValue] | None = Field(default=None, exclude_if=lambda settings: settings is None)
+    settings: Annotated[dict[str, JsonValue] | None, Trusted("lets DeepSpeed write files and reach servers")] = Field(
+        default=None, exclude_if=lambda settings: settings is None
+    )
     """Further settings in DeepSpeed's own JSON, or the file that holds them; the file's content is what is kept."""
 
     @model_validator(mode="before")
     @classmethod
-    def _read(cls, values: Any) -> Any:
+    def _read(cls, values: Any, info: ValidationInfo) -> Any:
         if not isinstance(values, dict) or values.get("settings") is None:
             return values
         named = values["settings"]
+        if isinstance(named, str) and is_stored(info):  # else a run from elsewhere could have any file read
+            raise ValueError("settings: a run keeps the content, not the name of a file: write the settings themselves")
         settings = _settings(named) if isinstance(named, str) else named
         zero = settings.get("zero_optimization", {}) if isinstance(settings, dict) else {}
         stage = zero.get("stage", 0) if isinstance(zero, dict) and zero else values.get("zero_stage", 1)

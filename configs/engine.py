@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from configs.base import Config
+from configs.trust import Trusted
 
 
 class TransformersEngineConfig(Config):
@@ -25,13 +26,13 @@ class VllmEngineConfig(Config):
     """Which engine generates."""
     threads: int = Field(default=1, ge=1)
     """CPU threads of one tensor operation in the trainer, and of each server where it computes on a CPU."""
-    urls: tuple[str, ...] = ()
+    urls: Annotated[tuple[str, ...], Trusted("sends prompts there and believes the answers")] = ()
     """Servers that somebody else runs, as ``http://host:port``; without any, the run has its own."""
     replicas: int = Field(default=1, ge=1)
     """Servers that the run starts; each answers for some of the groups."""
     devices: tuple[str, ...] = ()
     """GPUs of each server, as ``CUDA_VISIBLE_DEVICES`` names them (``0,1`` splits the model); none leaves them all."""
-    python: str = ".venv-vllm/bin/python"
+    python: Annotated[str, Trusted("starts it")] = ".venv-vllm/bin/python"
     """Interpreter of the environment that has vLLM; a relative one is looked for here, then beside the sources."""
     draws: Literal["keyed", "free"] = "keyed"
     """Whether each completion has a seed of its own, which repeats it and needs our extension in the server; or not."""

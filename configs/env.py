@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, JsonValue, Tag
 
 from configs.base import Config
+from configs.trust import Trusted
 
 
 class HomeRulesConfig(Config):
@@ -41,9 +42,9 @@ class BabyAIConfig(Config):
 class PluginEnvConfig(Config):
     """An environment from another package."""
 
-    type: str = Field(pattern=r"^[A-Za-z_][\w.\-]*(:[A-Za-z_]\w*)?$")
+    type: Annotated[str, Trusted("imports it")] = Field(pattern=r"^[A-Za-z_][\w.\-]*(:[A-Za-z_]\w*)?$")
     """Name registered under the entry-point group ``coevo.envs``, or ``package.module:Class``."""
-    options: dict[str, JsonValue] = Field(default_factory=dict)
+    options: Annotated[dict[str, JsonValue], Trusted("hands them to that code")] = Field(default_factory=dict)
     """Keyword arguments of the environment's constructor."""
 
 

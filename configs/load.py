@@ -23,6 +23,7 @@ from configs.place import located
 from configs.run import RunConfig
 from configs.source import SourceError, check
 from configs.switch import fitted
+from configs.trust import STORED
 
 ROOT = Path(__file__).parent
 KINDS = ("envs", "models", "methods", "recipes")
@@ -73,7 +74,7 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     path = ROOT / "recipes" / f"{recipe}.yaml" if recipe in shipped else Path(recipe)
     above = [_override(text) for text in overrides]
     base = _fitted(_read(path), _merge(*above, source=path.stem), source=path.stem)
-    return validate(_merged(base, {"recipe": path.stem}, *above, source=path.stem), source=path.stem)
+    return written(_merged(base, {"recipe": path.stem}, *above, source=path.stem), source=path.stem)
 
 
 def load_method(name: str) -> RunConfig:
@@ -100,9 +101,18 @@ def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]
 
 
 def validate(settings: dict[str, Any], source: str) -> RunConfig:
-    """Check settings against the schema; the first mistake becomes a one-line ``ConfigError``."""
+    """Check settings that a run keeps against the schema; the first mistake becomes a one-line ``ConfigError``."""
+    return _validated(settings, source, STORED)
+
+
+def written(settings: dict[str, Any], source: str) -> RunConfig:
+    """The same of settings as a user writes them: a file or folder may be named from where the command runs."""
+    return _validated(settings, source, None)
+
+
+def _validated(settings: dict[str, Any], source: str, context: object) -> RunConfig:
     try:
-        return RunConfig.model_validate_json(json.dumps(settings))
+        return RunConfig.model_validate_json(json.dumps(settings), context=context)
     except ValidationError as error:
         raise ConfigError(f"{source}: {_first(error, RunConfig)}") from None
     except (TypeError, ValueError) as error:

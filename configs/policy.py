@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from configs.base import Config
 from configs.shape import ShapeConfig
+from configs.trust import Trusted
 
 
 class ScratchPolicyConfig(Config):
@@ -55,7 +56,7 @@ class PretrainedPolicyConfig(Config):
 
     type: Literal["pretrained"]
     """Loaded with transformers."""
-    path: str
+    path: Annotated[str, Trusted("loads the model there")]
     """Directory or hub name of model and tokenizer."""
     lora: LoraConfig | None = None
     """Adapters to train; none trains the full weights."""

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from configs.base import Config
+from configs.trust import Trusted
 
 EntryField = Literal["strategy", "condition", "example", "keywords"]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -35,7 +36,7 @@ class FieldWeights(Config):
 class EncoderConfig(Config):
     """What turns texts into vectors."""
 
-    model: str = "all-MiniLM-L6-v2"
+    model: Annotated[str, Trusted("loads the model there")] = "all-MiniLM-L6-v2"
     """``all-MiniLM-L6-v2`` of the extra ``embedding``, or the directory of a sentence-transformers model."""
     fields: tuple[EntryField, ...] = Field(default=("condition", "strategy"), min_length=1)
     """Fields of an entry that are embedded, as one text."""

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from typing import Self
+from pathlib import Path
+from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from configs.approval import NOTHING, ApprovalConfig
 from configs.bank import BankConfig
@@ -17,6 +18,7 @@ from configs.policy import PolicyConfig, WarmStartConfig
 from configs.retrieval import ClustersConfig
 from configs.rollout import RolloutConfig
 from configs.schedule import JointConfig, ScheduleConfig
+from configs.trust import Trusted, is_stored
 from configs.update import UpdateConfig
 
 
@@ -77,6 +79,22 @@ class RunConfig(Config):
     """On which devices; null leaves it to the sections of engine and update."""
     approval: ApprovalConfig = Field(default=NOTHING, exclude_if=lambda approval: approval == NOTHING)
     """What waits for a person."""
+
+    python_path: Annotated[tuple[str, ...], Trusted("imports from there")] = Field(
+        default=(), exclude_if=lambda folders: not folders
+    )
+    """Folders of your own modules, searched after the installed packages; a relative one is taken from where the
+    command runs, and kept as an absolute one."""
+
+    @field_validator("python_path")
+    @classmethod
+    def _absolute(cls, folders: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
+        if not is_stored(info):
+            return tuple(str(Path(folder).expanduser().absolute()) for folder in folders)
+        relative = next((folder for folder in folders if not Path(folder).is_absolute()), None)
+        if relative is not None:
+            raise ValueError(f"{relative!r} depends on where the command runs: write an absolute path")
+        return folders
 
     @model_validator(mode="after")
     def _composed(self) -> Self:

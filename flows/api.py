@@ -5,13 +5,13 @@ Every function takes ``workspace``, the directory where runs live; without one i
 given. A mistake raises ``CoevoError`` with the one line that the command would print.
 """
 
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from flows.settings import workspace_of as _place
 from lineage.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -78,7 +78,8 @@ def resume(
         Name of the run.
 
     Raises:
-        CoevoError: there is no such run, another process writes to it, or code or settings have changed.
+        CoevoError: there is no such run, another process writes to it, a setting is not confirmed, or code or
+            settings have changed.
     """
     return _operate(run, _place(workspace), quiet, accept_change, iterations)
 
@@ -292,7 +293,3 @@ def _operate(
     console = Console(highlight=False, quiet=quiet)
     operate(place, place.existing(name), console, accept_change, iterations=iterations)
     return name
-
-
-def _place(workspace: Any) -> Workspace:
-    return Workspace(Path(workspace or os.environ.get("COEVO_WORKSPACE") or "workspace"))

@@ -7,13 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from configs.errors import CoevoError
-from configs.load import change, validate
+from configs.load import change, written
 from configs.run import RunConfig
+from configs.trust import Setting, chosen
 from envs.registry import make
 from flows.reference import Reading
 from lineage.code import changes, flat
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
+from lineage.trust import Trust
 from lineage.workspace import Workspace
 from memory.retention import Kept, copy
 from memory.store import Bank
@@ -34,32 +36,41 @@ def branch(source: Reading, name: str, overrides: Sequence[str], place: Workspac
         CoevoError: the revision was dropped, the name is taken, or a setting cannot be gone on with.
     """
     source.lineage.require(source.manifest.revision)
-    config = continued(source, overrides)
+    config = continued(source, overrides, place.trust)
     with place.staged(name, config) as fresh, Lineage.open(fresh.lineage, place.cache) as lineage:
         # Again, now that no gc can come in between.
         source.lineage.require(source.manifest.revision)
         copy(source.paths.bank, fresh.bank, tables(source))
         lineage.branch(source.lineage, source.manifest.revision)
         made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
+        place.trust.begin(name, own(source, config, place.trust))
     return made, config
 
 
-def continued(source: Reading, overrides: Sequence[str]) -> RunConfig:
+def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunConfig:
     """The configuration of the branch.
 
     Raises:
-        CoevoError: an override is malformed, or cannot be gone on with.
+        CoevoError: an override is malformed, or cannot be gone on with, or would import what nobody has confirmed.
     """
-    settings = dict(source.manifest.state["config"])
+    settings = source.config.model_dump(mode="json")
     changed = change(settings, overrides)
     before, after = flat(settings), flat(changed)
     for key in sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)):
         fixed = next((setting for setting in FIXED if key == setting or key.startswith(f"{setting}.")), None)
         if fixed is not None:
             raise CoevoError(f"{key}: a branch cannot change it: {FIXED[fixed]}; start a new run instead")
-    config = validate(changed, source=source.name)
-    _check_words(source.config, config)
+    config = written(changed, source=source.name)
+    if source.config.env != config.env:
+        trust.demand(source.paths.name, source.config)
+        _check_words(source.config, config)
     return config
+
+
+def own(source: Reading, config: RunConfig, trust: Trust) -> list[Setting]:
+    """Settings of the branch that are confirmed: its user's, and those that are so in the run it comes from."""
+    inherited = [(each.name, each.value) for each in trust.open_questions(source.paths.name, source.config)]
+    return [each for each in chosen(config) if (each.name, each.value) not in inherited]
 
 
 def tables(source: Reading) -> Kept:
@@ -90,8 +101,6 @@ def observed(source: Reading, name: str, bank: Bank) -> Mapping[str, Any]:
 
 
 def _check_words(before: RunConfig, after: RunConfig) -> None:
-    if before.env == after.env:
-        return
     new = sorted(set(make(after.env).vocabulary()) - set(make(before.env).vocabulary()))
     if new and after.policy.type == "scratch":
         more = f" and {len(new) - 3} more" if len(new) > 3 else ""

@@ -89,11 +89,12 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         place: the workspace.
 
     Raises:
-        CoevoError: one of them is not there, or they do not go together.
+        CoevoError: one of them is not there, a setting is not confirmed, or they do not go together.
     """
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(TemporaryDirectory(prefix="coevo-")))
         run = stack.enter_context(reading(reference, place))
+        place.trust.demand(run.paths.name, run.config)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
         config, env = configured(run, request), make(run.config.env)
         if request.panel not in env.panels:

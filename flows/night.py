@@ -92,7 +92,8 @@ def night(
 
 
 def play(place: Workspace, paths: RunPaths, reporter: Log, limit: Limit) -> Account:
-    """The iterations of a night; none as long as the run waits for a person."""
+    """The iterations of a night; none as long as the run waits for a person, or a setting is not confirmed."""
+    place.trust.demand(paths.name, paths.read_config())
     before = head_of(place, paths)
     if before is not None and waits(before):
         return Account(paths.name, history_of(place, paths), before.revision)

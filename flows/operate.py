@@ -34,10 +34,11 @@ def operate(
     Another number of ``iterations`` is kept once nothing keeps the run from going on.
 
     Raises:
-        CoevoError: no revision could be committed although iterations remained, it waits for approval, or settings,
-            code or packages have changed.
+        CoevoError: no revision could be committed although iterations remained, it waits for approval, a setting is
+            not confirmed, or settings, code or packages have changed.
     """
     config = wanted(paths, iterations)
+    place.trust.demand(paths.name, config)
     before = head_of(place, paths)
     if before is not None and waits(before):
         raise CoevoError(f"{paths.name}@{before.revision} {WAITS.format(run=paths.name)}")

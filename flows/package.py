@@ -71,9 +71,11 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
     """Package ``RUN[@N]`` and make it the next version of a model; one named as the recipe where none is given.
 
     Raises:
-        CoevoError: there is no such revision, the name cannot be a model's, or MLflow does not take it.
+        CoevoError: there is no such revision, a setting is not confirmed, the name cannot be a model's, or MLflow does
+            not take it.
     """
     with reading(reference, place) as opened, TemporaryDirectory(prefix="coevo-") as scratch:
+        place.trust.demand(opened.paths.name, opened.config)
         name = opened.config.recipe if model is None else model
         if not NAME.fullmatch(name):
             raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")

@@ -52,6 +52,7 @@ def publish_committed(place: Workspace, paths: RunPaths, lineage: Lineage, bank:
     """Tell MLflow what it has not been told; where that fails a line says so, and the next resume does it."""
     reporter = Aloud()
     try:
+        place.trust.demand(paths.name, paths.read_config())
         experiment = find(paths.read_config().env.type).name
         publish_now(place.root, paths, bank, lineage, experiment, reporter)
     except CoevoError as error:

@@ -70,6 +70,7 @@ def _mend_stores(
     store = tracking_store(check.place.root)
     if any(finding.mendable for finding in check_published(store, paths, revisions)):
         with suppress(CoevoError):
+            check.place.trust.demand(paths.name, paths.read_config())
             republish(store, paths, revisions, gone)
 
 

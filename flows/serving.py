@@ -98,6 +98,7 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
         raise CoevoError(f"{what}: an agent that is served has its own bank, and keeps it; leave out one of the two")
     with reading(reference, place) as opened:
         config = opened.config
+        place.trust.demand(opened.paths.name, config)
     return play_through(url, config.env, request.panel, request.tasks or config.evaluation.tasks, config.seed)
 
 
@@ -131,6 +132,7 @@ def _model(what: str, place: Workspace) -> Iterator[tuple[str, Path]]:
         made = Path(scratch) / "model"
         if _is_run(what, place):
             with reading(what, place) as opened:
+                place.trust.demand(opened.paths.name, opened.config)
                 save(package(opened, Path(scratch) / "package"), made)
                 name = opened.name
         else:

@@ -1,5 +1,6 @@
 """Options that every command shares."""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,16 @@ WorkspaceOption = Annotated[
     Path | None,
     typer.Option("--workspace", envvar="COEVO_WORKSPACE", show_default="workspace", help="Where runs live."),
 ]
+TrustOption = Annotated[
+    str | None,
+    typer.Option("--trust", metavar="NAME,...", help="Settings of a run from elsewhere that coevo may act on."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
+
+
+def workspace_of(directory: Path | str | None) -> Workspace:
+    """The workspace that a function of the Python API works in."""
+    return Workspace(Path(directory or os.environ.get("COEVO_WORKSPACE") or "workspace"))
 
 
 def workspace_at(directory: Path | None) -> Workspace:

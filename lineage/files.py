@@ -12,12 +12,20 @@ from typing import IO
 from configs.errors import CoevoError
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a UTF-8 file by temporary file, fsync and rename; where that fails, nothing is left."""
+def write_atomically(path: Path, text: str, private: bool = False) -> None:
+    """Replace a UTF-8 file by temporary file, fsync and rename; where that fails, nothing is left.
+
+    Args:
+        path: of the file.
+        text: its content.
+        private: whether only its owner may read it (mode 600).
+    """
     fresh = path.with_name(f".{path.name}.new")
     with ExitStack() as left:
         with fresh.open("w", encoding="utf-8", newline="\n") as file:
             left.callback(fresh.unlink, missing_ok=True)
+            if private:
+                os.fchmod(file.fileno(), 0o600)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

@@ -19,9 +19,11 @@ from secrets import token_hex
 from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
+from configs.trust import chosen
 from lineage.files import write_atomically
 from lineage.lineage import Lineage
 from lineage.lock import runs_lock
+from lineage.trust import Trust
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
@@ -161,6 +163,11 @@ class Workspace:
         """Warm-started policies by the hash of what decides them."""
         return self.cache / "warmstarts"
 
+    @property
+    def trust(self) -> Trust:
+        """Settings that somebody has confirmed."""
+        return Trust(self.root)
+
     def runs(self) -> list[RunPaths]:
         """All runs in the order of their creation."""
         made = [
@@ -205,12 +212,13 @@ class Workspace:
             raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name")
 
     def create(self, name: str, config: RunConfig) -> RunPaths:
-        """A new run; of two processes that ask for the same name, one gets it.
+        """A new run; of two processes that ask for the same name, one gets it. Its settings count as confirmed.
 
         Raises:
             CoevoError: the name cannot be a run's or is taken, or the workspace cannot be written to.
         """
         with self.staged(name, config):
+            self.trust.begin(name, chosen(config))
             return self.run(name)
 
     @contextmanager

@@ -35,13 +35,14 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
 
     Raises:
         CoevoError: another process writes to the run, its configuration, code or packages have changed, a store is
-            beyond recovery, or what is said to be published is not there.
+            beyond recovery, a setting is not confirmed, or what is said to be published is not there.
     """
     workspace = Workspace(root)
     paths = workspace.existing(run)
     with ExitStack() as stack:
         stack.enter_context(writer_lock(paths))
         config = paths.read_config()
+        workspace.trust.demand(run, config)
         env = make(config.env)
         check_panels(config, env)
         check_engine(config)

@@ -9,7 +9,7 @@ from flows import output
 from flows.commands.exchange import export, import_
 from flows.commands.why import why
 from flows.reference import Reading, reading
-from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
 from records.entry import Entry
 
@@ -72,6 +72,7 @@ def search(
     run: RunArgument,
     query: Annotated[str, typer.Argument(help="What a task would ask for.")],
     scope: Annotated[str | None, typer.Option(help="Task key to search in, as in training; all without it.")] = None,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -79,9 +80,12 @@ def search(
 
     Example: coevo bank search homerules-coevo-rl-1 "heat mug" --scope lotus
     """
+    from flows.trust import trust_run
     from tasks.retrieve import index_of
 
-    with reading(run, workspace_at(workspace)) as opened:
+    place = workspace_at(workspace)
+    with reading(run, place) as opened:
+        trust_run(place, opened.paths.name, opened.config, trust, ask=not as_json)
         settings = opened.config.bank
         assert settings is not None
         retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})

@@ -6,7 +6,7 @@ import typer
 
 from flows import output
 from flows.reference import reading
-from flows.settings import WorkspaceOption, workspace_at
+from flows.settings import TrustOption, WorkspaceOption, workspace_at
 
 
 def branch(
@@ -15,6 +15,7 @@ def branch(
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")
     ] = None,
+    trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Start a run from a revision of another one.
@@ -25,9 +26,12 @@ def branch(
     Example: coevo branch homerules-coevo-rl-1@20 gentler update.optimizer.lr=1e-5 iterations=40
     """
     from flows.branch import branch as make_branch
+    from flows.trust import trust_run
 
     place = workspace_at(workspace)
     with reading(run, place) as opened:
+        if trust is not None:
+            trust_run(place, opened.paths.name, opened.config, trust)
         made, config = make_branch(opened, name, overrides or [], place)
         start = opened.name
     changed = made.state["accepted_change"]

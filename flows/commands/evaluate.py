@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from flows import output
-from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from lineage.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def evaluate(
         int, typer.Option(min=0, metavar="K", help="Attempts at each task, each told what the failed ones taught.")
     ] = 0,
     through: Annotated[str | None, typer.Option(help="URL of `coevo serve`: the agent there plays instead.")] = None,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -35,8 +36,11 @@ def evaluate(
     Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
     """
     from flows.evaluate import Request
+    from flows.trust import trust_revision
 
-    result = _played(run, Request(panel, tasks, bank, discovery), through, workspace_at(workspace))
+    place = workspace_at(workspace)
+    trust_revision(place, run, trust, ask=not as_json)
+    result = _played(run, Request(panel, tasks, bank, discovery), through, place)
     row = {"run": run, "panel": panel, "bank": bank, **_figures(result), "panel_hash": result.panel.hash[:16]}
     kinds = [{"type": kind, **_figures(part)} for kind, part in result.by_kind().items()]
     attempts = [{"attempts": number, "solved": share} for number, share in result.discovery.items()]

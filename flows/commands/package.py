@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from flows import output
-from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
 
 VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="A version, or MODEL@ALIAS.")]
 
@@ -15,6 +15,7 @@ VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="A
 def package(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; the last one where none is given.")],
     name: Annotated[str | None, typer.Option(help="Registered model; named as the recipe where none is given.")] = None,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -25,8 +26,11 @@ def package(
     Example: coevo package homerules-coevo-rl-1@40 --name household
     """
     from flows.package import register_revision
+    from flows.trust import trust_revision
 
-    registered, made = register_revision(run, name, workspace_at(workspace))
+    place = workspace_at(workspace)
+    trust_revision(place, run, trust, ask=not as_json)
+    registered, made = register_revision(run, name, place)
     origin = made.origin
     if as_json:
         row = {"model": registered.model, "version": registered.version, "run": origin.run, "revision": origin.revision}
@@ -92,6 +96,7 @@ def serve(
     what: Annotated[str, typer.Argument(metavar="RUN[@N]|MODEL@ALIAS", help="A revision, or a version by its alias.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A free one where none is given.")] = None,
+    trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Serve a revision, or a registered version, with `mlflow models serve`, until it is interrupted.
@@ -101,9 +106,12 @@ def serve(
     Example: coevo serve household@champion --port 5005
     """
     from flows.serving import serve as serving
+    from flows.trust import trust_served
 
+    place = workspace_at(workspace)
+    trust_served(place, what, trust)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with serving(what, host, port, workspace_at(workspace)) as served:
+    with serving(what, host, port, place) as served:
         output.line(f"{served.name} answers at {served.url}/invocations until it is interrupted (Ctrl-C)")
         served.wait()
 

@@ -17,6 +17,7 @@ from lineage.remote.place import runs_at, to_pull, to_push
 from lineage.remote.push import Transferred
 from lineage.remote.store import Store
 from lineage.remote.tables import Bank
+from lineage.trust import described
 from lineage.workspace import RunPaths, Workspace
 
 RemoteArgument = Annotated[str, typer.Argument(help="A local path, or s3://BUCKET/PREFIX.")]
@@ -55,13 +56,18 @@ def pull(
 ) -> None:
     """Bring runs from a remote, to go on with them here.
 
-    A run that is here already must be an older copy of the one there. All that arrives is checked by content.
+    A run that is here already must be an older copy of the one there. All that arrives is checked by content. Settings
+    of it that can start a program, import code or reach a network are listed: `coevo resume` asks for them.
 
     Example: coevo pull s3://team-bucket/coevo homerules-coevo-rl-1
     """
     place = workspace_at(workspace)
     store = to_pull(remote)
-    _each(_wanted(runs, place, store), lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
+    names = _wanted(runs, place, store)
+    _each(names, lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
+    for name in names if not as_json else ():
+        for setting in place.trust.open_questions(name, place.existing(name).read_config()):
+            output.line(f"{name}: to be confirmed before anything acts on it: {described(setting)}")
 
 
 def _begun(run: RunPaths, place: Workspace) -> bool:

@@ -8,7 +8,8 @@ from rich.console import Console
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.run import RunConfig
-from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from lineage.trust import extend_path
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -34,6 +35,7 @@ def run(
     Example: coevo run homerules-coevo-rl --name first seed=11 iterations=6
     """
     config = load_recipe(recipe, overrides or [])
+    extend_path(config)
     if dry_run:
         return _dry_run(config, on, as_json)
     if on is not None or as_json:
@@ -62,17 +64,24 @@ def resume(
     max_hours: Annotated[
         float | None, typer.Option("--max-hours", min=0.01, help="Begin no revision that would end later than this.")
     ] = None,
+    trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
 
+    A run from elsewhere may hold settings that start a program, import code or reach a network. They are shown with
+    their values, and nothing is done before they are confirmed: one by one on a terminal, or by name with --trust.
+
     Example: coevo resume homerules-coevo-rl-1 --iterations 60
     """
     from flows.operate import operate, wanted
+    from flows.trust import trust_run
 
     place = workspace_at(workspace)
     paths = place.existing(run)
-    _check(wanted(paths, iterations))
+    config = wanted(paths, iterations)
+    trust_run(place, run, config, trust)
+    _check(config)
     return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations)
 
 

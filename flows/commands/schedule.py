@@ -7,7 +7,7 @@ import typer
 
 from configs.errors import CoevoError
 from flows import output
-from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
 
 if TYPE_CHECKING:
     from flows.schedules import Planned
@@ -33,6 +33,7 @@ def add(
     notify: Annotated[
         str | None, typer.Option(metavar="TYPE/NAME", help="Prefect notification block that is told of each night.")
     ] = None,
+    trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Let a run go on at certain times, or change when it does.
@@ -48,7 +49,9 @@ def add(
     from flows.operate import with_iterations
     from flows.schedules import Schedule
     from flows.schedules import add as plan
+    from flows.trust import trust_run
 
+    trust_run(place, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # whether there is anything to go on with
     terms = {"iterations": iterations, "max_hours": max_hours, "rollback_on_drop": rollback_on_drop, "notify": notify}
     parameters = {"run": run, "workspace": str(place.root), **terms}

@@ -133,6 +133,7 @@ def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBa
     made.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
     made.created.write_text(arrival.record.created, encoding="utf-8")
     _advance(made, place, arrival.bundle, open_bank)
+    place.trust.begin(run.name, ())  # nothing of it is confirmed, whatever had its name before
     made.root.rename(run.root)
 
 

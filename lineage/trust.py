@@ -1,0 +1,121 @@
+"""Confirmed settings: which values of a run's configuration coevo may act on in this workspace.
+
+``trusted.json`` lies beside the runs, so nothing that a remote sends reaches it, and it counts only in the directory in
+which it was written: in a copied workspace every value is asked for again. Per run it lists the values that somebody
+confirmed for each setting of ``configs.trust``; another value of the same setting is a new question.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from configs.errors import CoevoError
+from configs.run import RunConfig
+from configs.trust import Setting, chosen
+from lineage.files import write_atomically
+
+FILE = "trusted.json"
+
+
+class UntrustedError(CoevoError):
+    """A run has settings that nobody has confirmed in this workspace: names them, their values and the remedy."""
+
+
+class Trust:
+    """The confirmed settings of a workspace.
+
+    Args:
+        workspace: its directory.
+    """
+
+    def __init__(self, workspace: Path) -> None:
+        self._workspace = workspace
+        self._file = workspace / FILE
+
+    def open_questions(self, run: str, config: RunConfig) -> list[Setting]:
+        """The settings of a configuration that nobody has confirmed for a run."""
+        wanted = list(chosen(config))
+        confirmed = self._read().get(run, {}) if wanted else {}
+        return [each for each in wanted if not _holds(confirmed, each)]
+
+    def demand(self, run: str, config: RunConfig) -> None:
+        """Make sure that all is confirmed, then let Python find the modules in ``python_path``.
+
+        Call it before anything of the configuration is imported, started, loaded or connected to.
+
+        Raises:
+            UntrustedError: a setting is not confirmed.
+        """
+        left = self.open_questions(run, config)
+        if left:
+            names = ",".join(each.name for each in left)
+            raise UntrustedError(
+                f"run {run!r} has settings that nobody has confirmed here: {'; '.join(map(described, left))}; if you "
+                f"trust them, add --trust {names}, for example: coevo resume {run} --trust {names}"
+            )
+        extend_path(config)
+
+    def confirm(self, run: str, settings: Iterable[Setting]) -> None:
+        """Record that a user chose or confirmed these values."""
+        wanted = list(settings)
+        if wanted:
+            self._change(run, lambda confirmed: _added(confirmed, wanted))
+
+    def begin(self, run: str, settings: Iterable[Setting]) -> None:
+        """Record the values of a new run, in the place of those that an earlier run of this name had."""
+        wanted = list(settings)
+        if wanted or run in self._read():
+            self._change(run, lambda _: _added({}, wanted))
+
+    def _change(self, run: str, change: Callable[[Mapping[str, list[Any]]], dict[str, list[Any]]]) -> None:
+        self._workspace.mkdir(parents=True, exist_ok=True)
+        with FileLock(self._workspace / "trusted.lock"):
+            runs = self._read()
+            runs[run] = change(runs.get(run, {}))
+            known = {"workspace": self._place(), "runs": {name: runs[name] for name in sorted(runs) if runs[name]}}
+            write_atomically(self._file, json.dumps(known, indent=1) + "\n", private=True)
+
+    def _read(self) -> dict[str, dict[str, list[Any]]]:
+        try:
+            known = json.loads(self._file.read_text(encoding="utf-8"))
+            runs: dict[str, dict[str, list[Any]]] = known["runs"]
+            return runs if known["workspace"] == self._place() else {}
+        except FileNotFoundError:
+            return {}
+        except (ValueError, TypeError, KeyError):
+            raise CoevoError(
+                f"{self._file}: damaged, so nothing counts as confirmed: remove it; what it held is asked for again"
+            ) from None
+
+    def _place(self) -> list[object]:
+        """Where the file counts: the directory by its path and by its number on the disk."""
+        return [str(self._workspace.resolve()), self._workspace.stat().st_ino]
+
+
+def described(setting: Setting) -> str:
+    """A setting with its value and what coevo does with it, in ASCII: a value cannot disguise itself."""
+    return f"{setting.name} = {json.dumps(setting.value)} (coevo {setting.does})"
+
+
+def extend_path(config: RunConfig) -> None:
+    """Let Python find the modules in ``python_path``, behind all that is installed; the user must have confirmed it."""
+    sys.path.extend(folder for folder in config.python_path if folder not in sys.path)
+
+
+def _added(confirmed: Mapping[str, list[Any]], settings: Iterable[Setting]) -> dict[str, list[Any]]:
+    found = {name: list(values) for name, values in confirmed.items()}
+    for each in settings:
+        if not _holds(found, each):
+            found.setdefault(each.name, []).append(each.value)
+    return found
+
+
+def _holds(confirmed: Mapping[str, list[Any]], setting: Setting) -> bool:
+    """By its JSON: to Python ``1`` and ``true`` are equal."""
+    return json.dumps(setting.value, sort_keys=True) in (
+        json.dumps(value, sort_keys=True) for value in confirmed.get(setting.name, ())
+    )
