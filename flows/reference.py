@@ -6,7 +6,7 @@ tables, episodes from the cache. So they work while the run goes on.
 
 import re
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -101,12 +101,14 @@ class Reading:
         if manifest.state["config"]["bank"] is None:
             raise CoevoError(f"run {self.paths.name!r} has no bank (bank = null): choose a run of another method")
         bank = StoredBank(self.paths.bank)
+        where = f"run {self.paths.name!r}, revision {manifest.revision}: "
         try:
-            return bank.at(manifest.versions)
+            return bank.at(manifest.versions, manifest.tables, where)
         except CoevoError as error:
-            if bank.hashes() == manifest.tables:  # Lance's cleanup gives the last version another number
-                return bank
-            raise CoevoError(f"run {self.paths.name!r}, revision {manifest.revision}: {error}") from error
+            with suppress(CoevoError):
+                if bank.hashes() == manifest.tables:  # Lance's cleanup gives the last version another number
+                    return bank
+            raise CoevoError(f"{where}{error}") from error
 
     def episodes(self) -> Iterator[dict[str, Any]]:
         """Training episodes that led to this revision, as rows of ``EPISODE_COLUMNS``, oldest first.

@@ -5,9 +5,10 @@ tagged ones out is another package with another copy of Lance. So what may go is
 the manifest (Lance's ``table.proto``), and ``memory.retention`` proves it before anything is removed.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import copyfile
 
 from configs.errors import CoevoError
 
@@ -16,6 +17,9 @@ FRAGMENTS, VERSION, TRANSACTION = 2, 3, 12
 FRAGMENT_ID, DATA_FILES, DELETION_FILE = 1, 2, 3
 DATA_PATH = 1
 DELETION_READ, DELETION_ID = 2, 3
+LATEST = 2**64 - 1
+"""The name of a manifest is this less its version, so that the newest is listed first."""
+NOTHING: Mapping[str, Path] = {}
 FIXED = {1: 8, 5: 4}
 """Bytes of the wire types that are neither a number nor of given length."""
 
@@ -41,25 +45,57 @@ class Version:
         return name in self.stems or (name.startswith("_deletions/") and name.rpartition(".")[0] in self.stems)
 
 
+def manifest_name(version: int) -> str:
+    """The manifest of a version, relative to its table."""
+    return f"_versions/{LATEST - version}.manifest"
+
+
+def manifests(table: Path) -> list[str]:
+    """Manifests of a table, relative to it, newest first."""
+    return sorted(path.relative_to(table).as_posix() for path in (table / "_versions").glob("*.manifest"))
+
+
 def versions(table: Path) -> list[Version]:
     """Every version of a table that is there, by number.
 
     Raises:
         CoevoError: a manifest is not one of the format that is known here.
     """
-    found = [_read(path) for path in (table / "_versions").glob("*.manifest")]
-    return sorted(found, key=lambda version: version.number)
+    return sorted((read_version(table / name) for name in manifests(table)), key=lambda version: version.number)
 
 
 def files(table: Path) -> list[str]:
     """Files of a table that only some versions need, relative to it."""
     folders = (table / name for name in ("data", "_deletions", "_transactions"))
-    return sorted(path.relative_to(table).as_posix() for folder in folders for path in folder.glob("*"))
+    found = (path for folder in folders for path in folder.glob("*") if path.is_file())
+    return sorted(path.relative_to(table).as_posix() for path in found)
 
 
-def _read(path: Path) -> Version:
-    content = path.read_bytes()
+def mirror(table: Path, into: Path, names: Iterable[str], instead: Mapping[str, Path] = NOTHING) -> None:
+    """Make a table that has these files of another one: its manifests copied, links to the rest.
+
+    Args:
+        table: where the files are; what is no regular file is left out.
+        into: the new table.
+        names: files, relative to the table.
+        instead: files that take the place of those of their name.
+    """
+    for name in {*names, *instead}:
+        source, target = instead.get(name, table / name).absolute(), into / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_file():
+            copyfile(source, target) if name.startswith("_versions/") else target.symlink_to(source)
+
+
+def read_version(path: Path) -> Version:
+    """The version that a manifest describes.
+
+    Raises:
+        CoevoError: it is not one of the format that is known here.
+    """
     try:
+        # Reading a pipe would wait for ever.
+        content = path.read_bytes() if path.is_file() else b""
         start = int.from_bytes(content[-16:-8], "little")
         size = int.from_bytes(content[start : start + 4], "little")
         if content[-4:] != MAGIC or start + 4 + size > len(content):

@@ -8,8 +8,10 @@ read whole.
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,10 @@ import pyarrow as pa
 
 from memory.canonical import content_hash
 from memory.damage import UnreadableError, readable
+from memory.files import files, manifest_name, manifests, mirror
 from memory.folding import FRAGMENT, ROW, counting, fragments
-from memory.versioned import VersionedTable, existing, open_table
+from memory.opening import existing, require_files, require_openable
+from memory.versioned import VersionedTable
 
 NEW_ROWS = 256
 """Rows of a new fragment that are looked for; a version with more is read whole."""
@@ -47,8 +51,7 @@ def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
     """Tables whose latest version does not have this content hash."""
     for name, content in wanted.items():
         try:
-            with readable(name):
-                found = VersionedTable(open_table(bank, name)).hash()
+            found = VersionedTable(bank, name).hash()
         except UnreadableError as error:
             yield Fault(name, None, f"cannot be read: {error.reason}")
         else:
@@ -63,21 +66,45 @@ async def _all_faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str
 
 
 async def _faults(bank: Path, table: str, recorded: Collection[tuple[int, str]]) -> list[Fault]:
+    found: list[Fault] = []
+    with TemporaryDirectory(prefix="coevo-") as scratch:
+        try:
+            reader = _Reader(bank, await _open(bank, table))
+        except UnreadableError as error:
+            found = [Fault(table, None, f"cannot be opened: {error.reason}")]
+            if not (bank / f"{table}.lance").is_dir():
+                return found
+            reader = _Reader(bank, await _open_beside(bank, table, Path(scratch)))
+        for version, content in sorted(recorded):
+            problem = await _problem(reader, table, version, content)
+            found += [Fault(table, version, problem)] if problem is not None else []
+    return found
+
+
+async def _open(bank: Path, table: str) -> Any:
     import lancedb
 
-    try:
-        with readable(table):
-            connection = await lancedb.connect_async(existing(bank, table))
-            reader = _Reader(await connection.open_table(table))
-    except UnreadableError as error:
-        return [Fault(table, None, f"cannot be opened: {error.reason}")]
-    problems = [(version, await _problem(reader, table, version, content)) for version, content in sorted(recorded)]
-    return [Fault(table, version, problem) for version, problem in problems if problem is not None]
+    with readable(table):
+        require_openable(existing(bank, table))
+        connection = await lancedb.connect_async(bank)
+        return await connection.open_table(table)
+
+
+async def _open_beside(bank: Path, table: str, scratch: Path) -> Any:
+    """The table as links to its files, without the newest manifests as far as they keep it from being opened."""
+    path, names = bank / f"{table}.lance", manifests(bank / f"{table}.lance")
+    mirror(path, scratch / path.name, [*files(path), *names])
+    for name in names:
+        with suppress(UnreadableError):
+            return await _open(scratch, table)
+        (scratch / path.name / name).unlink(missing_ok=True)
+    return None
 
 
 async def _problem(reader: "_Reader", table: str, version: int, content: str) -> str | None:
     try:
         with readable(table):
+            reader.require(table, version)
             if await reader.step(version) == content:
                 return None
             found = await reader.whole(version)
@@ -89,10 +116,18 @@ async def _problem(reader: "_Reader", table: str, version: int, content: str) ->
 class _Reader:
     """Reads versions in ascending order and keeps the rows of the last one."""
 
-    def __init__(self, table: Any) -> None:
+    def __init__(self, bank: Path, table: Any) -> None:
+        self._bank = bank
         self._table = table
         self._rows: pa.Table | None = None
         self._frontier = 0
+
+    def require(self, table: str, version: int) -> None:
+        """Make sure that a version is there, and that reading it does not wait for ever; raises ``OSError``."""
+        path = existing(self._bank, table)
+        if self._table is None or not (path / manifest_name(version)).exists():
+            raise FileNotFoundError(f"{path / manifest_name(version)} is not there")
+        require_files(path, version)
 
     async def whole(self, version: int) -> str:
         """Content hash of a version, read in full."""

@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from configs.errors import CoevoError
-from memory.files import files, versions
-from memory.versioned import VersionedTable
+from memory.files import files, manifest_name, read_version, versions
+from memory.opening import require_version
+from memory.versioned import RecordedTable
 
 Kept = Mapping[str, Mapping[int, str]]
 """By table the versions that are kept, each with the hash of its content."""
@@ -58,7 +59,9 @@ def _surplus(table: Path, wanted: set[int]) -> list[Path]:
 
 
 def _link(table: Path, into: Path, wanted: set[int]) -> None:
-    staying = [version for version in versions(table) if version.number in wanted]
+    for number in wanted:
+        require_version(table.parent, table.stem, number)
+    staying = [read_version(table / manifest_name(number)) for number in sorted(wanted)]
     names = [name for name in files(table) if any(version.needs(name) for version in staying)]
     for name in [*names, *(version.manifest.relative_to(table).as_posix() for version in staying)]:
         (into / name).parent.mkdir(parents=True, exist_ok=True)
@@ -69,17 +72,9 @@ def _link(table: Path, into: Path, wanted: set[int]) -> None:
 
 
 def _prove(bank: Path, kept: Kept) -> None:
-    import lancedb
-
-    connection = lancedb.connect(bank)
     for name, wanted in kept.items():
         for version, content in wanted.items():
-            try:
-                table = VersionedTable(connection.open_table(name))
-                table.checkout(version)
-                found = table.hash()
-            except (ValueError, RuntimeError, OSError) as error:
-                raise CoevoError(_lost(name, version, " ".join(str(error).split())[:200])) from error
+            found = RecordedTable(bank, name, version).hash()
             if found != content:
                 raise CoevoError(_lost(name, version, f"its content is {found[:12]}, recorded is {content[:12]}"))
 

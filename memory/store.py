@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,9 @@ from memory.change import (
 )
 from memory.clusters import Cluster
 from memory.damage import readable
+from memory.opening import existing, require_openable, require_version
 from memory.stats import Stats
-from memory.versioned import VersionedTable, open_table
+from memory.versioned import RecordedTable, VersionedTable
 from records.arrow import table_to_entries
 from records.entry import Entry
 
@@ -85,24 +87,39 @@ class BankView:
 class StoredBank(BankView):
     """The bank under ``path``, to read. Nothing is made: a table that is gone is named, and stays for fsck to find.
 
+    A damaged table is named when it is read first, so that the others can be read.
+
     Raises:
-        UnreadableError: a table is damaged or gone.
+        UnreadableError: a table is gone.
     """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        super().__init__({name: VersionedTable(self._table(name)) for name in SCHEMAS})
+        super().__init__({name: VersionedTable(path, name) for name in SCHEMAS})
+        self._require_tables()
 
-    def at(self, versions: Mapping[str, int]) -> BankView:
-        """The bank as it was, to read only. Raises ``CoevoError`` naming a table whose version is gone."""
-        tables = {name: VersionedTable(open_table(self._path, name)) for name in SCHEMAS}
-        for name, table in tables.items():
-            table.checkout(versions[name])
+    def at(self, versions: Mapping[str, int], hashes: Mapping[str, str] | None = None, where: str = "") -> BankView:
+        """The bank as it was, to read only.
+
+        Args:
+            versions: Lance version of each table.
+            hashes: content hash that was recorded of each table: reading any other content raises.
+            where: prefix of what is raised, such as ``run 'first', revision 3: ``.
+
+        Raises:
+            CoevoError: a version is gone; names table and version. Reading the view raises where it is damaged.
+        """
+        self._require_tables()
+        for name in SCHEMAS:
+            require_version(self._path, name, versions[name])
+        recorded = hashes or {}
+        tables = {n: RecordedTable(self._path, n, versions[n], recorded.get(n), where) for n in SCHEMAS}
         return BankView(tables)
 
-    def _table(self, name: str) -> Any:
-        with readable(name):
-            return open_table(self._path, name)
+    def _require_tables(self) -> None:
+        for name in SCHEMAS:
+            with readable(name):
+                existing(self._path, name)
 
 
 class Bank(StoredBank):
@@ -111,8 +128,13 @@ class Bank(StoredBank):
     def __init__(self, path: Path) -> None:
         import lancedb
 
-        self._connection = lancedb.connect(path)
-        super().__init__(path)
+        connection = lancedb.connect(path)
+        self._path = path
+        tables = {name: VersionedTable(path, name, partial(_made, connection, path, name)) for name in SCHEMAS}
+        for table in tables.values():
+            # What cannot be opened is named when it is needed, so that ``restore`` can bring it back.
+            table.openable()
+        BankView.__init__(self, tables)
 
     def merge(self, change: BankChange) -> None:
         """Write a change, one commit for each table that it alters and none for the others.
@@ -130,6 +152,9 @@ class Bank(StoredBank):
         """
         return [name for name, table in self._tables.items() if table.restore(versions[name], hashes[name])]
 
-    def _table(self, name: str) -> Any:
-        with readable(name):
-            return self._connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)
+
+def _made(connection: Any, bank: Path, name: str) -> Any:
+    """A table of a connection, made where there is none."""
+    if (bank / f"{name}.lance").is_dir():
+        require_openable(bank / f"{name}.lance")
+    return connection.create_table(name, schema=SCHEMAS[name], exist_ok=True)

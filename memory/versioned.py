@@ -4,6 +4,8 @@ A row replaces those of its id in earlier fragments, so a write adds what it cha
 Nothing here cleans up: that is what would make an old version unreachable.
 """
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,31 +14,27 @@ import pyarrow.compute as pc
 
 from configs.errors import CoevoError
 from memory.canonical import content_hash
-from memory.change import SCHEMAS
 from memory.compare import changed_rows
 from memory.damage import UnreadableError, readable
 from memory.folding import ROW, counting, folding, within
-
-
-def open_table(bank: Path, name: str) -> Any:
-    """A table of Lance that is there. Raises ``OSError`` where it is not; nothing is made."""
-    import lancedb
-
-    return lancedb.connect(existing(bank, name)).open_table(name)
-
-
-def existing(bank: Path, name: str) -> Path:
-    """The bank, if it has this table, else ``FileNotFoundError``: connecting to what is not there would make it."""
-    if name not in SCHEMAS or not (bank / f"{name}.lance").is_dir():
-        raise FileNotFoundError(f"{bank / name}.lance is not there")
-    return bank
+from memory.opening import existing, open_table, open_version, require_files, require_version, set_aside
 
 
 class VersionedTable:
     """A Lance table read whole and cached until it changes; this handle alone may write to it."""
 
-    def __init__(self, table: Any) -> None:
-        self._table = table
+    def __init__(self, bank: Path, name: str, opened: Callable[[], Any] | None = None) -> None:
+        """The table is opened when it is needed first.
+
+        Args:
+            bank: directory of the tables.
+            name: of the table.
+            opened: opens it; at its newest version without.
+        """
+        self.name = name
+        self._bank = bank
+        self._open = opened or partial(open_table, bank, name)
+        self._handle: Any = None
         self._rows: pa.Table | None = None
         self._hash: str | None = None
 
@@ -48,8 +46,11 @@ class VersionedTable:
     def rows(self) -> pa.Table:
         """All rows of this version, sorted by id. Raises ``UnreadableError`` where its files are damaged."""
         if self._rows is None:
-            with readable(self._table.name):
-                self._rows = counting(self._table.search().with_row_id(True).to_arrow()).drop_columns([ROW])
+            with readable(self.name, self.version):
+                require_files(existing(self._bank, self.name), self.version)
+                rows = counting(self._table.search().with_row_id(True).to_arrow()).drop_columns([ROW])
+                self._hash = content_hash(rows)
+            self._rows = rows
         return self._rows
 
     def hash(self) -> str:
@@ -57,6 +58,13 @@ class VersionedTable:
         if self._hash is None:
             self._hash = content_hash(self.rows())
         return self._hash
+
+    def openable(self) -> bool:
+        """Whether the table can be opened; it then is."""
+        try:
+            return self._table is not None
+        except UnreadableError:
+            return False
 
     def upsert(self, rows: pa.Table) -> None:
         """Insert or replace by id in one commit; rows that are there already make none. Of equal ids the last wins.
@@ -72,44 +80,102 @@ class VersionedTable:
             if besides.idle:
                 self._table.delete(within(besides.idle))
 
-    def checkout(self, version: int) -> None:
-        """Read an old version from here on. Raises ``CoevoError`` where it is gone."""
-        try:
-            with readable(self._table.name):
-                self._table.checkout(version)
-        except UnreadableError as error:
-            raise CoevoError(
-                f"bank table {self._table.name}: version {version} is gone, so its revision cannot be read: "
-                "copy the run's bank/ back from a backup, or choose another revision"
-            ) from error
-        self._forget()
-
     def restore(self, version: int, wanted: str) -> bool:
         """Make the content with hash ``wanted`` the latest again, from ``version``; whether that was needed.
 
         Raises ``CoevoError`` where the version is gone or holds something else; the table is then as it was.
         """
-        if self.hash() == wanted:
+        if self._holds(wanted):
             return False
+        if not self.openable():
+            # What was recorded has to be sound before anything is moved for it.
+            RecordedTable(self._bank, self.name, version, wanted).rows()
+            set_aside(self._bank, self.name)
+            if self._holds(wanted):
+                return False
         try:
-            self.checkout(version)
-            self._verify(wanted)
+            self._checkout(version)
+            require_content(self, wanted)
             self._table.restore()
         finally:
             self._table.checkout_latest()
             self._forget()
-        self._verify(wanted)
+        require_content(self, wanted)
         return True
 
-    def _verify(self, wanted: str) -> None:
-        if self.hash() != wanted:
-            raise CoevoError(
-                f"bank table {self._table.name}: version {self.version} has content {self.hash()[:12]}, not the "
-                f"recorded {wanted[:12]}: copy the run's bank/ back from a backup, or choose another revision"
-            )
+    @property
+    def _table(self) -> Any:
+        if self._handle is None:
+            with readable(self.name):
+                self._handle = self._open()
+        return self._handle
+
+    def _holds(self, wanted: str) -> bool:
+        try:
+            return self.hash() == wanted
+        except UnreadableError:
+            return False
+
+    def _checkout(self, version: int) -> None:
+        require_version(self._bank, self.name, version)
+        with readable(self.name, version):
+            require_files(existing(self._bank, self.name), version)
+            self._table.checkout(version)
+        self._forget()
 
     def _forget(self) -> None:
         self._rows = self._hash = None
+
+
+class RecordedTable(VersionedTable):
+    """One version of a table, to read only, which must hold what was recorded of it."""
+
+    def __init__(self, bank: Path, name: str, version: int, wanted: str | None = None, where: str = "") -> None:
+        """Args:
+        bank: directory of the tables.
+        name: of the table.
+        version: Lance's number.
+        wanted: content hash that was recorded; any content will do without one.
+        where: prefix of what is raised, such as ``run 'first', revision 3: ``.
+        """
+        super().__init__(bank, name, partial(open_version, bank, name, version))
+        self._version = version
+        self._wanted = wanted
+        self._where = where
+
+    @property
+    def version(self) -> int:
+        """The version that is read."""
+        return self._version
+
+    def rows(self) -> pa.Table:
+        """All rows, sorted by id.
+
+        Raises:
+            CoevoError: the version is gone, damaged, or has other content than was recorded.
+        """
+        if self._rows is None:
+            try:
+                super().rows()
+                if self._wanted is not None:
+                    require_content(self, self._wanted)
+            except CoevoError as error:
+                self._forget()
+                raise CoevoError(f"{self._where}{error}") from error
+        return self._rows
+
+
+def require_content(table: VersionedTable, wanted: str) -> None:
+    """Make sure that a table has the content with this hash.
+
+    Raises:
+        CoevoError: it has not, or cannot be read.
+    """
+    if table.hash() != wanted:
+        raise CoevoError(
+            f"bank table {table.name}: version {table.version} has content {table.hash()[:12]}, not the "
+            f"recorded {wanted[:12]}: `coevo fsck` says what can be done; or choose another revision"
+        )
 
 
 def _merged(held: pa.Table, changed: pa.Table) -> pa.Table:

@@ -82,7 +82,7 @@ def unpublished(
 def entries_at(bank: Bank, manifest: Manifest, reporter: Reporter) -> list[Entry] | None:
     """Active entries of a committed revision; None where its tables are gone, which keeps no run from going on."""
     try:
-        return bank.at(manifest.versions).active()
+        return bank.at(manifest.versions, manifest.tables).active()
     except CoevoError as error:
         reporter.warn(f"revision {manifest.revision} is published without its bank: {error}")
         return None

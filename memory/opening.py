@@ -1,0 +1,152 @@
+"""Opening the tables of a bank, of which any file may be damaged.
+
+Lance reads the newest manifest whichever version it opens, and waits for ever for a pipe. So what is opened is looked
+at before, and a version is read from a place of its own where the newest manifest keeps the table from being opened.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from weakref import finalize
+
+from configs.errors import CoevoError
+from memory.change import SCHEMAS
+from memory.damage import UnreadableError, readable
+from memory.files import manifest_name, manifests, mirror, read_version
+
+HINT = "_versions/latest_version_hint.json"
+"""Lance's note of the newest version: a table without it is opened as well."""
+ASIDE = "_damaged"
+"""Folder of a table for the manifests that were set aside; Lance does not look there."""
+
+
+def existing(bank: Path, name: str) -> Path:
+    """The directory of a table, else ``FileNotFoundError``: connecting to what is not there would make it."""
+    table = bank / f"{name}.lance"
+    if name not in SCHEMAS or not table.is_dir():
+        raise FileNotFoundError(f"{table} is not there")
+    return table
+
+
+def open_table(bank: Path, name: str) -> Any:
+    """A table of Lance at its newest version; nothing is made.
+
+    Raises:
+        UnreadableError: it is not there, or cannot be opened.
+    """
+    import lancedb
+
+    with readable(name):
+        require_openable(existing(bank, name))
+        return lancedb.connect(bank).open_table(name)
+
+
+def open_version(bank: Path, name: str, version: int) -> Any:
+    """A table of Lance at one version, to read only, whatever became of its other versions.
+
+    Raises:
+        CoevoError: the version is gone.
+        UnreadableError: the table is not there, or this version cannot be opened.
+    """
+    require_version(bank, name, version)
+    with readable(name, version):
+        require_files(existing(bank, name), version)
+    try:
+        with readable(name):
+            opened = open_table(bank, name)
+            opened.checkout(version)
+            return opened
+    except UnreadableError:
+        return _alone(bank, name, version)
+
+
+def require_openable(table: Path) -> None:
+    """Make sure that opening a table does not wait for ever.
+
+    Raises:
+        OSError: what Lance reads first is no regular file.
+    """
+    for name in [HINT, *manifests(table)[:1]]:
+        _require_file(table / name)
+
+
+def require_version(bank: Path, name: str, version: int) -> None:
+    """Make sure that a version is there.
+
+    Raises:
+        CoevoError: it is gone.
+        UnreadableError: the table is.
+    """
+    with readable(name):
+        table = existing(bank, name)
+    if not (table / manifest_name(version)).exists():
+        raise CoevoError(
+            f"bank table {name}: version {version} is gone, so its revision cannot be read: "
+            "copy the run's bank/ back from a backup, or choose another revision"
+        )
+
+
+def require_files(table: Path, version: int) -> None:
+    """Make sure that reading a version does not wait for ever.
+
+    Raises:
+        OSError: a file that it needs is no regular file.
+        ValueError: its manifest is damaged.
+    """
+    try:
+        needed = read_version(table / manifest_name(version))
+    except CoevoError:
+        raise ValueError(f"the manifest of version {version} is damaged") from None
+    for stem in needed.stems:
+        _require_file(table / stem)
+
+
+def set_aside(bank: Path, name: str) -> None:
+    """Move what keeps a table from being opened out of Lance's way, into a folder of the table.
+
+    These are the newest manifests, as far as they cannot be opened, and a hint that is no file.
+    """
+    table = existing(bank, name)
+    if (table / HINT).exists() and not (table / HINT).is_file():
+        _move_aside(table, HINT)
+    for manifest in manifests(table):
+        try:
+            _alone(bank, name, _number(manifest))
+        except UnreadableError:
+            _move_aside(table, manifest)
+        else:
+            return
+
+
+def _alone(bank: Path, name: str, version: int) -> Any:
+    """A version in a directory of its own, which goes with the handle."""
+    import lancedb
+
+    table, manifest = existing(bank, name), manifest_name(version)
+    scratch = TemporaryDirectory(prefix="coevo-")
+    with readable(name):
+        _require_file(table / manifest)
+        mirror(table, Path(scratch.name) / table.name, [manifest])
+        (Path(scratch.name) / table.name / "data").symlink_to((table / "data").absolute())
+        (Path(scratch.name) / table.name / "_deletions").symlink_to((table / "_deletions").absolute())
+        opened = lancedb.connect(scratch.name).open_table(name)
+    finalize(opened, scratch.cleanup)
+    return opened
+
+
+def _require_file(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is no regular file")
+
+
+def _number(manifest: str) -> int:
+    stem = Path(manifest).stem
+    return int(Path(manifest_name(int(stem))).stem) if stem.isdecimal() else -1
+
+
+def _move_aside(table: Path, name: str) -> None:
+    aside = table / ASIDE / Path(name).name
+    aside.parent.mkdir(exist_ok=True)
+    while aside.exists():
+        aside = aside.with_name(f"{aside.name}.1")
+    (table / name).rename(aside)
