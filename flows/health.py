@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from flows.daemon import recorded
+from flows.server import ServerError
 
 OLDEST_GIT = Version("2.32")
 LEAST_MEMORY = 3.0
@@ -123,7 +124,12 @@ def _writable(workspace: Path) -> Finding:
 
 
 def _servers(workspace: Path) -> Iterator[Finding]:
-    servers = recorded(workspace)
+    try:
+        servers = recorded(workspace)
+    except ServerError as error:
+        found, _, remedy = str(error).partition(": end")
+        yield Finding("servers", found, f"end{remedy}")
+        return
     for server in servers:
         good = server.runs() and server.answers()
         found = f"{server.name} at {server.url} " + ("answers" if good else "does not answer")

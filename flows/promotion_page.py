@@ -1,8 +1,10 @@
 """What a person sees who decides about a promotion: an artifact on Prefect's pages."""
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from flows.secret import VARIABLE
 from flows.servers import prefect_in_use, use_prefect
 from lineage.workspace import Workspace
 from records.episode import Episode
@@ -47,7 +49,7 @@ def show(place: Workspace, challenger: Registered, page: str) -> None:
     url = use_prefect(place.root)
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.actions import ArtifactCreate
-    from prefect.settings import PREFECT_API_URL, temporary_settings
+    from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 
     from tasks.artifacts import key_of
 
@@ -55,7 +57,8 @@ def show(place: Workspace, challenger: Registered, page: str) -> None:
         key=key_of(challenger.name, "approval"), type="markdown", data=page, description=challenger.name
     )
     # Whoever has played with a package has imported Prefect before there was a URL.
-    with temporary_settings({PREFECT_API_URL: url}), prefect_in_use(), get_client(sync_client=True) as client:
+    server = {PREFECT_API_URL: url, PREFECT_API_AUTH_STRING: os.environ.get(VARIABLE)}
+    with temporary_settings(server), prefect_in_use(), get_client(sync_client=True) as client:
         client.create_artifact(made)
 
 

@@ -4,8 +4,10 @@ One that is named by ``PREFECT_API_URL`` or ``MLFLOW_TRACKING_URI`` is used and 
 and shared by whoever works in the workspace. ``flows.daemon.down`` stops what was started.
 """
 
+import json
 import os
 import urllib.request
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +17,11 @@ from urllib.error import HTTPError
 
 from filelock import FileLock
 
-from flows.daemon import ServerError, ensure
+from flows.daemon import ensure, recorded
+from flows.secret import VARIABLE, health_of, home, secret_of
+from flows.server import ServerError
+from flows.visits import LINKS
+from lineage.files import make_private
 from tasks import telemetry
 from tasks.tracking.store import make_database, tracking_store
 
@@ -34,6 +40,7 @@ LOOK = 5.0
 """Seconds between two looks after a server."""
 
 SERVER = {
+    "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1:{port}",
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "15",
     "PREFECT_SERVER_UI_API_URL": "http://127.0.0.1:{port}/api",
@@ -46,6 +53,16 @@ machine (it looks for what has changed in the last 6 s, and comes every 5 s if i
 port, else they ask 4200; and of its two kinds of pages the second asks amplitude.com, whatever is switched off."""
 
 
+PAGES = {
+    "MLFLOW_SERVER_ALLOWED_HOSTS": "127.0.0.1:{port},localhost:{port}",
+    "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1:{port}",
+    "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "false",
+    "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+}
+"""Settings of MLflow's server: its own check of Host and Origin, however the user's servers are set; and no jobs, else
+eight more processes, a gigabyte together."""
+
+
 def ensure_prefect(workspace: Path) -> str:
     """API URL of the Prefect server, which is started where none is named or alive.
 
@@ -55,9 +72,31 @@ def ensure_prefect(workspace: Path) -> str:
     named = os.environ.get("PREFECT_API_URL")
     if named:
         return named
-    command = ["prefect", "server", "start", "--host", "127.0.0.1", "--port"]
-    settings = {**SERVER, "PREFECT_HOME": str(_home(workspace))}
-    return ensure(workspace, "prefect", command, "/api/health", settings).url + "/api"
+    secret = secret_of(workspace)
+    settings = {**SERVER, "PREFECT_HOME": str(home(workspace)), "PREFECT_SERVER_API_AUTH_STRING": secret}
+    # One that an earlier version started does not know this path of health, and is replaced.
+    return ensure(workspace, "prefect", ["flows.prefect_server"], health_of(secret), settings).url + "/api"
+
+
+def prefect_pages(workspace: Path) -> str:
+    """Where a browser finds Prefect's pages: a link that works once, or the address of a server that is not ours.
+
+    Raises:
+        ServerError: the server did not start, or has gone again.
+    """
+    api = ensure_prefect(workspace)
+    pages = api.removesuffix("/api")
+    if pages not in (server.url for server in recorded(workspace)):
+        return pages
+    authorization = "Basic " + b64encode(secret_of(workspace).encode()).decode()
+    request = urllib.request.Request(pages + LINKS, method="POST", headers={"Authorization": authorization})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return pages + str(json.load(answer)["link"])
+    except OSError as error:
+        raise ServerError(
+            f"the Prefect server at {pages} gives no link ({error}): see its log, then try again"
+        ) from None
 
 
 def ensure_mlflow_ui(workspace: Path) -> str:
@@ -69,13 +108,12 @@ def ensure_mlflow_ui(workspace: Path) -> str:
     store = tracking_store(workspace)
     if store.artifacts is None:
         return store.uri
-    workspace.mkdir(parents=True, exist_ok=True)
+    make_private(workspace)
     command = ["mlflow", "server", "--backend-store-uri", store.uri, "--default-artifact-root", str(store.artifacts)]
     command += ["--workers", "1", "--host", "127.0.0.1", "--port"]
-    settings = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # else eight more processes, a gigabyte together
     with FileLock(store.lock):
         make_database(store)
-        return ensure(workspace, "mlflow", command, "/health", settings).url
+        return ensure(workspace, "mlflow", command, "/health", PAGES).url
 
 
 def use_prefect(workspace: Path) -> str:
@@ -90,7 +128,7 @@ def use_prefect(workspace: Path) -> str:
     os.environ |= CLIENT
     if not os.environ.get("PREFECT_API_URL"):
         url = ensure_prefect(workspace)
-        os.environ |= {"PREFECT_API_URL": url, "PREFECT_HOME": str(_home(workspace))}
+        os.environ |= {"PREFECT_API_URL": url, "PREFECT_HOME": str(home(workspace)), VARIABLE: secret_of(workspace)}
     return os.environ["PREFECT_API_URL"]
 
 
@@ -175,7 +213,3 @@ def _refused(status: int, then: str) -> ServerError:
     return ServerError(
         f"the Prefect server at {url} answers {status}: see its log, and whether its disk has room; {then}"
     )
-
-
-def _home(workspace: Path) -> Path:
-    return workspace.resolve() / "prefect"

@@ -7,17 +7,18 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from types import FrameType
 
 import psutil
 
-from flows.daemon import ServerError, recorded
+from flows.daemon import recorded, settled
 from flows.output import line
+from flows.server import ServerError
 from flows.servers import use_prefect
 from lineage.workspace import Workspace
 
 SETTINGS = {
+    "PREFECT_LOGGING_HANDLERS_CONSOLE_CLASS": "flows.worker_console.Console",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
     "PREFECT_LOGGING_TO_API_ENABLED": "true",
 }
@@ -25,8 +26,10 @@ SETTINGS = {
 
 GRACE = 30.0
 """Seconds that the worker and its night have to end by themselves; what was committed is safe all the same."""
-LOOK = 10.0
-"""Seconds between two looks after the server."""
+LOOK = 0.5
+"""Seconds between two looks after the server: it is soon known that somebody has stopped it."""
+ASK = 10.0
+"""Seconds between two questions to the server."""
 
 
 def work(place: Workspace) -> int:
@@ -40,8 +43,9 @@ def work(place: Workspace) -> int:
     from flows.schedules import POOL, prepare_server
 
     prepare_server(place)
-    line(f"Nights of {place.root} begin here. Prefect is at {url.removesuffix('/api')}. Stop with Ctrl-C.")
-    return supervise(worker_of(POOL), (lambda: None) if named else partial(look_after, place, url))
+    pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
+    line(f"Nights of {place.root} begin here. {pages}. Stop with Ctrl-C.")
+    return supervise(worker_of(POOL), (lambda: None) if named else Looker(place, url).look)
 
 
 def worker_of(pool: str) -> list[str]:
@@ -49,23 +53,43 @@ def worker_of(pool: str) -> list[str]:
     return [sys.executable, "-P", "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
 
 
-def look_after(place: Workspace, url: str) -> None:
-    """Start the workspace's server again where it has died, before Prefect's worker and its nights give it up.
+class Looker:
+    """Looks after the server of a worker.
 
-    Raises:
-        ServerError: somebody has stopped it, it did not start, or another program has taken its port.
+    Args:
+        place: whose server it is.
+        url: its API.
     """
-    server = {server.name: server for server in recorded(place.root)}.get("prefect")
-    if server is None:
-        raise ServerError(f"the Prefect server at {url} was stopped: start `coevo worker` again for nights to go on")
-    if server.runs():
-        _free_nights(place)
-        return
-    line(f"The Prefect server at {url} has gone: starting another.")
-    del os.environ["PREFECT_API_URL"]
-    new = use_prefect(place.root)
-    if new != url:
-        raise ServerError(f"the Prefect server at {url} had to move to {new}: start `coevo worker` again")
+
+    def __init__(self, place: Workspace, url: str) -> None:
+        self._place = place
+        self._url = url
+        self._asked = time.monotonic()
+
+    def look(self) -> None:
+        """Start the server again where it has died, before Prefect's worker and its nights give it up.
+
+        Raises:
+            ServerError: somebody has stopped it, it did not start, or another program has taken its port.
+        """
+        server = {server.name: server for server in recorded(self._place.root)}.get("prefect")
+        if server is not None and not server.runs():
+            server = settled(self._place.root, "prefect")  # somebody may be about to stop it
+        if server is None:
+            again = "start `coevo worker` again for nights to go on"
+            raise ServerError(f"the Prefect server at {self._url} was stopped: {again}")
+        if not server.runs():
+            self._restart()
+        elif time.monotonic() - self._asked > ASK:
+            _free_nights(self._place)
+            self._asked = time.monotonic()
+
+    def _restart(self) -> None:
+        line(f"The Prefect server at {self._url} has gone: starting another.")
+        del os.environ["PREFECT_API_URL"]
+        new = use_prefect(self._place.root)
+        if new != self._url:
+            raise ServerError(f"the Prefect server at {self._url} had to move to {new}: start `coevo worker` again")
 
 
 def _free_nights(place: Workspace) -> None:
@@ -81,7 +105,11 @@ def supervise(command: Sequence[str], look: Callable[[], None], grace: float = G
     """Run a command, with a ``look`` now and then, and pass on what interrupts us.
 
     Prefect's worker waits for its night, which waits for whoever it publishes to: that may take minutes. So what of it
-    is left ``grace`` seconds later is ended.
+    is left ``grace`` seconds later is ended; all of it at once where ``look`` finds that there is no server to end
+    with, about which each would complain at length.
+
+    Raises:
+        ServerError: that of ``look``.
     """
     child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0)
     family = {psutil.Process(child.pid)}
@@ -104,6 +132,9 @@ def supervise(command: Sequence[str], look: Callable[[], None], grace: float = G
         if deadlines:
             _end(family | _below(child.pid), deadlines[0])
         return child.wait()
+    except ServerError:
+        _end(family | _below(child.pid), time.monotonic())
+        raise
     finally:
         if child.poll() is None:
             forward(signal.SIGTERM, None)

@@ -71,6 +71,12 @@ def remove(path: Path, root: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+def make_private(directory: Path) -> None:
+    """Make a directory that is nobody else's business; one that is there keeps its mode."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, exist_ok=True)
+
+
 def content_hash(directory: Path) -> str:
     """SHA-256 (hex) over path and content of every file of a directory."""
     total = hashlib.sha256()

@@ -20,7 +20,7 @@ from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
 from configs.trust import chosen
-from lineage.files import write_atomically
+from lineage.files import make_private, write_atomically
 from lineage.lineage import Lineage
 from lineage.lock import runs_lock
 from lineage.trust import Trust
@@ -231,7 +231,8 @@ class Workspace:
         run = self.run(name)
         fresh = RunPaths(run.root.with_name(f".{name}.{token_hex(4)}"))
         try:
-            run.root.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.root)
+            run.root.parent.mkdir(exist_ok=True)
             with runs_lock(self.root):
                 self.check_vacant(name)
                 fresh.root.mkdir()

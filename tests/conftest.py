@@ -2,23 +2,27 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from flows.daemon import down
+from flows.secret import VARIABLE, secret_of
 from flows.servers import ensure_prefect
 
 hypothesis.settings.register_profile("coevo", deadline=None)  # a loaded machine is no counterexample
 hypothesis.settings.load_profile("coevo")
 HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
+SERVED = tempfile.TemporaryDirectory(prefix="prefect workspace-")
 os.environ["PREFECT_HOME"] = HOME.name  # before Prefect is imported, which would make ~/.prefect
+os.environ[VARIABLE] = secret_of(Path(SERVED.name))  # and which reads this once
 
 
 @pytest.fixture(scope="session")
-def prefect_workspace(tmp_path_factory):
-    """A workspace whose Prefect server runs until the session ends."""
-    workspace = tmp_path_factory.mktemp("prefect workspace")
+def prefect_workspace():
+    """A workspace whose Prefect server runs until the session ends; this process has its secret."""
+    workspace = Path(SERVED.name)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PREFECT_API_URL", raising=False)
         ensure_prefect(workspace)

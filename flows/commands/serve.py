@@ -8,6 +8,7 @@ import typer
 
 from flows import output
 from flows.settings import WorkspaceOption, workspace_at
+from flows.visits import LINK, OPEN_WITHIN
 
 
 def ui(
@@ -19,22 +20,34 @@ def ui(
 ) -> None:
     """Show where the pages of Prefect and MLflow are.
 
-    Their servers are started where they do not run yet. Those of the sample are its own.
+    Their servers are started where they do not run yet. Those of the sample are its own. Prefect's pages open with a
+    link that works once; the browser that opens it may come back.
 
     Example: coevo ui --open
     """
-    from flows.servers import ensure_mlflow_ui, ensure_prefect
+    from flows.servers import ensure_mlflow_ui, prefect_pages
 
     root = workspace_at(workspace).root
     if sample:
         root = _sample(root)
     with ThreadPoolExecutor() as starting:
-        prefect, mlflow = starting.submit(ensure_prefect, root), starting.submit(ensure_mlflow_ui, root)
-    for name, url in {"Prefect": prefect.result().removesuffix("/api"), "MLflow": mlflow.result()}.items():
+        prefect, mlflow = starting.submit(prefect_pages, root), starting.submit(ensure_mlflow_ui, root)
+    for name, url in {"Prefect": prefect.result(), "MLflow": mlflow.result()}.items():
         output.line(f"{name:8}{url}")
         if open_pages:
-            typer.launch(url)
+            typer.launch(_page_to(url, root) if LINK in url else url)
+    if LINK in prefect.result():
+        output.line(f"Prefect's link opens once, within {OPEN_WITHIN / 60:.0f} minutes; this command makes another.")
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
+
+
+def _page_to(link: str, root: Path) -> str:
+    """A page that leads to the link, for a browser: its command line is for everybody to read."""
+    from flows.secret import home, write_private
+
+    page = home(root) / "open.html"
+    write_private(page, f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">\n')
+    return page.as_uri()
 
 
 def _sample(root: Path) -> Path:

@@ -5,6 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from flows.sample import ARCHIVE, FOLDER
+from lineage.files import make_private
 from lineage.lock import runs_lock
 from lineage.workspace import Workspace
 
@@ -12,7 +13,7 @@ from lineage.workspace import Workspace
 def unpack(workspace: Path, archive: Path = ARCHIVE) -> Workspace:
     """The workspace ``<workspace>/sample``, made of the archive where it is not there."""
     target = workspace / FOLDER
-    workspace.mkdir(parents=True, exist_ok=True)
+    make_private(workspace)
     with runs_lock(workspace):
         if not target.exists():
             with TemporaryDirectory(dir=workspace, prefix=".sample-") as part, tarfile.open(archive) as packed:

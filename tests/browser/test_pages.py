@@ -83,6 +83,7 @@ def told(turn, known):
 
 
 def test_a_revision_has_a_page_with_its_figures(page, shown):
+    shown.enter(page)
     state = states(shown.place.root, RUN)[3]
     page.goto(shown.of_revision(3))
     expect(page.get_by_role("heading", name=f"{RUN}@3", exact=True)).to_be_visible()

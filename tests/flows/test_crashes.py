@@ -7,9 +7,9 @@ import sys
 from datetime import timedelta
 
 import pytest
-from prefect.client.orchestration import SyncPrefectClient
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from support.nights import wait_for
+from support.prefect_client import client_of
 from support.runs import ROOT
 
 from flows.crashes import ensure_crash_detection
@@ -33,7 +33,7 @@ night()
 
 @pytest.mark.full
 def test_a_night_whose_process_was_killed_is_marked_crashed(prefect_workspace, prefect_url):
-    with temporary_settings({PREFECT_API_URL: prefect_url}), SyncPrefectClient(prefect_url) as client:
+    with temporary_settings({PREFECT_API_URL: prefect_url}), client_of(prefect_url) as client:
         automation = ensure_crash_detection("test of dead runs", timedelta(seconds=10))
         try:
             assert ensure_crash_detection("test of dead runs", timedelta(seconds=10)) == automation

@@ -1,5 +1,6 @@
 """What is silently broken without the pins of ``pyproject.toml``, and what packaging could break."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -9,11 +10,13 @@ from pathlib import Path
 
 import httpx
 import pytest
-from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
+from support.prefect_client import client_of
+
+from flows.secret import VARIABLE
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,7 +24,7 @@ ROOT = Path(__file__).parents[2]
 def scheduled_runs(url, seconds=90):
     """Runs that the server creates for a new deployment with a cron, waited for."""
     # Prefect's own client: it asks again where the server says that its database is busy.
-    with SyncPrefectClient(url) as client:
+    with client_of(url) as client:
         schedule = DeploymentScheduleCreate(schedule=CronSchedule(cron="* * * * *"), active=True)
         flow = client.create_flow_from_name("pinned")
         deployment = client.create_deployment(flow, f"cron-{time.time_ns()}", schedules=[schedule])
@@ -36,7 +39,8 @@ def scheduled_runs(url, seconds=90):
 
 
 def answer_without_limit(url):
-    return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30)
+    secret = tuple(os.environ[VARIABLE].split(":"))
+    return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30, auth=secret)
 
 
 @pytest.mark.full

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from prefect import get_client
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from support.nights import Nights, create, wait_for, worker
 from support.runs import coevo, published, revisions, states
 
@@ -23,6 +23,7 @@ from flows.daemon import down, recorded
 from flows.publishing import publish_the_rest
 from flows.restore import restore
 from flows.schedules import Schedule
+from flows.secret import secret_of
 from flows.servers import CLIENT
 from flows.worker import GRACE
 from lineage.cursor import Cursor
@@ -114,8 +115,9 @@ def test_a_worker_has_its_nights_whatever_becomes_of_the_server(tmp_path, no_ser
         os.kill(before.pid, signal.SIGKILL)
         wait_for(lambda: server_of(root).pid != before.pid and server_of(root).answers(), 120)
         assert server_of(root).url == before.url
-        with temporary_settings({PREFECT_API_URL: f"{before.url}/api"}):
-            nights = Nights(f"{before.url}/api", "bereft")
+        secret = secret_of(root)
+        with temporary_settings({PREFECT_API_URL: f"{before.url}/api", PREFECT_API_AUTH_STRING: secret}):
+            nights = Nights(f"{before.url}/api", "bereft", secret)
             assert nights.end_of(nights.begin()).name == "Completed"
         assert revisions(root, "bereft") == 2
         assert down(root) == ["prefect"]

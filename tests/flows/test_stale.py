@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 from prefect import flow
-from prefect.client.orchestration import SyncPrefectClient
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from prefect.states import Pending, Running
 from support.nights import create
+from support.prefect_client import client_of
 
 from flows import stale
 from lineage.lock import writer_lock
@@ -27,7 +27,7 @@ def begun(tmp_path, prefect_url, monkeypatch):
     """A night of a run in a state, as a function; and its state now."""
     monkeypatch.setattr(stale, "GRACE", timedelta(0))
     create(tmp_path, "first", iterations=1)
-    with temporary_settings({PREFECT_API_URL: prefect_url}), SyncPrefectClient(prefect_url) as client:
+    with temporary_settings({PREFECT_API_URL: prefect_url}), client_of(prefect_url) as client:
 
         def begin(state, workspace=tmp_path):
             parameters = {"run": "first", "workspace": str(Workspace(workspace).root)}

@@ -5,9 +5,9 @@ import subprocess
 import time
 from contextlib import contextmanager
 
-from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterDeploymentId
 from prefect.client.schemas.sorting import FlowRunSort
+from support.prefect_client import client_of
 from support.runs import ROOT, SMALL, command
 
 from configs.load import load_recipe
@@ -67,8 +67,8 @@ def wait_for(what, seconds=PATIENCE):
 class Nights:
     """The nights of one run, as the server has them."""
 
-    def __init__(self, url, run):
-        self.client = SyncPrefectClient(url)
+    def __init__(self, url, run, secret=None):
+        self.client = client_of(url, secret)
         self.deployment = self.client.read_deployment_by_name(f"night/{run}").id
 
     def begin(self):

@@ -1,7 +1,9 @@
 """The sample's pages, from an empty folder, and beside it the run ``first`` of ``small_run``."""
 
 import json
+import re
 import urllib.request
+from base64 import b64encode
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,10 +13,9 @@ from support.runs import coevo
 
 from flows.publishing import publish_the_rest
 from flows.sample import RUN
+from flows.secret import secret_of
 from lineage.workspace import Workspace
 from tasks.tracking.store import client, tracking_store
-
-HEADERS = {"Content-Type": "application/json"}
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,13 @@ class Shown:
     mlflow: str
     experiment: str
     runs: dict[str, str]
+
+    def enter(self, page):
+        """Open the link that ``coevo ui`` makes, as a person does who looks at Prefect's pages; returns it."""
+        link = re.search(r"http\S+/coevo/open/\S+", coevo("ui", workspace=self.place.root).stdout)[0]
+        page.goto(link)
+        page.wait_for_url(f"{self.prefect}/dashboard")
+        return link
 
     def of_run(self, part=""):
         """MLflow's page of the sample."""
@@ -44,7 +52,9 @@ class Shown:
 
     def ask(self, path, **body):
         """Prefect's answer, for what a page does not tell."""
-        request = urllib.request.Request(f"{self.prefect}/api/{path}", json.dumps(body).encode(), HEADERS)
+        secret = b64encode(secret_of(self.place.root).encode()).decode()
+        headers = {"Content-Type": "application/json", "Authorization": f"Basic {secret}"}
+        request = urllib.request.Request(f"{self.prefect}/api/{path}", json.dumps(body).encode(), headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 

@@ -21,6 +21,7 @@ COLOURS = 128
 
 def take(shown, page, into):
     """Each page once something of it is there."""
+    shown.enter(page)
     traces = client(tracking_store(shown.place.root)).search_traces(
         locations=[shown.experiment], filter_string="tags.`coevo.outcome` = 'success'"
     )
