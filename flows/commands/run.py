@@ -50,7 +50,7 @@ def run(
         console.print(f"({earlier} is unfinished; to continue it: coevo resume {earlier})", soft_wrap=True)
     from flows.operate import operate
 
-    return operate(place, paths, console)
+    return operate(place, paths, console, alone=True)
 
 
 def resume(
@@ -73,7 +73,7 @@ def resume(
     place = workspace_at(workspace)
     paths = place.existing(run)
     _check(wanted(paths, iterations))
-    return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations)
+    return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations, alone=True)
 
 
 def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:
