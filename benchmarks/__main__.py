@@ -11,6 +11,7 @@ from functools import partial
 from benchmarks import (
     admission,
     babyai,
+    database,
     durability,
     engines,
     fsck,
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "orchestration": orchestration.run,
     "admission": admission.run,
     "publishing": publishing.run,
+    "database": database.run,
     "durability": durability.run,
     "fsck": fsck.run,
     "report": report.run,

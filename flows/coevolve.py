@@ -6,7 +6,6 @@ from pathlib import Path
 
 from prefect import flow
 
-from flows.servers import Watch
 from flows.stale import mark_crashed
 from records.episode import Episode
 from tasks.admit import admit
@@ -33,7 +32,7 @@ def coevolve(
     run: str, workspace: str, reporter: Reporter, accept_change: bool = False, limit: Limit | None = None
 ) -> None:
     """Continue a run from its last committed revision to its last iteration, or to a limit, which then says why."""
-    limit, watch = limit or Limit(), Watch(run)
+    limit = limit or Limit()
     with (
         open_session(run, Path(workspace), reporter, accept_change) as session,
         recording(session.seconds),
@@ -45,7 +44,6 @@ def coevolve(
             evaluate(session)
             committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
-            watch.look()
             iterate(session, committer)
 
 

@@ -18,7 +18,8 @@ from flows.history import held_out
 from flows.notification import notify as send
 from flows.operate import head_of, lengthen
 from flows.restore import restore
-from flows.servers import going_on, prefect_in_use
+from flows.servers import going_on
+from flows.watch import watching
 from lineage.lineage import Lineage
 from lineage.lock import holding_for
 from lineage.manifest import Manifest
@@ -80,7 +81,7 @@ def night(
     place = Workspace(Path(workspace))
     limit = Limit(iterations, max_hours, RESERVE)
     try:
-        with holding_for(PURPOSE), prefect_in_use(going_on(run)):
+        with holding_for(PURPOSE), watching(going_on(run), alone=True):
             account = play(place, place.existing(run), reporter, limit)
             account = guard(place, account, rollback_on_drop)
     except Exception as error:

@@ -9,8 +9,9 @@ from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
 from flows.progress import Progress
-from flows.servers import going_on, prefect_in_use, use_prefect
+from flows.servers import going_on, use_prefect
 from flows.summary import summarise
+from flows.watch import watching
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.manifest import Manifest
@@ -28,10 +29,12 @@ def operate(
     accept_change: bool = False,
     max_hours: float | None = None,
     iterations: int | None = None,
+    alone: bool = False,
 ) -> int:
     """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code.
 
-    Another number of ``iterations`` is kept once nothing keeps the run from going on.
+    Another number of ``iterations`` is kept once nothing keeps the run from going on. ``alone`` is for a process that
+    does nothing else, see ``watching``.
 
     Raises:
         CoevoError: no revision could be committed although iterations remained, it waits for approval, a setting is
@@ -54,7 +57,7 @@ def operate(
 
     limit = Limit(hours=max_hours)
 
-    with _saying_how_to_go_on(paths.name, console), closing(Progress(console, config.iterations)) as progress:
+    with _saying_how_to_go_on(paths.name, console, alone), closing(Progress(console, config.iterations)) as progress:
         coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change, limit)
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
@@ -69,9 +72,9 @@ def operate(
 
 
 @contextmanager
-def _saying_how_to_go_on(run: str, console: Console) -> Iterator[None]:
+def _saying_how_to_go_on(run: str, console: Console, alone: bool) -> Iterator[None]:
     try:
-        with prefect_in_use(going_on(run)):
+        with watching(going_on(run), alone):
             yield
     except KeyboardInterrupt:
         console.print(f"interrupted: {going_on(run)}", soft_wrap=True)

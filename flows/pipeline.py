@@ -66,7 +66,7 @@ def coevolve(config: RunConfig) -> None:
     with closing(Progress(Console(), config.iterations)) as progress:
         adopt(OUTPUTS / "warmstart", place.warmstarts / identity(config, make(config.env)), progress)
     paths = place.create(place.next_name(config.recipe), config)
-    operate(place, paths, Console(highlight=False))
+    operate(place, paths, Console(highlight=False), alone=True)
     head = head_of(place, paths)
     if head is None:
         raise CoevoError(f"{paths.name} committed no revision; see {paths.log}")

@@ -8,12 +8,10 @@ import json
 import os
 import urllib.request
 from base64 import b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty
-from time import monotonic
-from urllib.error import HTTPError
 
 from filelock import FileLock
 
@@ -36,21 +34,21 @@ CLIENT = {
 """Settings of Prefect's client: quiet, and half a minute rather than many until it gives up a server that has gone. A
 stage's state says that it has ended, and a line of log besides takes a quarter of what a task does."""
 
-LOOK = 5.0
-"""Seconds between two looks after a server."""
-
 SERVER = {
     "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1:{port}",
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_ENABLED": "false",
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "15",
     "PREFECT_SERVER_UI_API_URL": "http://127.0.0.1:{port}/api",
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
     "PREFECT_SERVER_UI_V2_ENABLED": "false",
 }
-"""Settings of the server: which schedules have a night under way must outlive it, else one would have it for ever;
-nights are planned every 15 s instead of 60, since what plans those of a new schedule at once overlooks it on a busy
-machine (it looks for what has changed in the last 6 s, and comes every 5 s if it can); its pages have to be told the
-port, else they ask 4200; and of its two kinds of pages the second asks amplitude.com, whatever is switched off."""
+"""Settings of the server: which schedules have a night under way must outlive it, else one would have it for ever; each
+state of a task is an event, too, and events, which take four times the room of what they are about, are passed on to
+automations and open pages but not kept; nights are planned every 15 s instead of 60, since what plans those of a new
+schedule at once overlooks it on a busy machine (it looks for what has changed in the last 6 s, and comes every 5 s if
+it can); its pages have to be told the port, else they ask 4200; and of its two kinds of pages the second asks
+amplitude.com, whatever is switched off."""
 
 
 PAGES = {
@@ -132,38 +130,6 @@ def use_prefect(workspace: Path) -> str:
     return os.environ["PREFECT_API_URL"]
 
 
-class Watch:
-    """Looks after the server that a run uses: tasks run on without it, and only their end would tell."""
-
-    def __init__(self, run: str, clock: Callable[[], float] = monotonic) -> None:
-        self._run = run
-        self._clock = clock
-        self._due = clock()
-
-    def look(self) -> None:
-        """Make sure that it still answers; not asked again for ``LOOK`` seconds, since that takes as long as two tasks.
-
-        Raises:
-            ServerError: it does not.
-        """
-        if self._clock() < self._due:
-            return
-        if not answers(os.environ["PREFECT_API_URL"]):
-            raise _gone(going_on(self._run))
-        self._due = self._clock() + LOOK
-
-
-def answers(url: str) -> bool:
-    """Whether the Prefect server at an API URL takes requests."""
-    try:
-        urllib.request.urlopen(f"{url}/health", timeout=10).close()
-    except HTTPError:  # an answer, too
-        return True
-    except OSError:
-        return False
-    return True
-
-
 @contextmanager
 def prefect_in_use(then: str = "what was done is safe, repeat the command") -> Iterator[None]:
     """Call Prefect within: what its client raises once the server has gone, or cannot go on, becomes one line.
@@ -179,8 +145,8 @@ def prefect_in_use(then: str = "what was done is safe, repeat the command") -> I
     try:
         yield
     except TransportError as error:
-        _drop_events()
-        raise _gone(then) from error
+        drop_events()
+        raise gone(then) from error
     except HTTPStatusError as error:
         raise _refused(error.response.status_code, then) from error
 
@@ -190,22 +156,27 @@ def going_on(run: str) -> str:
     return f"what is committed is safe, continue with `coevo resume {run}`"
 
 
-def _gone(then: str) -> ServerError:
+def gone(then: str) -> ServerError:
+    """The error of a run whose server is dead.
+
+    Args:
+        then: what to do, at the end of its line.
+    """
     return ServerError(f"the Prefect server at {os.environ['PREFECT_API_URL']} has gone: {then}")
 
 
-def _drop_events() -> None:
+def drop_events() -> None:
     """Leave the events that wait for a server that has gone: each is tried for nine seconds before the process may end.
 
-    Prefect has no call for it, hence the private queue.
+    Prefect has no call for it, hence the private names.
     """
     from prefect.events.worker import EventsWorker
 
-    waiting = EventsWorker.instance()._queue
-    with suppress(Empty):
-        while True:
-            waiting.get_nowait()
-            waiting.task_done()
+    for service in list(EventsWorker._instances.values()):  # type: ignore[misc]
+        with suppress(Empty):
+            while True:
+                service._queue.get_nowait()
+                service._queue.task_done()
 
 
 def _refused(status: int, then: str) -> ServerError:

@@ -52,7 +52,7 @@ def run(
         console.print(f"({earlier} is unfinished; to continue it: coevo resume {earlier})", soft_wrap=True)
     from flows.operate import operate
 
-    return operate(place, paths, console)
+    return operate(place, paths, console, alone=True)
 
 
 def resume(
@@ -82,7 +82,7 @@ def resume(
     config = wanted(paths, iterations)
     trust_run(place, run, config, trust)
     _check(config)
-    return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations)
+    return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations, alone=True)
 
 
 def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:

@@ -88,9 +88,9 @@ def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monke
     assert published(workspace) == [1, 2]
 
 
-def on(disk, *arguments, at=None):
-    """A command on a disk, which is full from ``at`` on."""
-    fault = (f"full:{disk.place}", at) if at else ("clock:0", "os:fsync@1")
+def on(disk, *arguments, what="full", at=None):
+    """A command on a disk, to which something happens at ``at``."""
+    fault = (f"{what}:{disk.place}", at) if at else ("clock:0", "os:fsync@1")
     command = disk.inside(sys.executable, fault_at.__file__, *fault, "--", "coevo", *arguments)
     environment = os.environ | {"COEVO_WORKSPACE": str(disk.place)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
@@ -144,3 +144,21 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
     assert published(copy) == [1, 2]
     assert states(copy, "first") == states(workspace, "first")
+
+
+@pytest.mark.parametrize("at", ["models.trainer.client:Trainer.update@2", "lineage.lineage:write_manifest@3"])
+def test_a_workspace_that_becomes_read_only_ends_a_run_in_one_line_and_it_goes_on(
+    bereft, workspace, disk, prefect_url, monkeypatch, at
+):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "")
+    monkeypatch.delenv("GIT_DIR")
+    shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    stopped = on(disk, *RUN, what="readonly", at=at)
+    assert stopped.returncode == 2
+    assert re.fullmatch(
+        r"coevo: .*Read-only file system: make it writable.*; what is committed is safe.*\n", stopped.stderr
+    )
+    disk.uncover()
+    assert on(disk, "resume", "first").returncode == 0
+    assert states(disk.outside, "first") == states(workspace, "first")

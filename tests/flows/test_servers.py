@@ -1,18 +1,15 @@
 """The real servers: Prefect's as a client sees it, MLflow's pages beside a run that publishes."""
 
 import os
-import re
 import subprocess
 import sys
 import urllib.request
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import psutil
 import pytest
 
-from flows.daemon import ServerError, down, ensure, recorded
-from flows.servers import CLIENT, LOOK, Watch, ensure_mlflow_ui, ensure_prefect, use_prefect
+from flows.daemon import down, ensure, recorded
+from flows.servers import CLIENT, ensure_mlflow_ui, ensure_prefect, use_prefect
 
 
 def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
@@ -25,31 +22,6 @@ def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
     assert ensure_mlflow_ui(tmp_path) == "http://mlflow.example"
     assert os.environ["PREFECT_HOME"] == "/their/home"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_run_looks_after_its_server_now_and_then(monkeypatch):
-    asked, now = [], [0.0]
-
-    class Answering(BaseHTTPRequestHandler):
-        def do_GET(self):
-            asked.append(self.path)
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
-        Thread(target=server.serve_forever).start()
-        monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{server.server_port}/api")
-        watch = Watch("first", clock=lambda: now[0])
-        for now[0] in (0.0, LOOK - 0.1, LOOK, LOOK + 0.1):
-            watch.look()
-        server.shutdown()
-    assert asked == ["/api/health"] * 2
-    now[0] = 2 * LOOK
-    with pytest.raises(ServerError, match=r"has gone: .* `coevo resume first`"):
-        watch.look()
 
 
 FLOW = """
@@ -83,50 +55,6 @@ def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_server
     )
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "one line\n")
     assert (prefect_workspace / "prefect" / "prefect.db").is_file()
-
-
-GONE = """
-import sys
-import time
-from pathlib import Path
-from configs.errors import CoevoError
-from flows.daemon import down
-from flows.servers import Watch, prefect_in_use, use_prefect
-workspace = Path(sys.argv[1])
-use_prefect(workspace)
-from prefect import flow
-from tasks.stage import stage
-
-@stage("work")
-def work():
-    pass
-
-@flow(name="left alone")
-def run():
-    Watch("first").look()
-    for _ in range(5):
-        work()
-        time.sleep(0.5)
-    down(workspace)
-    for _ in range(10):
-        work()
-    Watch("first").look()
-
-try:
-    with prefect_in_use("go on"):
-        run()
-except CoevoError as error:
-    sys.exit(str(error))
-"""
-
-
-@pytest.mark.full
-def test_a_run_ends_in_one_line_soon_after_its_server(tmp_path, no_servers_named):
-    done = subprocess.run(
-        [sys.executable, "-c", GONE, tmp_path], check=False, capture_output=True, text=True, timeout=180
-    )
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(r"the Prefect server at http://\S+ has gone: (go on|.* `coevo resume first`)\n", done.stderr)
 
 
 @pytest.mark.full

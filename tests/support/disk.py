@@ -51,6 +51,15 @@ class SmallDisk:
     def remount(self, mode):
         subprocess.run(self.inside("mount", "-o", f"remount,{mode}", self.place), check=True)
 
+    def uncover(self):
+        subprocess.run(self.inside("umount", self.place), check=True)
+
+
+def cover(place):
+    """Mount a small disk over itself, read-only, from inside: while files there are open it cannot be remounted."""
+    subprocess.run(["mount", "--bind", place, place], check=True)
+    subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
+
 
 def fill(place):
     """Leave no room where ``place`` lies."""

@@ -3,11 +3,15 @@
     python tests/support/fault_at.py full:DIRECTORY lineage.lineage:write_manifest@2 -- coevo resume first
     python tests/support/fault_at.py clock:-86400 lineage.lineage:Lineage.commit@2 -- driver WORKSPACE REVISIONS
 
-``full`` leaves no room on the disk of a directory, ``clock`` sets this process's clock. The function then goes on, and
-meets what has happened. Production code has no hooks.
+``full`` leaves no room on the disk of a directory, ``readonly`` lets nothing below a directory be opened for writing,
+``clock`` sets this process's clock, ``kill`` kills a server's process group, ``hang`` makes a file and then does
+nothing for ten minutes. The function then goes on, and meets what has happened. Several faults may be named, each with
+its place. Production code has no hooks.
 """
 
 import functools
+import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -15,7 +19,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
-from support.disk import fill
+from support.disk import cover, fill
 from support.kill_at import locate
 
 from configs.errors import CoevoError
@@ -32,7 +36,20 @@ def clock(seconds):
     time.time_ns = lambda: real_ns() + int(shift * 1e9)
 
 
-FAULTS = {"full": full, "clock": clock}
+def readonly(place):
+    cover(Path(place))
+
+
+def kill(pid):
+    os.killpg(int(pid), signal.SIGKILL)
+
+
+def hang(mark):
+    Path(mark).touch()
+    time.sleep(600)
+
+
+FAULTS = {"full": full, "readonly": readonly, "clock": clock, "kill": kill, "hang": hang}
 
 
 def happen_at(what, target):
@@ -68,8 +85,10 @@ def driven(workspace, revisions):
 
 
 def main():
-    what, target, _, command, *arguments = sys.argv[1:]
-    happen_at(what, target)
+    end = sys.argv.index("--")
+    for what, target in zip(sys.argv[1:end:2], sys.argv[2:end:2], strict=True):
+        happen_at(what, target)
+    command, *arguments = sys.argv[end + 1 :]
     if command == "driver":
         sys.exit(driven(*arguments))
     from flows.cli import main as coevo
