@@ -92,7 +92,7 @@ class Turn:
 
 def _rates(engine: VllmEngine) -> Result:
     """Tokens per second of both, taken in turn; neither finds prefixes of the other."""
-    client, ends = Client(engine.replicas[0].url, timeout=300), ends_of(engine.policy)
+    client, ends = Client(engine.replicas[0].url, 300, engine.key), ends_of(engine.policy)
 
     def ours(turn: Sequence[Request]) -> int:
         return sum(len(completion.token_ids) for completion in engine.generate(turn))

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from configs.base import Config
+from configs.base import FACTOR, MANY, Config
 
 
 class ReplayAdmissionConfig(Config):
@@ -16,7 +16,7 @@ class ReplayAdmissionConfig(Config):
     """All candidates of a firing or none (the paper), or each candidate by its own gain."""
     delta: float = Field(default=0.0, ge=-1, le=1)
     """Least mean paired gain; the gain must exceed it."""
-    replays: int = Field(default=8, ge=1)
+    replays: int = Field(default=8, ge=1, le=1000)
     """Fresh rollouts a task and side, paired by common random numbers."""
 
 
@@ -25,15 +25,15 @@ class EditsAdmissionConfig(Config):
 
     type: Literal["edits"]
     """How proposals are judged."""
-    initial: float = Field(default=1.0, gt=0)
+    initial: float = Field(default=1.0, gt=0, le=FACTOR)
     """Score of an added entry (s0)."""
-    up: float = Field(default=1.0, gt=0)
+    up: float = Field(default=1.0, gt=0, le=FACTOR)
     """What a vote for an entry adds to its score (delta+)."""
-    down: float = Field(default=1.0, gt=0)
+    down: float = Field(default=1.0, gt=0, le=FACTOR)
     """What a vote against it takes off (delta-)."""
-    threshold: float = 0.5
+    threshold: float = Field(default=0.5, ge=-FACTOR, le=FACTOR)
     """Entries of a pool that score less are removed after its operations."""
-    capacity: int = Field(default=32, ge=1)
+    capacity: int = Field(default=32, ge=1, le=MANY)
     """Most entries of a pool; the lowest scores beyond it are pruned."""
 
     @model_validator(mode="after")
@@ -51,9 +51,9 @@ class AppendAdmissionConfig(Config):
 
     type: Literal["append"]
     """How candidates are judged."""
-    capacity: int | None = Field(default=None, ge=1)
+    capacity: int | None = Field(default=None, ge=1, le=MANY)
     """Most entries of the bank; beyond it those of least utility leave, the oldest of equals. Null for no bound."""
-    per_key: int | None = Field(default=None, ge=1)
+    per_key: int | None = Field(default=None, ge=1, le=MANY)
     """Entries of a pool that are kept, the last ones (Reflexion: 3); null keeps all."""
     merge: float | None = Field(default=None, gt=0, le=1)
     """Likeness to an entry of the pool from which on a candidate becomes one more source of it (MemRL: 0.85)."""
@@ -62,9 +62,9 @@ class AppendAdmissionConfig(Config):
 class CapacityConfig(Config):
     """Most active entries of one zone and level."""
 
-    strategy: int = Field(default=100, ge=1)
+    strategy: int = Field(default=100, ge=1, le=MANY)
     """Of the strategy zone."""
-    warning: int = Field(default=50, ge=1)
+    warning: int = Field(default=50, ge=1, le=MANY)
     """Of the warning zone."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from configs.base import Config
+from configs.base import FACTOR, Config
 
 
 class EstimatorConfig(Config):
@@ -23,7 +23,7 @@ class GrpoConfig(EstimatorConfig):
     """Which estimator."""
     ddof: Literal[0, 1] = 1
     """Delta degrees of freedom of the group's standard deviation."""
-    epsilon: float = Field(default=1e-6, gt=0)
+    epsilon: float = Field(default=1e-6, gt=0, le=1)
     """Added to the standard deviation."""
     drop_zero_variance: bool = True
     """Leave groups that teach nothing out of the update; their tokens would only feel the KL term."""
@@ -62,7 +62,7 @@ class GigpoConfig(EstimatorConfig):
 
     type: Literal["gigpo"]
     """Which estimator."""
-    weight: float = Field(default=1.0, ge=0)
+    weight: float = Field(default=1.0, ge=0, le=FACTOR)
     """Weight of the step term (w)."""
     gamma: float = Field(default=0.95, gt=0, le=1)
     """Discount of a turn in the step returns."""
@@ -72,7 +72,7 @@ class GigpoConfig(EstimatorConfig):
     """Steps compared with each other: those that saw the same text, or those of the same observation cluster."""
     ddof: Literal[0, 1] = 1
     """Delta degrees of freedom of the standard deviations."""
-    epsilon: float = Field(default=1e-6, gt=0)
+    epsilon: float = Field(default=1e-6, gt=0, le=1)
     """Added to the standard deviations."""
     drop_zero_variance: bool = True
     """Leave groups that teach nothing, in episodes and steps, out of the update."""

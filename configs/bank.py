@@ -5,7 +5,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from configs.admission import AnyAdmissionConfig, ReplayAdmissionConfig
-from configs.base import Config
+from configs.base import MANY, Config
 from configs.retrieval import AnyRetrievalConfig, TfidfConfig
 from configs.writer import AnyWriterConfig, ContrastWriterConfig
 
@@ -24,11 +24,11 @@ class UtilityUpdateConfig(Config):
 class BankConfig(Config):
     """How experience is kept and grown."""
 
-    every: int = Field(default=20, ge=1)
+    every: int = Field(default=20, ge=1, le=MANY)
     """Policy updates between two firings of the writer (Delta)."""
     key: Literal["scope", "kind", "scope+kind", "task"] = "scope"
     """What a pool of entries is about: the environment's scope (a house), a kind of tasks, both, or a single task."""
-    references: int = Field(default=0, ge=0)
+    references: int = Field(default=0, ge=0, le=1000)
     """Earlier successes, and as many failures, of a key that the writer may hold new episodes against."""
     retrieval: AnyRetrievalConfig = TfidfConfig()
     """How entries reach the prompt."""

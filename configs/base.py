@@ -2,6 +2,23 @@
 
 from pydantic import BaseModel, ConfigDict
 
+# Upper bounds of numbers, far beyond any run: a slip of the keyboard is refused instead of computed.
+FEW = 1024
+"""Processes, devices, servers."""
+ROWS = 2**17
+"""Episodes or tasks at a time."""
+MANY = 10**9
+"""Iterations, steps and entries of a bank."""
+TOKENS = 2**24
+"""Tokens of a sequence or a batch."""
+SECONDS = 10**7
+"""Time limits: 116 days."""
+SEED = 2**63 - 1
+FACTOR = 10**6
+"""Weights, thresholds and other real numbers."""
+TEXT = 4096
+"""Characters of a text: a path, an address or a name."""
+
 
 class Config(BaseModel):
     """Immutable settings, described field by field; an unknown key or a number that is not finite is an error."""
@@ -13,4 +30,5 @@ class Config(BaseModel):
         use_attribute_docstrings=True,
         validate_default=True,
         allow_inf_nan=False,
+        str_max_length=TEXT,
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
-from configs.base import Config
+from configs.base import FEW, SECONDS, TOKENS, Config
 from configs.trust import Trusted, is_stored
 
 OWNED = {
@@ -28,11 +28,11 @@ class DeepSpeedConfig(Config):
     zero_stage: Literal[0, 1, 2, 3] = 1
     """ZeRO stage: 0 shares nothing, 1 partitions the optimizer, 2 its gradients too, at every micro-batch, 3 the
     weights too. That of ``settings``, where they name one."""
-    tokens: int = Field(default=16384, ge=1)
+    tokens: int = Field(default=16384, ge=1, le=TOKENS)
     """Most prompt and completion tokens of a micro-batch; gradients are added up over a minibatch."""
-    timeout: float = Field(default=600.0, gt=0)
+    timeout: float = Field(default=600.0, gt=0, le=SECONDS)
     """Seconds after which a silent update is killed."""
-    processes: int = Field(default=1, ge=1, exclude_if=lambda count: count == 1)
+    processes: int = Field(default=1, ge=1, le=FEW, exclude_if=lambda count: count == 1)
     """Processes on this machine that share the update's micro-batches; the steps are those of one process."""
     hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh")] = Field(
         default=None, exclude_if=lambda path: path is None

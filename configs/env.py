@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, JsonValue, Tag
 
-from configs.base import Config
+from configs.base import SEED, Config
 from configs.trust import Trusted
 
 
@@ -15,7 +15,7 @@ class HomeRulesConfig(Config):
     """Name of the environment."""
     level: Literal[1, 2] = 1
     """1: four families and four places (the demo); 2: six families and ten steps."""
-    world: int = Field(default=0, ge=0)
+    world: int = Field(default=0, ge=0, le=SEED)
     """Seed of the hidden conventions that are trained on and evaluated in."""
     houses: int = Field(default=16, ge=1, le=16)
     """Houses of the world that training tasks come from."""
@@ -31,11 +31,11 @@ class BabyAIConfig(Config):
 
     type: Literal["babyai"] = "babyai"
     """Name of the environment."""
-    kinds: tuple[BabyAIKind, ...] = Field(default=("goto",), min_length=1)
+    kinds: tuple[BabyAIKind, ...] = Field(default=("goto",), min_length=1, max_length=5)
     """Kinds of tasks, equally likely."""
     distractors: int = Field(default=8, ge=0, le=10)
     """Things in a room that no instruction names: 8 in BabyAI-Text, 0 in BALROG."""
-    steps: int | None = Field(default=None, ge=1)
+    steps: int | None = Field(default=None, ge=1, le=10_000)
     """Actions after which an episode is cut; null for 64 (goto, pickup) or 128. ``rollout.max_turns`` cuts it too."""
 
 

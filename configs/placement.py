@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from configs.base import Config
+from configs.base import FEW, Config
 
 
 class SharedPlacement(Config):
@@ -25,7 +25,7 @@ class SeparatePlacement(Config):
 
     type: Literal["separate"]
     """Who is where."""
-    update: tuple[Annotated[int, Field(ge=0)], ...] = Field(min_length=1)
+    update: tuple[Annotated[int, Field(ge=0, lt=FEW)], ...] = Field(min_length=1, max_length=FEW)
     """GPUs of the trainer, one each process; those of the servers are ``rollout.engine.devices``."""
 
 
@@ -34,7 +34,7 @@ class MachinesPlacement(Config):
 
     type: Literal["machines"]
     """Who is where."""
-    gib: float | None = Field(default=None, gt=0)
+    gib: float | None = Field(default=None, gt=0, le=2**20)
     """Memory of each of the trainer's GPUs in GiB, where they are in other machines; null leaves it unknown."""
 
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from configs.base import Config
+from configs.base import FACTOR, FEW, MANY, ROWS, TOKENS, Config
 from configs.shape import ShapeConfig
 from configs.trust import Trusted
 
@@ -14,23 +14,23 @@ class ScratchPolicyConfig(Config):
 
     type: Literal["scratch"] = "scratch"
     """Built from these numbers, nothing is downloaded."""
-    hidden_size: int = Field(default=96, ge=8)
+    hidden_size: int = Field(default=96, ge=8, le=2**16)
     """Width of the residual stream."""
-    layers: int = Field(default=2, ge=1)
+    layers: int = Field(default=2, ge=1, le=512)
     """Transformer blocks."""
-    heads: int = Field(default=3, ge=1)
+    heads: int = Field(default=3, ge=1, le=512)
     """Query heads."""
-    kv_heads: int = Field(default=3, ge=1)
+    kv_heads: int = Field(default=3, ge=1, le=512)
     """Key/value heads; must divide ``heads``."""
-    head_dim: int = Field(default=32, ge=8)
+    head_dim: int = Field(default=32, ge=8, le=1024)
     """Numbers per head (vLLM refuses 24, takes 32)."""
-    intermediate_size: int = Field(default=192, ge=8)
+    intermediate_size: int = Field(default=192, ge=8, le=2**18)
     """Width of the feed-forward layer."""
-    rope_theta: float = Field(default=100.0, gt=1)
+    rope_theta: float = Field(default=100.0, gt=1, le=1e12)
     """Base of the rotary positions; small, since a lesson is read within a few tokens of a short prompt."""
-    init_std: float = Field(default=0.05, gt=0)
+    init_std: float = Field(default=0.05, gt=0, le=100)
     """Standard deviation of the initial weights."""
-    max_positions: int = Field(default=512, ge=32)
+    max_positions: int = Field(default=512, ge=32, le=TOKENS)
     """Longest sequence in tokens."""
 
     @model_validator(mode="after")
@@ -43,11 +43,11 @@ class ScratchPolicyConfig(Config):
 class LoraConfig(Config):
     """Low-rank adapters instead of full weights."""
 
-    r: int = Field(default=64, ge=1)
+    r: int = Field(default=64, ge=1, le=2**14)
     """Rank."""
-    alpha: float = Field(default=64, gt=0)
+    alpha: float = Field(default=64, gt=0, le=FACTOR)
     """Scale numerator."""
-    target_modules: str | tuple[str, ...] = "all-linear"
+    target_modules: str | Annotated[tuple[str, ...], Field(max_length=FEW)] = "all-linear"
     """Modules that get an adapter, as PEFT names them."""
 
 
@@ -72,23 +72,23 @@ PolicyConfig = Annotated[ScratchPolicyConfig | PretrainedPolicyConfig, Field(dis
 class WarmStartConfig(Config):
     """Cloning of expert episodes from other worlds, until the policy reads what it is given."""
 
-    steps: int = Field(default=400, ge=0)
+    steps: int = Field(default=400, ge=0, le=MANY)
     """Most optimizer steps; 0 leaves the policy as it is."""
-    episodes: int = Field(default=24, ge=1)
+    episodes: int = Field(default=24, ge=1, le=ROWS)
     """Expert episodes a step, each of a fresh world."""
-    drills: int = Field(default=16, ge=0)
+    drills: int = Field(default=16, ge=0, le=ROWS)
     """Recitation drills a step: lessons asked back in another order."""
-    lr: float = Field(default=5e-3, gt=0)
+    lr: float = Field(default=5e-3, gt=0, le=100)
     """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
-    warmup: int = Field(default=20, ge=0)
+    warmup: int = Field(default=20, ge=0, le=MANY)
     """Steps of linear learning-rate warm-up."""
     ema: float = Field(default=0.95, ge=0, lt=1)
     """Decay of the weight average that is probed and shipped."""
-    clip: float = Field(default=1.0, gt=0)
+    clip: float = Field(default=1.0, gt=0, le=FACTOR)
     """Largest gradient norm."""
-    probe_every: int = Field(default=25, ge=1)
+    probe_every: int = Field(default=25, ge=1, le=MANY)
     """Steps between reading probes."""
-    probe_tasks: int = Field(default=192, ge=8)
+    probe_tasks: int = Field(default=192, ge=8, le=ROWS)
     """Tasks of another world a probe plays."""
     read: float = Field(default=0.75, ge=0, le=1)
     """Success with the right lessons at which cloning may stop."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from configs.base import Config
+from configs.base import FACTOR, MANY, Config
 from configs.trust import Trusted
 
 EntryField = Literal["strategy", "condition", "example", "keywords"]
@@ -17,13 +17,13 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class FieldWeights(Config):
     """Weight of each indexed field of an entry in structured TF-IDF and BM25."""
 
-    strategy: float = Field(default=1.0, ge=0)
+    strategy: float = Field(default=1.0, ge=0, le=FACTOR)
     """Weight of the lesson itself."""
-    condition: float = Field(default=1.0, ge=0)
+    condition: float = Field(default=1.0, ge=0, le=FACTOR)
     """Weight of the applicability condition."""
-    example: float = Field(default=0.5, ge=0)
+    example: float = Field(default=0.5, ge=0, le=FACTOR)
     """Weight of the example action."""
-    keywords: float = Field(default=2.0, ge=0)
+    keywords: float = Field(default=2.0, ge=0, le=FACTOR)
     """Weight of the retrieval keywords."""
 
     @model_validator(mode="after")
@@ -38,7 +38,7 @@ class EncoderConfig(Config):
 
     model: Annotated[str, Trusted("loads the model there")] = "all-MiniLM-L6-v2"
     """``all-MiniLM-L6-v2`` of the extra ``embedding``, or the directory of a sentence-transformers model."""
-    fields: tuple[EntryField, ...] = Field(default=("condition", "strategy"), min_length=1)
+    fields: tuple[EntryField, ...] = Field(default=("condition", "strategy"), min_length=1, max_length=4)
     """Fields of an entry that are embedded, as one text."""
 
 
@@ -69,15 +69,15 @@ SimilarityConfig = Annotated[TfidfSimilarity | EmbeddingSimilarity, Field(discri
 class RetrievalConfig(Config):
     """What every kind of retrieval has: when the bank is asked, and which prompts its answers reach."""
 
-    k: int = Field(default=8, ge=0)
+    k: int = Field(default=8, ge=0, le=1000)
     """Entries retrieved."""
     scoped: bool = True
     """Search only entries whose scope is the task's, and those without one."""
     per: Literal["task", "step", "both"] = "task"
     """Ask once with the instruction, at every turn with the observation, or both."""
-    warmup: int = Field(default=0, ge=0)
+    warmup: int = Field(default=0, ge=0, le=MANY)
     """Iterations that are played without the bank (W of SLEA-RL)."""
-    min_entries: int = Field(default=0, ge=0)
+    min_entries: int = Field(default=0, ge=0, le=MANY)
     """The bank is shown only while it holds more active entries than this (C_min of SLEA-RL)."""
     share: Share = 1.0
     """Share of each training group that sees the bank; its other rollouts get the bare prompt (RetroAgent: 0.5)."""
@@ -86,7 +86,7 @@ class RetrievalConfig(Config):
 class TopKConfig(RetrievalConfig):
     """The best k entries."""
 
-    general: int | None = Field(default=None, ge=0)
+    general: int | None = Field(default=None, ge=0, le=1000)
     """Entries without a scope are retrieved apart, so many of them; null lets them compete for the k."""
     step_query: Literal["observation", "instruction+observation"] = "observation"
     """What is asked at a turn."""
@@ -108,7 +108,7 @@ class Bm25Config(TopKConfig):
     """How entries are scored."""
     weights: FieldWeights = FieldWeights()
     """Weights of the entry's fields."""
-    k1: float = Field(default=1.5, ge=0)
+    k1: float = Field(default=1.5, ge=0, le=FACTOR)
     """How fast repetitions of a word saturate."""
     b: Share = 0.75
     """How much a field's length counts against it."""
@@ -145,7 +145,7 @@ class Bm25EmbeddingConfig(TopKConfig):
     """How entries are scored."""
     weights: FieldWeights = FieldWeights()
     """Weights of the entry's fields."""
-    k1: float = Field(default=1.5, ge=0)
+    k1: float = Field(default=1.5, ge=0, le=FACTOR)
     """How fast repetitions of a word saturate."""
     b: Share = 0.75
     """How much a field's length counts against it."""
@@ -167,7 +167,7 @@ class SimUtilUcbConfig(TopKConfig):
 
     type: Literal["simutil-ucb"]
     """How entries are scored."""
-    k: int = Field(default=3, ge=0)
+    k: int = Field(default=3, ge=0, le=1000)
     """Entries retrieved."""
     similarity: SimilarityConfig = LIKE_TASKS
     """How relevance is measured."""
@@ -175,7 +175,7 @@ class SimUtilUcbConfig(TopKConfig):
     """Entries less similar than this are not returned."""
     alpha: Share = 0.7
     """Weight of relevance; the rest is that of utility and bonus."""
-    kappa: float = Field(default=1.0, ge=0)
+    kappa: float = Field(default=1.0, ge=0, le=FACTOR)
     """Weight of the exploration bonus sqrt(ln N / n)."""
 
 
@@ -190,7 +190,7 @@ class TwoPhaseConfig(TopKConfig):
     """Only entries more similar than this are candidates."""
     balance: Share = 0.5
     """Weight of the z-score of utility; the rest is that of similarity."""
-    clip: float = Field(default=3.0, gt=0)
+    clip: float = Field(default=3.0, gt=0, le=FACTOR)
     """Bound of either z-score."""
     epsilon: Share = 0.01
     """Share of questions that are answered with candidates at random."""
@@ -203,9 +203,9 @@ class ClusterRetrievalConfig(RetrievalConfig):
     """How entries are scored."""
     per: Literal["step", "both"] = "step"
     """Ask at every turn with the observation; ``both`` asks with the instruction as well."""
-    k: int = Field(default=2, ge=0)
+    k: int = Field(default=2, ge=0, le=1000)
     """Strategies retrieved (k+)."""
-    warnings: int = Field(default=1, ge=0)
+    warnings: int = Field(default=1, ge=0, le=1000)
     """Warnings retrieved besides (k-)."""
     threshold: Share = 0.85
     """Where a cluster has no entries, those of the library that are more like the observation than this."""

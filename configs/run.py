@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from configs.approval import NOTHING, ApprovalConfig
 from configs.bank import BankConfig
-from configs.base import Config
+from configs.base import MANY, ROWS, SEED, Config
 from configs.compositions import flaws
 from configs.context import ContextConfig
 from configs.env import EnvConfig
@@ -25,22 +25,22 @@ from configs.update import UpdateConfig
 class EvaluationConfig(Config):
     """Held-out measurements; the bank is read-only in them."""
 
-    every: int = Field(default=10, ge=1)
+    every: int = Field(default=10, ge=1, le=MANY)
     """Iterations between evaluations; the first and last revision are always evaluated."""
-    panels: tuple[str, ...] = Field(default=("seen-houses",), min_length=1)
+    panels: tuple[str, ...] = Field(default=("seen-houses",), min_length=1, max_length=100)
     """Panels played at each evaluation."""
-    final_panels: tuple[str, ...] = ()
+    final_panels: tuple[str, ...] = Field(default=(), max_length=100)
     """Panels played besides in the first and the last one."""
-    tasks: int = Field(default=192, ge=1)
+    tasks: int = Field(default=192, ge=1, le=ROWS)
     """Tasks of a panel."""
-    discovery: int = Field(default=0, ge=0)
+    discovery: int = Field(default=0, ge=0, le=100)
     """Attempts at each task of a panel (k of Discovery@k), lessons of the failed ones being told; 0 leaves it out."""
 
 
 class LineageConfig(Config):
     """What one revision holds."""
 
-    every: int = Field(default=1, ge=1)
+    every: int = Field(default=1, ge=1, le=MANY)
     """Iterations in one revision."""
 
 
@@ -49,9 +49,9 @@ class RunConfig(Config):
 
     recipe: str = Field(pattern=r"^[\w.\-]+$")
     """Name of the recipe it came from."""
-    seed: int = Field(default=0, ge=0)
+    seed: int = Field(default=0, ge=0, le=SEED)
     """Root of every random draw."""
-    iterations: int = Field(ge=0)
+    iterations: int = Field(ge=0, le=MANY)
     """Policy updates of the whole run."""
     env: EnvConfig
     """Where the agent acts."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from configs.base import Config
+from configs.base import MANY, Config
 
 
 class JointConfig(Config):
@@ -19,7 +19,7 @@ class PolicyThenBankConfig(Config):
 
     type: Literal["policy-then-bank"]
     """Who changes when."""
-    switch_at: int = Field(ge=1)
+    switch_at: int = Field(ge=1, le=MANY)
     """Iterations that train the policy; those after them grow the bank."""
 
 
@@ -28,7 +28,7 @@ class BankThenPolicyConfig(Config):
 
     type: Literal["bank-then-policy"]
     """Who changes when."""
-    switch_at: int = Field(ge=1)
+    switch_at: int = Field(ge=1, le=MANY)
     """Iterations that grow the bank; those after them train the policy."""
 
 

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from configs.base import Config
+from configs.base import TOKENS, Config
 
 
 class ShapeConfig(Config):
@@ -12,21 +12,21 @@ class ShapeConfig(Config):
 
     architecture: Literal["qwen2", "qwen3"]
     """Which layers: ``qwen2`` has biases in its attention, ``qwen3`` normalises queries and keys."""
-    vocabulary: int = Field(ge=1)
+    vocabulary: int = Field(ge=1, le=2**24)
     """Rows of the embedding (``vocab_size``)."""
-    hidden_size: int = Field(ge=8)
+    hidden_size: int = Field(ge=8, le=2**16)
     """Width of the residual stream."""
-    layers: int = Field(ge=1)
+    layers: int = Field(ge=1, le=1024)
     """Transformer blocks (``num_hidden_layers``)."""
-    heads: int = Field(ge=1)
+    heads: int = Field(ge=1, le=1024)
     """Query heads (``num_attention_heads``)."""
-    kv_heads: int = Field(ge=1)
+    kv_heads: int = Field(ge=1, le=1024)
     """Key/value heads; must divide ``heads``."""
-    head_dim: int = Field(ge=8)
+    head_dim: int = Field(ge=8, le=1024)
     """Numbers per head."""
-    intermediate_size: int = Field(ge=8)
+    intermediate_size: int = Field(ge=8, le=2**18)
     """Width of the feed-forward layer."""
-    max_positions: int = Field(ge=32)
+    max_positions: int = Field(ge=32, le=TOKENS)
     """Longest sequence in tokens (``max_position_embeddings``)."""
     tied: bool = False
     """Whether the output layer is the embedding (``tie_word_embeddings``)."""

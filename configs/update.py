@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 
 from configs.advantage import AdvantageConfig, GrpoConfig
-from configs.base import Config
+from configs.base import FACTOR, MANY, Config
 from configs.deepspeed import DeepSpeedConfig
 from configs.loss import LossConfig
 from configs.reward import ExtrinsicConfig, RewardConfig
@@ -16,17 +16,17 @@ Decay = Annotated[float, Field(ge=0, lt=1)]
 class OptimizerConfig(Config):
     """AdamW and how often it steps."""
 
-    lr: float = Field(default=1e-6, gt=0)
+    lr: float = Field(default=1e-6, gt=0, le=100)
     """Learning rate."""
     betas: tuple[Decay, Decay] = (0.9, 0.95)
     """Decay of the first and second moments."""
-    weight_decay: float = Field(default=0.0, ge=0)
+    weight_decay: float = Field(default=0.0, ge=0, le=FACTOR)
     """Decoupled weight decay."""
-    clip: float = Field(default=1.0, gt=0)
+    clip: float = Field(default=1.0, gt=0, le=FACTOR)
     """Largest gradient norm."""
-    minibatches: int = Field(default=1, ge=1)
+    minibatches: int = Field(default=1, ge=1, le=10_000)
     """Optimizer steps a pass over the batch."""
-    epochs: int = Field(default=1, ge=1)
+    epochs: int = Field(default=1, ge=1, le=1000)
     """Passes over the batch."""
 
 
@@ -35,16 +35,16 @@ class CriticConfig(Config):
 
     optimizer: OptimizerConfig = OptimizerConfig(lr=1e-5, minibatches=4, epochs=2)
     """How its loss is minimised; it starts from nothing and wants a higher rate and more steps than the policy."""
-    clip: float | None = Field(default=0.5, gt=0)
+    clip: float | None = Field(default=0.5, gt=0, le=FACTOR)
     """How far a value may move in one update before its squared error stops falling; null for no clip."""
-    warmup: int = Field(default=0, ge=0)
+    warmup: int = Field(default=0, ge=0, le=MANY)
     """Iterations at the beginning in which the critic learns alone: what says 0 of every state guides no policy."""
 
 
 class UpdateConfig(Config):
     """One policy update an iteration."""
 
-    invalid_penalty: float = Field(default=0.0, ge=0)
+    invalid_penalty: float = Field(default=0.0, ge=0, le=FACTOR)
     """Subtracted from the reward of each turn whose action was not understood."""
     reward: RewardConfig = ExtrinsicConfig()
     """What an episode's turns are worth."""

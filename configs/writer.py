@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from configs.base import Config
+from configs.base import MANY, Config
 
 
 class ContrastWriterConfig(Config):
@@ -12,9 +12,9 @@ class ContrastWriterConfig(Config):
 
     type: Literal["contrast"] = "contrast"
     """Who writes candidate entries."""
-    buffer: int = Field(default=64, ge=1)
+    buffer: int = Field(default=64, ge=1, le=MANY)
     """Most episodes a firing sees, contrastive pairs first."""
-    candidates: int = Field(default=16, ge=1)
+    candidates: int = Field(default=16, ge=1, le=10_000)
     """Most candidates of one firing."""
 
 
@@ -23,7 +23,7 @@ class EditorWriterConfig(Config):
 
     type: Literal["editor"]
     """Who writes."""
-    operations: int = Field(default=32, ge=1)
+    operations: int = Field(default=32, ge=1, le=10_000)
     """Most operations on one pool and firing: corrections and votes first, new entries last."""
 
 
@@ -36,7 +36,7 @@ class ReflectionWriterConfig(Config):
     """Whether an episode is held against an earlier one of its pool with the other outcome."""
     outcomes: Literal["all", "failures"] = "all"
     """Which episodes' lessons are written."""
-    lessons: int = Field(default=4, ge=1)
+    lessons: int = Field(default=4, ge=1, le=10_000)
     """Most lessons of one reflection, the first ones."""
 
 
@@ -47,7 +47,7 @@ class SkillsWriterConfig(Config):
     """Who writes candidate entries."""
     below: float = Field(default=0.4, gt=0, le=1)
     """Training success of a kind under which skills are written for it."""
-    skills: int = Field(default=3, ge=1)
+    skills: int = Field(default=3, ge=1, le=10_000)
     """Most skills of a kind and firing."""
 
 
@@ -56,11 +56,11 @@ class ExtremesWriterConfig(Config):
 
     type: Literal["extremes"]
     """Who writes candidate entries."""
-    trajectories: int = Field(default=5, ge=1)
+    trajectories: int = Field(default=5, ge=1, le=10_000)
     """Most episodes looked at on either side of the median reward (K_traj)."""
-    strategies: int = Field(default=10, ge=0)
+    strategies: int = Field(default=10, ge=0, le=10_000)
     """Most strategies of one firing (K_strat)."""
-    warnings: int = Field(default=5, ge=0)
+    warnings: int = Field(default=5, ge=0, le=10_000)
     """Most warnings of one firing (K_warn)."""
 
 

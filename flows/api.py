@@ -277,9 +277,11 @@ def serve(
     Raises:
         CoevoError: it is not there, the port is taken, or the server did not start.
     """
+    from flows.endpoint.limits import DEFAULT
+    from flows.serving import Address
     from flows.serving import serve as serving
 
-    with serving(what, host, port, _place(workspace)) as served:
+    with serving(what, Address(host, port), DEFAULT, _place(workspace)) as served:
         yield served
 
 

@@ -1,16 +1,15 @@
-"""Serving a package with MLflow's own server, and playing a panel through one."""
+"""Serving a package at an endpoint of its own, and playing a panel through one."""
 
 import os
-import shlex
 import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +17,7 @@ from configs.env import EnvConfig
 from configs.errors import CoevoError
 from configs.rollout import RolloutConfig
 from envs.registry import make
+from flows.endpoint.limits import Limits
 from flows.evaluate import Evaluation, Request
 from flows.package import package
 from flows.reference import Reference, reading
@@ -61,25 +61,40 @@ class Serving:
         raise CoevoError(f"the server at {self.url} ended with code {self.process.wait()}: see {self.log}")
 
 
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens, and to whom.
+
+    Attributes:
+        host: address to listen on.
+        port: a free one where None.
+        allowed: names that requests may give for the server, besides its own.
+    """
+
+    host: str = LOOPBACK
+    port: int | None = None
+    allowed: Sequence[str] = ()
+
+
 @contextmanager
-def serve(what: str, host: str, port: int | None, place: Workspace) -> Iterator[Serving]:
-    """Serve a package within the block, with ``mlflow models serve``.
+def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iterator[Serving]:
+    """Serve a package within the block.
 
     Args:
         what: ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS``; ``models:/`` before the last two tells them from runs.
-        host: address to listen on.
-        port: a free one where None.
+        address: of the server.
+        limits: the largest request that it takes.
         place: the workspace.
 
     Raises:
         CoevoError: it is not there, the port is taken, or the server did not start.
     """
-    chosen = _port(host, port)
+    host, port = address.host, _port(address.host, address.port)
     with _model(what, place) as (name, directory):
-        log = place.root.resolve() / f"serve-{chosen}.log"
-        process = _start(directory, host, chosen, log)
+        log = place.root.resolve() / f"serve-{port}.log"
+        process = _start(directory, ["--host", host, "--port", str(port), *_options(address, limits)], log)
         try:
-            url = f"http://{LOOPBACK if host == ANYWHERE else host}:{chosen}"
+            url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
             _wait(process, url, log)
             yield Serving(name, url, process, log)
         finally:
@@ -159,28 +174,24 @@ def _port(host: str, port: int | None) -> int:
         return int(probe.getsockname()[1])
 
 
-def _start(directory: Path, host: str, port: int, log: Path) -> subprocess.Popen[bytes]:
-    command = ["mlflow", "models", "serve", "--model-uri", str(directory), "--env-manager", "local"]
-    path = f"{_with_uvicorn(directory.parent / 'bin')}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+def _options(address: Address, limits: Limits) -> Iterator[str]:
+    for name in address.allowed:
+        yield f"--allow-host={name}"
+    for name, most in asdict(limits).items():
+        yield f"--{name}={most}"
+
+
+def _start(directory: Path, options: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
     with log.open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", *command, "--host", host, "--port", str(port)],
+            [sys.executable, "-P", "-m", "flows.endpoint", str(directory), *options],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
             cwd=directory,  # MLflow may leave a database where it starts
-            env={**os.environ, **telemetry.OFF, "PATH": path},
+            env={**os.environ, **telemetry.OFF},
         )
-
-
-def _with_uvicorn(folder: Path) -> Path:
-    """A folder with the program that MLflow looks for on the path: uvicorn under this very Python."""
-    folder.mkdir()
-    program = folder / "uvicorn"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m uvicorn "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
-    return folder
 
 
 def _wait(process: subprocess.Popen[bytes], url: str, log: Path) -> None:

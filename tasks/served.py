@@ -16,10 +16,12 @@ from tasks.play import Playing, Running
 
 PATIENCE = 300.0
 """Seconds until a request is given up."""
+ROWS = 64
+"""Most rows of a request, well below the limit of `coevo serve`."""
 
 
 class ServedPlayer(Playing):
-    """Plays attempts with the agent behind a URL, which is sent one request a turn for all that are running.
+    """Plays attempts with the agent behind a URL, which is sent up to ``ROWS`` turns per request.
 
     Draws are the endpoint's own: those of an evaluation with ``seed``, whatever the keys of the attempts. Turns have no
     token ids, and the ids of the entries that the agent was shown.
@@ -31,12 +33,13 @@ class ServedPlayer(Playing):
         self._seed = seed
 
     def play_turn(self, running: Sequence[Running]) -> None:
-        """Play one turn of each, all in one request.
+        """Play one turn of each.
 
         Raises:
             CoevoError: the endpoint does not answer, or refuses.
         """
-        replies = self._ask([_row(live) for live in running])
+        rows = [_row(live) for live in running]
+        replies = [reply for at in range(0, len(rows), ROWS) for reply in self._ask(rows[at : at + ROWS])]
         steps = self.env.step([live.state for live in running], [reply["action"] for reply in replies])
         for live, reply, step in zip(running, replies, steps, strict=True):
             live.advance((), Completion((), (), reply["text"], True), Answer(reply["thought"], reply["action"]), step)
@@ -69,7 +72,7 @@ def _row(live: Running) -> dict[str, Any]:
 
 
 def _reason(error: HTTPError) -> str:
-    """What MLflow says of a request that it does not take."""
+    """The line that a refusal carries."""
     said = error.read().decode(errors="replace")
     with suppress(ValueError, KeyError, TypeError):
         said = json.loads(said)["message"]

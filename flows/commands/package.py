@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from flows import output
+from flows.endpoint.limits import DEFAULT, Limits
 from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
 
 VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="A version, or MODEL@ALIAS.")]
@@ -96,22 +97,30 @@ def serve(
     what: Annotated[str, typer.Argument(metavar="RUN[@N]|MODEL@ALIAS", help="A revision, or a version by its alias.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int | None, typer.Option(min=1, max=65535, help="A free one where none is given.")] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Name that requests may give for the server; repeatable.")
+    ] = None,
+    max_body: Annotated[int, typer.Option(min=1, max=2**30, help="Bytes of a request.")] = DEFAULT.body,
+    max_rows: Annotated[int, typer.Option(min=1, max=10**5, help="Rows of a request.")] = DEFAULT.rows,
+    max_text: Annotated[int, typer.Option(min=1, max=2**30, help="Bytes of text in a row.")] = DEFAULT.text,
     trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Serve a revision, or a registered version, with `mlflow models serve`, until it is interrupted.
+    """Serve a revision, or a registered version, until it is interrupted.
 
-    The server has no password: other machines reach it where --host says so.
+    The server has no password: other machines reach it where --host says so. Larger requests get 413.
 
     Example: coevo serve household@champion --port 5005
     """
+    from flows.serving import Address
     from flows.serving import serve as serving
     from flows.trust import trust_served
 
     place = workspace_at(workspace)
     trust_served(place, what, trust)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with serving(what, host, port, place) as served:
+    address, limits = Address(host, port, tuple(allow_host or ())), Limits(max_body, max_rows, max_text)
+    with serving(what, address, limits, place) as served:
         output.line(f"{served.name} answers at {served.url}/invocations until it is interrupted (Ctrl-C)")
         served.wait()
 

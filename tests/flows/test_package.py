@@ -1,18 +1,21 @@
-"""A run packaged, promoted and served by `mlflow models serve`: one server for all of it."""
+"""A run packaged, promoted and served: one server for all of it, and what an attacker sends to it."""
 
 import json
 import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
 from pathlib import Path
 from urllib.error import HTTPError
 
 import psutil
 import pytest
 from support import small_run
+from support.endpoint import LARGE, ROW, WRONG, is_one_line, post, rows, streamed
 from support.loop import novice
 from support.player import CONFIG
 from support.runs import ROOT, coevo
@@ -113,8 +116,68 @@ def test_a_bad_request_is_refused_and_said_why(server):
     ):
         with pytest.raises(HTTPError) as refused:
             ask(server[1], [row])
-        assert refused.value.code == 400
+        assert refused.value.code == 422
         assert reason in refused.value.read().decode()
+
+
+def test_what_is_no_request_gets_one_line(server):
+    for name, body in WRONG.items():
+        status, said = post(server[1], body)
+        assert (name, status, is_one_line(said)) == (name, 422, True), said[:300]
+    for name, body in LARGE.items():
+        status, said = post(server[1], body)
+        assert (name, status, is_one_line(said)) == (name, 413, True), said[:300]
+    for kind in ("text/csv", "application/vnd.apache.parquet", "text/plain", ""):
+        assert post(server[1], rows(ROW), {"Content-Type": kind})[0] == 415
+    assert post(server[1], b"", path="/docs", method="GET")[0] == 404
+    assert post(server[1], b"", method="GET")[0] == 405
+    log = server[0].args[-1] + f"/serve-{server[1].rpartition(':')[2]}.log"
+    assert "Traceback" not in Path(log).read_text()
+
+
+def test_mlflows_client_is_understood(server):
+    (alone,) = ask(server[1], [ROW])
+    split = {"columns": list(ROW), "index": [0, 1], "data": [list(ROW.values())] * 2}
+    for body in ({"dataframe_split": split}, {"inputs": [ROW] * 2}, {"instances": [ROW, {**ROW, "history": None}]}):
+        status, said = post(server[1], json.dumps(body).encode())
+        assert (status, json.loads(said)["predictions"]) == (200, [alone] * 2)
+    assert post(server[1], b"", path="/version", method="GET") == (200, version("mlflow").encode())
+    assert post(server[1], b"", path="/health", method="GET") == (200, b"\n")
+
+
+def test_large_bodies_take_little_memory_and_block_nobody(server):
+    process, url = server
+    (child,) = psutil.Process(process.pid).children()
+    before, peak, waits = child.memory_info().rss, 0, []
+    endless = [b" " * 2**16] * 2000
+    with ThreadPoolExecutor(6) as pool:
+        sent = [pool.submit(post, url, LARGE["20 MB"]) for _ in range(3)]
+        sent += [pool.submit(streamed, url, endless) for _ in range(2)]
+        while not all(each.done() for each in sent):
+            start = time.monotonic()
+            assert post(url, b"", path="/ping", method="GET")[0] == 200
+            waits.append(time.monotonic() - start)
+            peak = max(peak, child.memory_info().rss)
+    assert [each.result()[0] for each in sent[:3]] == [413] * 3
+    assert all(b" 413 " in each.result() for each in sent[3:])
+    assert peak - before < 200 * 2**20
+    assert max(waits) < 5
+    assert len(ask(url, [ROW])) == 1
+
+
+def test_a_foreign_host_or_origin_is_refused(server):
+    url = server[1]
+    own = url.removeprefix("http://")
+    port = own.rpartition(":")[2]
+    for host in (own, f"localhost:{port}", f"[::1]:{port}", "LOCALHOST"):
+        assert post(url, rows(ROW), {"Host": host})[0] == 200
+    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "192.0.2.1", "[", ""):
+        status, said = post(url, rows(ROW), {"Host": host})
+        assert (host, status, is_one_line(said)) == (host, 403, True)
+    assert post(url, rows(ROW), {"Origin": url})[0] == 200
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1", ""):
+        assert post(url, rows(ROW), {"Origin": origin})[0] == 403
+    assert post(url, b"", {"Host": "evil.example"}, path="/ping", method="GET")[0] == 403
 
 
 def test_it_listens_on_loopback_alone(server):
@@ -125,13 +188,13 @@ def test_it_listens_on_loopback_alone(server):
 
 
 def test_a_version_says_where_it_comes_from_and_how_it_did(place):
-    version = client(tracking_store(place.root)).get_model_version("agent", "1")
+    registered = client(tracking_store(place.root)).get_model_version("agent", "1")
     with reading("first@3", place) as opened:
         state, commit = opened.manifest.state, opened.lineage.commit_hash(3)
-    assert version.tags["coevo.run"] == "first"
-    assert version.tags["coevo.commit"] == commit
-    assert version.tags["coevo.config"] == state["config_hash"]
-    assert version.tags[f"coevo.success.{PANEL}"] == f"{state['metrics'][f'success/{PANEL}']:.4f}"
+    assert registered.tags["coevo.run"] == "first"
+    assert registered.tags["coevo.commit"] == commit
+    assert registered.tags["coevo.config"] == state["config_hash"]
+    assert registered.tags[f"coevo.success.{PANEL}"] == f"{state['metrics'][f'success/{PANEL}']:.4f}"
 
 
 def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(place, tmp_path):

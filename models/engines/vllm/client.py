@@ -8,7 +8,18 @@ from urllib.error import HTTPError
 
 from configs.errors import CoevoError
 
-OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+KEY = "COEVO_VLLM_API_KEY"
+"""Environment variable with the key of servers that are given by URL."""
+
+
+class _Here(urllib.request.HTTPRedirectHandler):
+    """Follows no redirection, which would take the key along to another server."""
+
+    def redirect_request(self, *_: object) -> None:
+        """Leave the answer as it is, an error."""
+
+
+OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}), _Here)
 """Straight to the server: a proxy for the web knows nothing of this machine's ports."""
 
 
@@ -30,11 +41,13 @@ class Client:
     Args:
         url: its root.
         timeout: seconds that an answer may take.
+        key: sent with every request; empty for none.
     """
 
-    def __init__(self, url: str, timeout: float) -> None:
+    def __init__(self, url: str, timeout: float, key: str = "") -> None:
         self.url = url.rstrip("/")
         self._timeout = timeout
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:
         """What the server answers to a request; None where it answers nothing.
@@ -43,8 +56,7 @@ class Client:
             UnreachableError: it does not, or its engine is broken.
             RefusedError: it will not; ``MissingError`` where it does not know the path.
         """
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), headers)
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), self._headers)
         try:
             with OPENER.open(request, timeout=self._timeout) as response:
                 said = response.read()
@@ -54,7 +66,8 @@ class Client:
             if error.code >= 500:
                 raise UnreachableError(f"the vLLM server at {self.url} answers {error.code} ({reason})") from None
             kind = MissingError if error.code == 404 else RefusedError
-            raise kind(f"the vLLM server at {self.url} refuses {path} ({error.code}: {reason})") from None
+            remedy = f": set {KEY} to its key" if error.code == 401 else ""
+            raise kind(f"the vLLM server at {self.url} refuses {path} ({error.code}: {reason}){remedy}") from None
         except (OSError, ValueError) as error:
             raise UnreachableError(f"the vLLM server at {self.url} does not answer ({_line(error)})") from None
 

@@ -71,15 +71,22 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     line += ["--logprobs-mode", "processed_logprobs", "--disable-uvicorn-access-log"]
     if config.draws == "keyed":
         line += ["--middleware", "coevo_vllm.Seeds"]
+    line += ["--middleware", "coevo_vllm.Key"]  # the last one is the outermost
     if serving.rank:
         rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
         line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
     return line + (_on_gpus(config, serving) if torch.cuda.is_available() else _on_a_cpu(serving))
 
 
-def settings(config: VllmEngineConfig, replica: int) -> dict[str, str]:
-    """Environment variables besides our own."""
-    common = {**QUIET, **OPEN, "PYTHONPATH": str(EXTENSION), "OMP_NUM_THREADS": str(config.threads)}
+def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]:
+    """Environment variables besides our own; the key is in none of a process's arguments."""
+    common = {
+        **QUIET,
+        **OPEN,
+        "VLLM_API_KEY": key,
+        "PYTHONPATH": str(EXTENSION),
+        "OMP_NUM_THREADS": str(config.threads),
+    }
     if torch.cuda.is_available():
         return common | _devices(config, replica)
     return common | EMBEDDED | {"VLLM_CPU_KVCACHE_SPACE": str(config.cpu_memory)}

@@ -9,6 +9,9 @@ two runs of a recipe have equal tokens as long as no draw falls within that roun
 that vLLM itself offers, draws alike for each of its prompts: a group would be N copies of one rollout.)
 """
 
+import os
+import re
+import secrets
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +27,7 @@ from configs.errors import CoevoError
 from configs.rollout import SamplingConfig
 from models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from models.engines.vllm.check import probe_of
-from models.engines.vllm.client import Client
+from models.engines.vllm.client import KEY, Client
 from models.engines.vllm.command import Serving, command, interpreter, settings
 from models.engines.vllm.replica import Replica, Start, Weights
 from models.engines.vllm.routing import Routing
@@ -46,6 +49,9 @@ class VllmEngine:
         sampling: how tokens are drawn.
         place: directory for weights that servers read, and for their logs.
         sleeps: whether ``sleep`` is to free memory; that of a CPU it never does.
+
+    Attributes:
+        key: that the servers ask for. Servers of our own get a new one each time.
     """
 
     def __init__(
@@ -56,6 +62,7 @@ class VllmEngine:
         self._config = config
         self._sampling = sampling
         self._sleeps = sleeps
+        self.key = _key(config)
         self._place = place.absolute()
         for left in self._place.glob("weights-*"):
             shutil.rmtree(left)
@@ -148,14 +155,15 @@ class VllmEngine:
     def _begin(self) -> list[Replica]:
         config = self._config
         if config.urls:
-            return [Replica(config, self._weights, None, url) for url in config.urls]
-        return [Replica(config, self._weights, self._starter(number)) for number in range(config.replicas)]
+            return [Replica(config, self._weights, None, url, self.key) for url in config.urls]
+        starters = map(self._starter, range(config.replicas))
+        return [Replica(config, self._weights, start, key=self.key) for start in starters]
 
     def _starter(self, number: int) -> Start:
         log = self._place / f"server-{number}.log"
 
         def start(weights: Weights) -> Server:
-            return Server(command(self._config, self._serving(weights)), settings(self._config, number), log)
+            return Server(command(self._config, self._serving(weights)), settings(self._config, number, self.key), log)
 
         return start
 
@@ -177,6 +185,16 @@ def check_there(config: VllmEngineConfig) -> None:
             raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct rollout.engine.urls")
     if not config.urls:
         interpreter(config)
+
+
+def _key(config: VllmEngineConfig) -> str:
+    """A new key for servers of our own; that of the environment for those that are given by URL."""
+    if not config.urls:
+        return secrets.token_urlsafe(32)
+    key = os.environ.get(KEY, "")
+    if not re.fullmatch(r"[!-~]*", key):
+        raise CoevoError(f"{KEY} is no API key: use printable ASCII characters without spaces")
+    return key
 
 
 def _drawn(choice: dict[str, Any]) -> list[tuple[int, float]]:

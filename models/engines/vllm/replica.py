@@ -38,14 +38,18 @@ class Replica:
         weights: those to begin with.
         start: starts a server with weights; None for one that somebody else runs at ``url``.
         url: where that one is.
+        key: that it asks for; empty for none.
     """
 
-    def __init__(self, config: VllmEngineConfig, weights: Weights, start: Start | None, url: str = "") -> None:
+    def __init__(
+        self, config: VllmEngineConfig, weights: Weights, start: Start | None, url: str = "", key: str = ""
+    ) -> None:
         self._config = config
         self._weights = weights
         self._start = start
         self._server = start(weights) if start else None
-        self._client = Client(self._server.url if self._server else url, config.timeout)
+        self._key = key
+        self._client = Client(self._server.url if self._server else url, config.timeout, key)
         self._is_new = True
         self._held = ""
         self._asleep = False
@@ -144,7 +148,7 @@ class Replica:
         self._server.stop()
         self._held, self._asleep = "", False
         self._server = self._start(self._weights)
-        self._client = Client(self._server.url, self._config.timeout)
+        self._client = Client(self._server.url, self._config.timeout, self._key)
         self._await()
         self._verify()
 

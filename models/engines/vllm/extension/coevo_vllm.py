@@ -1,12 +1,15 @@
-"""What coevo adds to a vLLM server: a batch of prompts each of which is drawn with a seed of its own.
+"""ASGI middleware that coevo adds to a vLLM server: a seed per prompt, and a key for every path.
 
-vLLM's ``/v1/completions`` takes one seed for all prompts of a request, and then draws alike for each of them. This
-ASGI middleware answers ``POST /coevo/completions`` besides: the same fields, and ``seeds``, one a prompt. It runs in
-the server's environment (``--middleware coevo_vllm.Seeds`` with this folder on ``PYTHONPATH``) and imports nothing of
-coevo.
+vLLM's ``/v1/completions`` takes one seed for all prompts of a request, and then draws alike for each of them. ``Seeds``
+answers ``POST /coevo/completions`` in addition: the same fields, and ``seeds``, one per prompt. vLLM asks for its API
+key under a few paths only, not where weights are loaded or methods are called; ``Key`` asks for it everywhere. Both run
+in the server's environment (``--middleware coevo_vllm.Seeds --middleware coevo_vllm.Key``, the key outermost, with this
+folder on ``PYTHONPATH``) and import nothing of coevo.
 """
 
 import asyncio
+import os
+import secrets
 from typing import Any
 from uuid import uuid4
 
@@ -39,6 +42,34 @@ class Seeds:
         except EngineDeadError as error:
             response = JSONResponse({"error": {"message": str(error)}}, 500)
         await response(scope, receive, send)
+
+
+class Key:
+    """Refuses every request but ``GET /health`` that does not carry the key of ``VLLM_API_KEY``.
+
+    Raises:
+        ValueError: the variable is empty or not set.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        if not os.environ.get("VLLM_API_KEY"):
+            raise ValueError("VLLM_API_KEY is not set: set it to the key of this server")
+        self.app = app
+        self._header = f"Bearer {os.environ['VLLM_API_KEY']}".encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] == "lifespan" or self._is_open(scope) or self._has_key(scope):
+            await self.app(scope, receive, send)
+        else:
+            await JSONResponse({"error": {"message": "no key, or not the server's"}}, 401)(scope, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        return (scope["type"], scope["path"], scope.get("method")) == ("http", "/health", "GET")
+
+    def _has_key(self, scope: Scope) -> bool:
+        given = dict(scope["headers"]).get(b"authorization", b"")
+        return secrets.compare_digest(given, self._header)
 
 
 async def _complete(state: Any, asked: dict[str, Any]) -> dict[str, Any]:

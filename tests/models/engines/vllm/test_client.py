@@ -13,23 +13,36 @@ from configs.engine import VllmEngineConfig
 from configs.errors import CoevoError
 from models.engines.vllm.check import Probe
 from models.engines.vllm.client import Client, MissingError, RefusedError, UnreachableError
+from models.engines.vllm.engine import _key
 from models.engines.vllm.replica import Replica, Weights
+
+
+class Asked(list):
+    """Paths of requests, and the key that each had."""
+
+    def __init__(self):
+        super().__init__()
+        self.keys = []
 
 
 @contextmanager
 def serving(*answers):
     """The URL of a server that gives these answers (status, body), one after another, and what it was asked."""
-    asked, left = [], list(answers)
+    asked, left = Asked(), list(answers)
+    keys = asked.keys
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self):
             asked.append(self.path)
+            keys.append(self.headers.get("Authorization"))
             self.rfile.read(int(self.headers["Content-Length"]))
             status, body = left.pop(0)
             if status is None:
                 return  # hangs up
             self.send_response(status)
             self.send_header("Content-Length", str(len(body)))
+            if status == 302:
+                self.send_header("Location", body)
             self.end_headers()
             self.wfile.write(body.encode())
 
@@ -68,6 +81,26 @@ def test_each_fault_is_one_line(answer, kind, said):
     assert said in str(raised.value)
     assert url in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+def test_the_key_goes_to_its_server_and_no_further():
+    with serving((200, "{}")) as (other, stolen), serving((200, "{}"), (302, f"{other}/x")) as (url, asked):
+        client = Client(url, 5, "secret")
+        client.post("/x", {})
+        with pytest.raises(RefusedError, match="302"):
+            client.post("/x", {})
+    assert asked.keys == ["Bearer secret"] * 2
+    assert stolen == []
+
+
+def test_a_server_that_wants_a_key_is_one_line_that_says_where_it_belongs(tmp_path, monkeypatch):
+    with serving((401, '{"error": "Unauthorized"}')) as (url, _), pytest.raises(RefusedError) as raised:
+        Client(url, 5).post("/collective_rpc", {})
+    assert str(raised.value).endswith("set COEVO_VLLM_API_KEY to its key")
+    monkeypatch.setenv("COEVO_VLLM_API_KEY", "one\ntwo")
+    with pytest.raises(CoevoError, match="COEVO_VLLM_API_KEY is no API key") as raised:
+        _key(VllmEngineConfig(type="vllm", urls=(url,)))
+    assert "one" not in str(raised.value)
 
 
 def test_nobody_there_and_nobody_who_answers(monkeypatch):

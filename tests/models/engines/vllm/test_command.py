@@ -15,7 +15,7 @@ def python(tmp_path):
 def line(python, rank=0, length=512, sleeps=False, **changes):
     config = VllmEngineConfig(type="vllm", python=python, **changes)
     words = command(config, Serving("model", rank, length, sleeps))
-    return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0)
+    return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0, key="k")
 
 
 def test_on_a_cpu_a_prompt_is_never_cut(python, monkeypatch):
@@ -51,5 +51,13 @@ def test_adapters_of_a_rank_that_vllm_takes(python):
 
 
 def test_our_extension_is_asked_for_where_draws_are_keyed(python):
-    assert line(python)[0]["--middleware"] == "coevo_vllm.Seeds"
-    assert "--middleware" not in line(python, draws="free")[0]
+    assert line(python)[0]["coevo_vllm.Seeds"] == "--middleware"  # of the key, which is asked for first
+    assert "coevo_vllm.Seeds" not in line(python, draws="free")[0]
+
+
+def test_every_server_asks_for_a_key_that_no_argument_holds(python):
+    for draws in ("keyed", "free"):
+        options, environment = line(python, draws=draws)
+        assert options["--middleware"] == "coevo_vllm.Key"
+        assert environment["VLLM_API_KEY"] == "k"
+        assert "k" not in options

@@ -8,6 +8,7 @@ import urllib.request
 from collections import Counter
 from contextlib import closing
 from dataclasses import replace
+from urllib.error import HTTPError
 
 import psutil
 import pytest
@@ -76,8 +77,9 @@ def test_draws_follow_the_policy(engine):
     assert chisquare([drawn[token] for token in range(len(expected))], expected.tolist()).pvalue > 1e-4
 
 
-def test_servers_by_url_answer_alike_however_many_there_are(engine, policies, tmp_path):
+def test_servers_by_url_answer_alike_however_many_there_are(engine, policies, tmp_path, monkeypatch):
     first = engine.generate(ASKED)
+    monkeypatch.setenv("COEVO_VLLM_API_KEY", engine.key)
     url = engine.replicas[0].url
     config = VllmEngineConfig(type="vllm", urls=(url, url))
     sampling = SamplingConfig(temperature=TEMPERATURE, max_new_tokens=LENGTH)
@@ -147,8 +149,50 @@ def test_adapters_are_loaded_on_top_of_their_base(engines, policies):
     assert tokens(engine.generate(ASKED)) == tokens(first)
 
 
+ATTACKS = {
+    "/collective_rpc": {"method": "reload_weights", "kwargs": {"weights_path": "/nowhere"}},
+    "/sleep?level=2": {},
+    "/wake_up": {},
+    "/reset_prefix_cache": {},
+    "/pause": {},
+    "/v1/load_lora_adapter": {"lora_name": "x", "lora_path": "/nowhere"},
+    "/v1/completions": {"prompt": [[1]], "max_tokens": 1},
+    "/coevo/completions": {"prompt": [[1]], "seeds": [1]},
+    "//collective_rpc": {"method": "reload_weights"},
+}
+
+
+def status(url, body, headers):
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json", **headers})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return response.status
+    except HTTPError as error:
+        return error.code
+
+
+def test_without_its_key_a_server_does_nothing(engine):
+    (replica,) = engine.replicas
+    before = engine.generate(ASKED)
+    wrong = ({}, {"Authorization": "Bearer x"}, {"Authorization": engine.key}, {"Host": "evil.example"})
+    for headers in wrong:
+        for path, body in ATTACKS.items():
+            assert (path, headers, status(replica.url + path, body, headers)) == (path, headers, 401)
+        for path in ("/metrics", "/docs", "/openapi.json", "/v1/models", "/server_info", "/is_sleeping"):
+            assert (path, status(replica.url + path, None, headers)) == (path, 401)
+    assert not is_sleeping(engine)
+    assert tokens(engine.generate(ASKED)) == tokens(before)
+    assert status(f"{replica.url}/health", None, {}) == 200
+    guard = psutil.Process(replica.server.pid)
+    told = [word for each in (guard, *guard.children(recursive=True)) for word in each.cmdline()]
+    assert engine.key not in " ".join(told) + replica.server.log.read_text()
+
+
 def is_sleeping(engine):
-    with urllib.request.urlopen(f"{engine.replicas[0].url}/is_sleeping", timeout=60) as response:
+    key = {"Authorization": f"Bearer {engine.key}"}
+    request = urllib.request.Request(f"{engine.replicas[0].url}/is_sleeping", headers=key)
+    with urllib.request.urlopen(request, timeout=60) as response:
         return json.load(response)["is_sleeping"]
 
 

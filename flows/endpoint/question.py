@@ -1,0 +1,124 @@
+"""The form of a request: ``tasks.signature``, checked field by field without converting anything."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
+
+from flows.endpoint.guard import refusal
+from flows.endpoint.limits import Limits
+
+FORMATS = ("dataframe_records", "dataframe_split", "inputs", "instances")
+"""Keys under which MLflow's clients send rows."""
+
+
+class Strict(BaseModel):
+    """A part of a request: no field but its own, no other types."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Turn(Strict):
+    """A turn before the present one."""
+
+    observation: str
+    action: str
+    feedback: str
+
+
+class Row(Strict):
+    """A question to the agent. Optional fields may be left out or null."""
+
+    instruction: str
+    observation: str
+    scope: str | None = None
+    kind: str | None = None
+    task: str | None = None
+    history: list[Turn] | None = Field(default=None, fail_fast=True)
+
+    def size(self) -> int:
+        """Bytes of all its text."""
+        return sum(len(text.encode()) for text in self._texts() if text)
+
+    def complete(self) -> dict[str, Any]:
+        """All fields, since the rows of a table have the same ones."""
+        history = [turn.model_dump() for turn in self.history or ()]
+        optional = {"scope": self.scope or "", "kind": self.kind or "", "task": self.task or self.instruction}
+        return {"instruction": self.instruction, "observation": self.observation, **optional, "history": history}
+
+    def _texts(self) -> Iterator[str | None]:
+        yield from (self.instruction, self.observation, self.scope, self.kind, self.task)
+        for turn in self.history or ():
+            yield from (turn.observation, turn.action, turn.feedback)
+
+
+class Params(Strict):
+    """Parameters of a request."""
+
+    seed: int = Field(default=-1, ge=-1, lt=2**63)
+
+
+class Split(Strict):
+    """Rows as MLflow's client sends a table: names of the columns once, then the values."""
+
+    columns: list[str]
+    data: list[list[Any]]
+    index: list[Any] | None = None
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One mapping per row.
+
+        Raises:
+            HTTPException: 422 where a row does not fit the columns.
+        """
+        if any(len(row) != len(self.columns) for row in self.data):
+            raise refusal(422, f"dataframe_split: each row has the {len(self.columns)} values of the columns")
+        return [dict(zip(self.columns, row, strict=True)) for row in self.data]
+
+
+ROWS = TypeAdapter(Annotated[list[Row], Field(min_length=1, fail_fast=True)])
+
+
+class Question(NamedTuple):
+    """What the model is given."""
+
+    rows: list[dict[str, Any]]
+    params: dict[str, Any]
+
+
+def question(body: bytes, limits: Limits) -> Question:
+    """Read a request.
+
+    Raises:
+        HTTPException: 413 for too many or too long rows, 422 for another form.
+    """
+    try:
+        given = from_json(body)
+        rows = ROWS.validate_python(_rows(given, limits.rows))
+        params = Params.model_validate({} if given.get("params") is None else given["params"])
+    except ValidationError as error:
+        raise refusal(422, _first(error)) from None
+    except ValueError as error:
+        raise refusal(422, f"not JSON: {error}") from None
+    for number, row in enumerate(rows):
+        if row.size() > limits.text:
+            raise refusal(413, f"row {number} has {row.size()} bytes of text: at most {limits.text}")
+    return Question([row.complete() for row in rows], params.model_dump())
+
+
+def _rows(given: Any, most: int) -> Any:
+    """The rows of a request, not checked yet but for their number."""
+    found = [name for name in given if name != "params"] if isinstance(given, dict) else []
+    if len(found) != 1 or found[0] not in FORMATS:
+        raise refusal(422, f"a request is an object of {' or '.join(FORMATS)} with the rows, and of params")
+    sent = given[found[0]]
+    rows = Split.model_validate(sent).rows() if found == ["dataframe_split"] else sent
+    if isinstance(rows, list) and len(rows) > most:
+        raise refusal(413, f"{len(rows)} rows: at most {most}")
+    return rows
+
+
+def _first(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ")
