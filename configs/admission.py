@@ -1,5 +1,6 @@
 """What becomes of candidate entries. The ``type`` names the module of ``memory.admission``."""
 
+from math import ceil, log2
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -7,7 +8,16 @@ from pydantic import Field, model_validator
 from configs.base import FACTOR, MANY, Config
 
 
-class ReplayAdmissionConfig(Config):
+class AdmissionConfig(Config):
+    """What every admission's configuration says of it."""
+
+    @property
+    def unproven(self) -> str | None:
+        """How a lesson enters without evidence that it helps, and the remedy; None where replay has to show a gain."""
+        return "nothing is replayed; to have replay judge them, set bank.admission={type: replay}"
+
+
+class ReplayAdmissionConfig(AdmissionConfig):
     """Replay-validated admission (CoEvo-RL Eq. 7)."""
 
     type: Literal["replay"] = "replay"
@@ -18,10 +28,37 @@ class ReplayAdmissionConfig(Config):
     """Least mean paired gain; the gain must exceed it."""
     replays: int = Field(default=8, ge=1, le=1000)
     """Fresh rollouts a task and side, paired by common random numbers."""
+    confidence: float | None = Field(default=None, gt=0.5, lt=1, exclude_if=lambda level: level is None)
+    """Level of a one-sided lower bound of the mean paired gain; the bound must exceed delta. Null: the mean itself."""
+
+    @property
+    def unproven(self) -> str | None:
+        """With a negative ``delta``, lessons enter that lower the reward."""
+        return f"delta={self.delta:g} lets in what lowers the reward; set delta=0 or more" if self.delta < 0 else None
+
+    @model_validator(mode="after")
+    def _enough(self) -> Self:
+        """The pairs of one task can reach the level."""
+        least = 1 if self.confidence is None else least_pairs(self.confidence)
+        if self.replays < least:
+            raise ValueError(
+                f"replays={self.replays} pairs of a task can show nothing at confidence={self.confidence:g}, whatever "
+                f"they gain: set replays={least} or more, or a lower confidence"
+            )
+        return self
 
 
-class EditsAdmissionConfig(Config):
-    """Edit operations carried out on pools of scored entries (JERP Eq. 27); needs the writer ``editor``."""
+def least_pairs(confidence: float) -> int:
+    """Fewest pairs that a sign test of this level can pass, with a gain in every one: 2^-n <= 1 - confidence."""
+    # Rounded, so that a level of 1 - 2^-n needs exactly n.
+    return ceil(round(-log2(1 - confidence), 9))
+
+
+class EditsAdmissionConfig(AdmissionConfig):
+    """Edit operations carried out on pools of scored entries (JERP Eq. 27); needs the writer ``editor``.
+
+    Entries enter without evidence: nothing is replayed, and an episode that earned 0 may teach them.
+    """
 
     type: Literal["edits"]
     """How proposals are judged."""
@@ -36,6 +73,14 @@ class EditsAdmissionConfig(Config):
     capacity: int = Field(default=32, ge=1, le=MANY)
     """Most entries of a pool; the lowest scores beyond it are pruned."""
 
+    @property
+    def unproven(self) -> str | None:
+        """Replay needs a writer that proposes entries, too."""
+        return (
+            "nothing is replayed; to have replay judge them, set bank.writer={type: contrast} "
+            "bank.admission={type: replay}"
+        )
+
     @model_validator(mode="after")
     def _lasting(self) -> Self:
         if self.initial < self.threshold:
@@ -46,8 +91,11 @@ class EditsAdmissionConfig(Config):
         return self
 
 
-class AppendAdmissionConfig(Config):
-    """Every candidate that the bank does not hold enters (RetroAgent section 3.3)."""
+class AppendAdmissionConfig(AdmissionConfig):
+    """Every candidate that the bank does not hold enters (RetroAgent section 3.3).
+
+    Entries enter without evidence: nothing is replayed, and an episode that earned 0 may teach them.
+    """
 
     type: Literal["append"]
     """How candidates are judged."""
@@ -68,8 +116,11 @@ class CapacityConfig(Config):
     """Of the warning zone."""
 
 
-class ScoreAdmissionConfig(Config):
-    """What is new enters while there is room, then only by what it is worth (SLEA-RL section 3.4)."""
+class ScoreAdmissionConfig(AdmissionConfig):
+    """What is new enters while there is room, then only by what it is worth (SLEA-RL section 3.4).
+
+    Entries enter without evidence: nothing is replayed, and an episode that earned 0 may teach them.
+    """
 
     type: Literal["score"]
     """How candidates are judged."""
@@ -85,3 +136,10 @@ AnyAdmissionConfig = Annotated[
     ReplayAdmissionConfig | ScoreAdmissionConfig | AppendAdmissionConfig | EditsAdmissionConfig,
     Field(discriminator="type"),
 ]
+
+
+def notice(admission: AnyAdmissionConfig) -> str | None:
+    """One line that a run reports at its start where lessons enter without evidence; None where they do not."""
+    if admission.unproven is None:
+        return None
+    return f"bank.admission.type={admission.type} admits lessons without evidence: {admission.unproven}"

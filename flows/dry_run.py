@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from configs.admission import notice
 from configs.run import RunConfig
 from flows import output
 from models.devices import GIB
@@ -24,6 +25,7 @@ def report(config: RunConfig, found: Forecast) -> dict[str, Any]:
         "machine": str(found.machine),
         "ready": not found.problems,
         "problems": list(found.problems),
+        "notice": None if config.bank is None else notice(config.bank.admission),
         "policy": {"parameters": shape.parameters, "trained": shape.trainable, "positions": shape.positions},
         "prompts": {
             "tasks": rehearsal.tasks,
@@ -46,6 +48,8 @@ def show(said: dict[str, Any]) -> None:
     """The same for people."""
     policy, prompts = said["policy"], said["prompts"]
     output.line(f"{said['recipe']}: {said['iterations']} iterations, on {said['machine']}")
+    if said["notice"] is not None:
+        output.line(f"notice    {said['notice']}")
     output.line(f"policy    {policy['parameters']:,} parameters, {policy['trained']:,} trained")
     guessed = " (guessed: its tokenizer is not on this machine)" if prompts["guessed"] else ""
     output.line(

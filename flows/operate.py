@@ -5,6 +5,7 @@ from contextlib import closing, contextmanager
 
 from rich.console import Console
 
+from configs.admission import notice
 from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
@@ -51,6 +52,8 @@ def operate(
     lengthen(paths, config.iterations)
     if over:
         return _finished(place, paths, console)
+    if config.bank is not None and (said := notice(config.bank.admission)) is not None:
+        console.print(said, soft_wrap=True)
     use_prefect(place.root)
     from flows.coevolve import coevolve
     from tasks.limit import Limit

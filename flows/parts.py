@@ -30,6 +30,7 @@ def parts(config: RunConfig) -> dict[str, str]:
         **_loss(config),
         **_pools(config.bank),
         **_sections(BankConfig, config.bank, {"retrieval"}),
+        **_evidence(config.bank),
         "schedule": _schedule(config),
         "discovery": f"{config.evaluation.discovery} attempts" if config.evaluation.discovery else NONE,
     }
@@ -112,6 +113,13 @@ def _pools(bank: BankConfig | None) -> dict[str, str]:
     if bank is None:
         return dict.fromkeys(("pools", "references"), NONE)
     return {"pools": f"one a {bank.key}", "references": f"{bank.references} a pool" if bank.references else NONE}
+
+
+def _evidence(bank: BankConfig | None) -> dict[str, str]:
+    """How lessons come to be believed."""
+    if bank is None:
+        return {"evidence": NONE}
+    return {"evidence": "replay" if bank.admission.unproven is None else "none"}
 
 
 def _loss(config: RunConfig) -> dict[str, str]:

@@ -10,7 +10,7 @@ from flows.commands.exchange import export, import_
 from flows.commands.why import why
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
-from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
+from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
 from records.entry import Entry
 
 app = typer.Typer(help="Look into the experience bank of a run.", rich_markup_mode=None, add_completion=False)
@@ -30,10 +30,11 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
 
     With admission by replay, one row a batch of candidates. The difference is mean reward with the batch in the bank
     minus without it; low and high bound its 95 % interval. Inside noise: the interval holds the threshold, so the
-    verdict could have gone the other way.
+    verdict could have gone the other way. With bank.admission.confidence, bound is what had to exceed the threshold;
+    there is none where the pairs were too few.
 
-    With edit operations, one row an operation: applied, or rejected and why; removed is what scores or capacity took
-    out.
+    With edit operations, one row per operation: applied, or rejected and why; removed is what scores or capacity took
+    out. Retired is what a person took out, with the reason: see `coevo bank retire`.
 
     Example: coevo bank log homerules-coevo-rl-1
     """
@@ -41,7 +42,7 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
         bank = opened.bank()
         entries = bank.entries()
         rows = [
-            verdict_row(judged)
+            verdict_row(judged, opened.history)
             | {"bank": _size(entries, judged.verdict.revision), "entries": _texts(judged.candidates)}
             for judged in bank.judged()
         ]
@@ -50,7 +51,7 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
         output.document([*rows, *rulings])
         return
     if rows or not rulings:
-        _print(rows, LOG_COLUMNS, False, f"No candidates were judged up to {opened.name}.")
+        _print(rows, with_bound(LOG_COLUMNS, rows), False, f"No candidates were judged up to {opened.name}.")
     output.table([ruling_cells(row) for row in rulings], RULING_COLUMNS)
 
 

@@ -10,7 +10,7 @@ import typer
 from flows import output
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
+from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
 from lineage.retention import ranges
 from records.entry import Entry
 
@@ -40,22 +40,22 @@ def why(
         trace(opened.bank(), entry)
         rows = list(opened.episodes())
         found = trace(opened.bank(), entry, rows)
-        story = _story(found, rows, _edits(opened, found)) | {"episodes_gone": opened.episodes_gone()}
+        story = _story(found, rows, opened) | {"episodes_gone": opened.episodes_gone()}
     if as_json:
         output.document(story)
     else:
         _tell(found, story)
 
 
-def _story(found: "Provenance", rows: Iterable[Row], edits: list[dict[str, Any]]) -> dict[str, Any]:
+def _story(found: "Provenance", rows: Iterable[Row], opened: Reading) -> dict[str, Any]:
     sources = {row["id"]: row for row in rows if row["id"] in found.entry.sources}
     return {
         "entry": asdict(found.entry),
         "admitted": found.admitted,
         "taught_by": [_taught(name, sources.get(name)) for name in found.entry.sources],
-        "verdicts": [verdict_row(judged) for judged in found.judged],
+        "verdicts": [verdict_row(judged, opened.history) for judged in found.judged],
         "operations": [ruling_row(ruling) for ruling in found.operations],
-        "edits": edits,
+        "edits": _edits(opened, found),
         "retrievals": [asdict(retrieval) for retrieval in found.retrievals],
     }
 
@@ -100,7 +100,7 @@ def _tell(found: "Provenance", story: dict[str, Any]) -> None:
     output.line()
     if story["verdicts"] or not story["operations"]:
         output.line("Replay")
-        output.table(story["verdicts"], VERDICT_COLUMNS)
+        output.table(story["verdicts"], with_bound(VERDICT_COLUMNS, story["verdicts"]))
     if story["operations"]:
         output.line("Operations")
         output.table([ruling_cells(row) for row in story["operations"]], RULING_COLUMNS)

@@ -109,7 +109,7 @@ def _stories(
     revisions = {int(head) for source in wanted if (head := source.partition("/")[0]).isdecimal()}
     rows = {row["id"]: row for table in opened.episode_tables(TOLD_COLUMNS, revisions) for row in _rows(table, wanted)}
     names = {life.entry.id for life in told}
-    verdicts = [(set(each.verdict.candidates) & names, verdict_row(each)) for each in judged]
+    verdicts = [(set(each.verdict.candidates) & names, verdict_row(each, opened.history)) for each in judged]
     changes = [(set(each.entries) & names, ruling_row(each)) for each in rulings]
     return [
         Story(

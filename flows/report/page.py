@@ -62,7 +62,7 @@ def _tables(told: Facts) -> dict[str, Any]:
         "headline": rows.headline(told),
         "revisions": rows.revision_rows(told),
         "entries": (rows.ENTRY_COLUMNS, rows.entry_rows(list(told.lives.values()))),
-        "verdicts": (rows.VERDICT_COLUMNS, rows.verdict_rows(told)),
+        "verdicts": rows.verdict_rows(told),
         "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
         "settings": (("setting", "value"), rows.setting_rows(told)),
     }

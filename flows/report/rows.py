@@ -7,7 +7,7 @@ from flows import history
 from flows.report.curves import panels
 from flows.report.facts import Facts
 from flows.report.lives import Life
-from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row
+from flows.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
 from lineage.code import flat
 
 MOST = 500
@@ -76,13 +76,15 @@ def entry_rows(lives: Sequence[Life]) -> list[Row]:
     return [_entry_row(life) for life in sorted(lives, key=lambda life: (-life.shown, life.entry.id))]
 
 
-def verdict_rows(told: Facts) -> list[Row]:
-    """One row a verdict of replay, the latest first."""
-    return [
-        verdict_row(judged) | {"threshold": judged.verdict.delta, "first candidate": judged.candidates[0].strategy}
+def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+    """Columns, and one row per verdict of replay, the latest first."""
+    found = [
+        verdict_row(judged, told.manifests)
+        | {"threshold": judged.verdict.delta, "first candidate": judged.candidates[0].strategy}
         for judged in reversed(told.judged)
         if judged.candidates
     ]
+    return with_bound(VERDICT_COLUMNS, found), found
 
 
 def ruling_rows(told: Facts) -> list[Row]:

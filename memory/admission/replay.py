@@ -1,11 +1,13 @@
 """Replay-validated admission (CoEvo-RL Eq. 7): entries enter if fresh rollouts earn more with them than without."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from configs.admission import ReplayAdmissionConfig
 from memory.admission.base import Decision, Replay, Trial
+from memory.admission.confidence import lower_bound
 from memory.change import Judged
 from memory.library import Library
 from memory.writers.base import Proposal
@@ -42,6 +44,8 @@ def judge(
 ) -> Verdict:
     """All of the candidates or none: admitted iff R(E + V) > R(E) + delta.
 
+    With ``config.confidence`` not the mean difference has to exceed delta but its lower bound, see ``lower_bound``.
+
     The difference is the mean over pairs, its standard error sd / sqrt(n) with sd of n - 1 degrees of freedom.
     Raises ``ValueError`` if the two sides do not pair.
     """
@@ -49,19 +53,24 @@ def judge(
     if with_them.shape != without.shape or not with_them.size:
         raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
     gains = with_them - without
-    difference = float(gains.mean())
-    return Verdict(
+    measured = Verdict(
         revision=revision,
         candidates=tuple(entry.id for entry in candidates),
-        # Rounded, so that a gain of exactly delta is a tie, and ties are rejected.
-        admitted=round(difference - config.delta, 12) > 0,
+        admitted=False,
         reward_with=float(with_them.mean()),
         reward_without=float(without.mean()),
-        difference=difference,
+        difference=float(gains.mean()),
         stderr=float(gains.std(ddof=1) / gains.size**0.5) if gains.size > 1 else 0.0,
         pairs=gains.size,
         delta=config.delta,
     )
+    return replace(measured, admitted=_exceeds(measured, config.confidence))
+
+
+def _exceeds(measured: Verdict, confidence: float | None) -> bool:
+    gain = measured.difference if confidence is None else lower_bound(measured, confidence)
+    # Rounded, so that a gain of exactly delta is a tie, and ties are rejected.
+    return round(gain - measured.delta, 12) > 0
 
 
 def metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from support import small_run
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED, SAFE, source
 
 
@@ -20,6 +21,22 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
     assert admitted["inside_noise"]
     assert [rejected[key] for key in ("revision", "candidates", "admitted", "rejected", "bank")] == [2, 1, 0, 1, 2]
     assert rejected["entries"] == [{"id": REJECTED.id, "strategy": REJECTED.strategy}]
+
+
+def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
+    small_run.build(tmp_path, overrides=["bank.admission.confidence=0.75"])
+    rows = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
+    admitted, rejected = (row for row in rows if "difference" in row)
+    # Gains 1, 0, 1, 0: t(3) at 0.75 is 0.764892, the standard error sqrt(1/3) / 2.
+    assert (admitted["confidence"], admitted["bound"]) == (0.75, pytest.approx(0.5 - 0.764892 * (1 / 3) ** 0.5 / 2))
+    assert rejected["bound"] < 0
+    for shown in (("log", "first"), ("why", "first", MUG.id)):
+        assert "0.279" in coevo("bank", *shown, "--workspace", tmp_path).out
+
+
+def test_log_has_no_bound_without_it(bank, coevo):
+    assert [row["bound"] for row in bank("log", "first")[:2]] == [None, None]
+    assert "bound" not in coevo("bank", "log", "first").out
 
 
 def test_log_tells_what_became_of_operations(bank, coevo):

@@ -48,6 +48,7 @@ def test_a_method_is_shown_as_it_resolves(coevo):
         "utility": "-",
         "writer": "contrast",
         "admission": "replay",
+        "evidence": "replay",
         "schedule": "joint, bank every 20",
         "discovery": "-",
     }

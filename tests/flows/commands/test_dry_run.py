@@ -5,6 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from configs.admission import notice
+from configs.errors import CoevoError
+from configs.load import load_recipe, names
+
 SMALL, LARGE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b"
 
 
@@ -20,6 +24,47 @@ def test_a_dry_run_reports_and_writes_nothing(coevo, tmp_path):
     for head in ("policy", "prompts", "memory", "time", "observe", "act", "feedback"):
         assert any(line.startswith(head) for line in lines), head
     assert lines[-1] == "it can be started"
+
+
+UNPROVEN = (
+    "bank.admission.type={} admits lessons without evidence: nothing is replayed; to have replay judge them, set "
+)
+NOTICES = {
+    "homerules-retroagent": (UNPROVEN.format("append"), []),
+    "homerules-slea-rl": (UNPROVEN.format("score"), []),
+    "homerules-jerp": (UNPROVEN.format("edits"), []),
+    SMALL: ("bank.admission.type=replay admits lessons without evidence: delta=-0.5", ["bank.admission.delta=-0.5"]),
+}
+
+
+@pytest.mark.parametrize("recipe", NOTICES)
+def test_a_recipe_that_admits_lessons_without_evidence_reports_it_first(coevo, recipe):
+    says, settings = NOTICES[recipe]
+    shown = coevo("run", recipe, *settings, "--dry-run").out.splitlines()
+    assert shown[1].startswith(f"notice    {says}")
+    assert json.loads(coevo("run", recipe, *settings, "--dry-run", "--json").out)["notice"].startswith(says)
+
+
+def test_a_recipe_that_replays_or_has_no_bank_has_nothing_to_report(coevo):
+    for settings in ([], ["bank.admission.confidence=0.95"], ["bank=null"]):
+        assert json.loads(coevo("run", SMALL, *settings, "--dry-run", "--json").out)["notice"] is None
+
+
+def test_every_shipped_recipe_reports_it_by_its_configuration_alone():
+    for name in names("recipes"):
+        bank = load_recipe(name).bank
+        if bank is not None:
+            assert (notice(bank.admission) is None) == (bank.admission.type == "replay"), name
+
+
+def test_a_run_reports_it_before_anything_starts(coevo, tmp_path, monkeypatch):
+    def stop(workspace):
+        raise CoevoError("nothing is started here")
+
+    monkeypatch.setattr("flows.operate.use_prefect", stop)
+    first, second = coevo("run", "homerules-slea-rl", "--name", "mine", "--workspace", tmp_path).out.splitlines()
+    assert first.startswith("run mine in ")
+    assert second.startswith(UNPROVEN.format("score"))
 
 
 def test_json_has_it_all(coevo, small_workspace):
