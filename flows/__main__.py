@@ -1,5 +1,5 @@
 """``python -m flows`` is the ``coevo`` command of this interpreter and this checkout."""
 
-from flows.cli import main
+from flows.start import main
 
 main()

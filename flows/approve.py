@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from flows.history import time_of
-from flows.operate import head_of
 from flows.publishing import publish_if_quick
 from flows.reference import Reading, Reference, reading
+from flows.standing import readable
 from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
@@ -52,11 +52,10 @@ def is_promotion(what: str) -> bool:
 
 def waiting(place: Workspace) -> Iterator[Waiting]:
     """All that waits, runs first."""
-    for paths in place.runs():
-        head = head_of(place, paths)
-        if head is not None and waits(head):
-            with reading(paths.name, place) as opened:
-                yield _admission(opened, head)
+    for one in readable(place):
+        if one.revisions and waits(one.revisions[-1]):
+            with reading(one.paths.name, place) as opened:
+                yield _admission(opened, one.revisions[-1])
     if os.environ.get("MLFLOW_TRACKING_URI") or (place.root / "mlflow.db").is_file():
         from tasks.champion import asked
 

@@ -30,6 +30,7 @@ from flows.commands import (
     serve,
     tag,
 )
+from flows.interrupt import heeded
 from flows.output import plain
 
 app = typer.Typer(
@@ -70,7 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command, help if there is none; a user's mistake is one line on standard error and exit code 2."""
     collect_seldom()
     faulthandler.enable(sys.__stderr__ or 2)  # what dies in a library's C code says where
-    arguments = sys.argv[1:] if arguments is None else arguments
+    with heeded():
+        _run(sys.argv[1:] if arguments is None else arguments)
+
+
+def _run(arguments: Sequence[str]) -> None:
     try:
         code = app(args=arguments or ["--help"], prog_name="coevo", standalone_mode=False)
     except typer.TyperException as error:

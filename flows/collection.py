@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from configs.errors import CoevoError
+from flows.history import check
 from lineage.cache import Cache
 from lineage.cursor import Cursor
 from lineage.fsck.keeping import require_collectable
-from lineage.fsck.places import run_directories
 from lineage.lineage import Lineage
 from lineage.lock import in_use, runs_lock, writer_lock
 from lineage.manifest import Manifest
@@ -97,7 +97,7 @@ def plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     Raises:
         CoevoError: there is no such run, or what some run keeps cannot be found out.
     """
-    require_collectable(place, [paths for paths in run_directories(place) if not in_use(paths)])
+    require_collectable(place, [paths for paths in place.directories() if not in_use(paths)])
     return _plan(place, names, rule)
 
 
@@ -114,7 +114,7 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
         for paths in place.runs():
             locks.enter_context(writer_lock(paths))
             _settle(paths, place)
-        require_collectable(place, run_directories(place))
+        require_collectable(place, place.directories())
         before = disk_usage(place.cache, place.root / "runs")
         done = _plan(place, names, rule)
         for run in done.runs:
@@ -164,6 +164,7 @@ def _plan_run(paths: RunPaths, place: Workspace, rule: Rule) -> RunPlan:
         # First: a writer that commits and publishes meanwhile would put it ahead of the history that was read.
         published = Cursor(paths.published).check(lineage)
         history, retained, names = lineage.log(), lineage.retained(), lineage.names()
+    check(history)
     return RunPlan(paths, reasons(Standing(history, retained, names, published), rule), history)
 
 

@@ -12,7 +12,7 @@ from lineage.fsck.history import Revision, check_manifests, damaged_objects, rea
 from lineage.fsck.line import read_line
 from lineage.fsck.mend import git_copy
 from lineage.fsck.objects import Objects
-from lineage.fsck.places import check_run_files, check_strangers, check_warmstarts, run_directories
+from lineage.fsck.places import check_run_files, check_strangers, check_warmstarts
 from lineage.fsck.refs import check_branch, check_tags
 from lineage.fsck.tree import check_checkout, check_files, check_leftovers, check_locks
 from lineage.git import Git
@@ -65,7 +65,7 @@ class Check:
 
     def siblings(self, paths: RunPaths) -> list[Git]:
         """Histories of the other runs: branches share objects."""
-        others = [other for other in run_directories(self.place) if other.name != paths.name]
+        others = [other for other in self.place.directories() if other.name != paths.name]
         return [Git(other.lineage) for other in others if (other.lineage / ".git").is_dir()]
 
     def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
@@ -162,7 +162,7 @@ def examine(place: Workspace, names: Sequence[str], note: Note) -> Examined:
         CoevoError: there is no run of a name.
     """
     check = Check(place, note)
-    chosen = [_named(place, name) for name in names] or run_directories(place)
+    chosen = [_named(place, name) for name in names] or place.directories()
     elsewhere = () if names else tuple(check.workspace())
     return Examined(tuple(check.run(paths) for paths in chosen), elsewhere)
 

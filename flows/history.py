@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from configs.errors import CoevoError
 from lineage.manifest import Manifest
 
 
@@ -37,8 +38,38 @@ def held_out(manifest: Manifest) -> float | None:
 
 
 def evaluated(history: Sequence[Manifest]) -> Manifest | None:
-    """The last revision on the trail that was evaluated."""
-    return next((manifest for manifest in reversed(trail(history)) if held_out(manifest) is not None), None)
+    """The last revision on the trail that was evaluated; None where a rollback has come since.
+
+    A rollback to a revision that was not evaluated has no success: an earlier one's is that of another policy and bank.
+    """
+    for manifest in reversed(trail(history)):
+        if held_out(manifest) is not None:
+            return manifest
+        if is_rollback(manifest):
+            return None
+    return None
+
+
+def is_rollback(manifest: Manifest) -> bool:
+    """Whether the revision was made by ``rollback``; a branch, too, begins with the state of an earlier one."""
+    return manifest.state["restored_from"] is not None and "branched_from" not in manifest.observed
+
+
+def check(history: Sequence[Manifest]) -> None:
+    """Make sure that revisions say of themselves what every command reads.
+
+    Raises:
+        CoevoError: one of them lacks something, has it in another form, or is not what its place says.
+    """
+    try:
+        for number, manifest in enumerate(history):
+            before = predecessor(manifest)
+            if manifest.revision != number or not (before is None or 0 <= before < number):
+                raise CoevoError(f"revision {number} says it is {manifest.revision!r:.20}, after {before!r:.20}")
+            held_out(manifest), happened(manifest), time_of(manifest), int(manifest.iteration)
+        seconds(history), bank_sizes(history)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise CoevoError(f"a manifest is not as coevo writes it: {type(error).__name__}: {error}") from error
 
 
 def bank_sizes(history: Sequence[Manifest]) -> list[int | None]:

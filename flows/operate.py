@@ -125,7 +125,7 @@ def with_iterations(config: RunConfig, iterations: int, run: str) -> RunConfig:
 
 def head_of(place: Workspace, paths: RunPaths) -> Manifest | None:
     """The run's last revision; None where there is none yet."""
-    if not paths.lineage.is_dir():
+    if not paths.lineage.exists():
         return None
     with Lineage.open(paths.lineage, place.cache) as lineage:
         return lineage.head()

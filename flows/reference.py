@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Self
 from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
-from flows.history import trail
+from flows.history import check, trail
 from lineage.lineage import Lineage
+from lineage.lock import holder
 from lineage.manifest import Manifest
 from lineage.workspace import RunPaths, Workspace
 
@@ -151,21 +152,24 @@ def reading(text: str, place: Workspace) -> Iterator[Reading]:
     """
     reference = Reference.parse(text)
     paths = place.existing(reference.run)
-    if not paths.lineage.is_dir():
-        raise CoevoError(_nothing_yet(paths.name))
+    if not paths.lineage.exists():
+        raise CoevoError(_nothing_yet(paths))
     with Lineage.open(paths.lineage, place.cache) as lineage:
-        yield Reading(paths, lineage, _until(reference, lineage))
+        yield Reading(paths, lineage, _until(reference, paths, lineage))
 
 
-def _until(reference: Reference, lineage: Lineage) -> list[Manifest]:
+def _until(reference: Reference, paths: RunPaths, lineage: Lineage) -> list[Manifest]:
     history = lineage.log()
     if not history:
-        raise CoevoError(_nothing_yet(reference.run))
+        raise CoevoError(_nothing_yet(paths))
+    check(history)
     last, wanted = history[-1].revision, reference.number(lineage)
     if wanted is not None and wanted > last:
         raise CoevoError(f"revision {wanted} is not in run {reference.run!r}: it has 0 to {last}")
     return history if wanted is None else history[: wanted + 1]
 
 
-def _nothing_yet(run: str) -> str:
-    return f"run {run!r} has no revision yet: wait for its first one, or continue it with `coevo resume {run}`"
+def _nothing_yet(paths: RunPaths) -> str:
+    process = holder(paths)
+    remedy = f"continue it with `coevo resume {paths.name}`" if process is None else f"process {process} works on it"
+    return f"run {paths.name!r} has no revision yet: wait for its first one, {'or ' if process is None else ''}{remedy}"

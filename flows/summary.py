@@ -4,7 +4,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from envs.registry import find
-from flows.baselines import MEASURED, equal_time_baseline
 from flows.history import headline_panel
 from flows.output import line, table
 from flows.settings import workspace_at
@@ -44,12 +43,10 @@ def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str
     if f"expert/{headline_panel(history[0])}" in first:
         blind = first[f"expert/{headline_panel(history[0])}"]
         rows.append(_row("blind expert", None, blind, "an expert that is told nothing"))
-    if history[-1].state["config"]["recipe"] == MEASURED:
-        rows.append(_row("policy-only GRPO", None, equal_time_baseline(), "the same policy and time, no bank"))
     return rows
 
 
-def _row(name: str, start: float | None, end: float | str, about: str) -> dict[str, object]:
+def _row(name: str, start: float | None, end: float, about: str) -> dict[str, object]:
     return {"held-out success": name, "start": start, "end": end, "what it is": about}
 
 

@@ -98,6 +98,7 @@ class Git:
                     capture_output=True,
                     pass_fds=[gate.fileno()],
                     check=False,
+                    process_group=0,  # Ctrl-C is for the caller, which may want to finish what it does
                 )
             except FileNotFoundError:
                 raise CoevoError("git is not on PATH: install git 2.32 or later") from None

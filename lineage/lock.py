@@ -38,18 +38,33 @@ def writer_lock(run: "RunPaths") -> Iterator[None]:
     Raises:
         CoevoError: another process holds it; names the run and that process.
     """
-    holder = run.lock.with_suffix(".pid")
+    note = _note(run)
     lock = FileLock(run.lock, blocking=False, thread_local=False)
     try:
         lock.acquire()
     except Timeout:
-        pid = holder.read_text(encoding="utf-8") if holder.exists() else "unknown"
-        raise CoevoError(f"run {run.name!r} is in use by process {pid}: wait for it, or stop it") from None
+        raise CoevoError(f"run {run.name!r} is in use by process {_noted(run)}: wait for it, or stop it") from None
     try:
-        holder.write_text(" ".join([str(os.getpid()), *_why()]), encoding="utf-8")
+        note.write_text(" ".join([str(os.getpid()), *_why()]), encoding="utf-8")
         yield
     finally:
         lock.release()
+
+
+def holder(run: "RunPaths") -> str | None:
+    """Id of the process that holds the run's lock, and what for; None for none."""
+    return _noted(run) if in_use(run) else None
+
+
+def _note(run: "RunPaths") -> Path:
+    return run.lock.with_suffix(".pid")
+
+
+def _noted(run: "RunPaths") -> str:
+    try:
+        return _note(run).read_text(encoding="utf-8", errors="replace")
+    except FileNotFoundError:
+        return "unknown"
 
 
 def _why() -> list[str]:

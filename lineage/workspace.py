@@ -21,11 +21,12 @@ from configs.load import validate
 from configs.run import RunConfig
 from configs.trust import chosen
 from lineage.files import make_private, write_atomically
-from lineage.lineage import Lineage
 from lineage.lock import runs_lock
 from lineage.trust import Trust
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
+LONGEST = 19
+"""Digits of a time in ns since 1970 until the year 2286."""
 NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -103,7 +104,7 @@ class RunPaths:
             CoevoError: its file does not say.
         """
         said = self.created.read_text(encoding="utf-8", errors="replace").strip()
-        if not said.isdecimal():
+        if not (said.isdecimal() and len(said) <= LONGEST):
             raise CoevoError(f"{self.created}: {said[:20]!r} is no time in ns: see `coevo fsck {self.name}`")
         return int(said)
 
@@ -116,11 +117,13 @@ class RunPaths:
         """The configuration that the run goes on with.
 
         Raises:
-            CoevoError: the file was changed into something that is not one.
+            CoevoError: the file is not there, or was changed into something that is not one.
         """
         try:
             settings = json.loads(self.config.read_text(encoding="utf-8"))
-        except ValueError as error:
+        except OSError as error:
+            raise CoevoError(f"{self.config}: {error.strerror}: see `coevo fsck {self.name}`") from None
+        except (ValueError, RecursionError) as error:
             raise CoevoError(f"{self.config}: not readable as JSON: {error}") from None
         return validate(settings, source=str(self.config))
 
@@ -168,12 +171,15 @@ class Workspace:
         """Settings that somebody has confirmed."""
         return Trust(self.root)
 
+    def directories(self) -> list[RunPaths]:
+        """Every directory of ``runs/``, or link, with a name that a run can have, by name; it may lack anything."""
+        found = sorted((self.root / "runs").glob("*"))
+        return [RunPaths(path) for path in found if NAME.fullmatch(path.name) and (path.is_dir() or path.is_symlink())]
+
     def runs(self) -> list[RunPaths]:
-        """All runs in the order of their creation."""
-        made = [
-            RunPaths(path.parent) for path in (self.root / "runs").glob("*/created") if NAME.fullmatch(path.parent.name)
-        ]
-        return sorted(made, key=lambda run: (run.moment, run.name))
+        """The runs in the order of their creation; one that does not say when that was is not among them."""
+        made = [(moment, run.name) for run in self.directories() if (moment := _moment(run)) is not None]
+        return [RunPaths(self.root / "runs" / name) for _, name in sorted(made)]
 
     def run(self, name: str) -> RunPaths:
         """Where a run of this name has its files, whether it is there or not.
@@ -192,10 +198,12 @@ class Workspace:
         """A run that is there.
 
         Raises:
-            CoevoError: there is no such run.
+            CoevoError: there is no such run, or it does not say when it was created.
         """
         run = self.run(name)
-        if not run.created.is_file():
+        if run.created.is_file():
+            assert run.moment >= 0
+        else:
             latest = ", ".join(other.name for other in self.runs()[-5:])
             raise CoevoError(
                 f"run {name!r} is not in {self.root}: " + (f"the latest are {latest}" if latest else "it has none")
@@ -208,7 +216,7 @@ class Workspace:
         Raises:
             CoevoError: the name cannot be a run's or is taken.
         """
-        if self.run(name).root.exists():
+        if os.path.lexists(self.run(name).root):
             raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name")
 
     def create(self, name: str, config: RunConfig) -> RunPaths:
@@ -259,14 +267,12 @@ class Workspace:
     def next_name(self, recipe: str) -> str:
         """``<recipe>-<n>``, n above that of every run there is."""
         pattern = re.compile(re.escape(recipe) + r"-(\d+)")
-        taken = [int(found[1]) for run in self.runs() if (found := pattern.fullmatch(run.name))]
+        taken = [int(found[1]) for run in self.directories() if (found := pattern.fullmatch(run.name))]
         return f"{recipe}-{max(taken, default=0) + 1}"
 
-    def unfinished(self, recipe: str) -> str | None:
-        """The latest run of a recipe, if iterations of it remain."""
-        latest = next((run for run in reversed(self.runs()) if run.read_config().recipe == recipe), None)
-        if latest is None:
-            return None
-        head = Lineage.open(latest.lineage, self.cache).head() if latest.lineage.is_dir() else None
-        done = head.iteration if head else 0
-        return latest.name if done < latest.read_config().iterations else None
+
+def _moment(run: RunPaths) -> int | None:
+    try:
+        return run.moment
+    except (CoevoError, OSError):
+        return None

@@ -108,6 +108,9 @@ def publishing(tracker: Tracker, cursor: Cursor, reporter: Reporter) -> Iterator
     try:
         yield publisher
         status = "FINISHED"
+    except KeyboardInterrupt:
+        publisher.leave()
+        raise
     finally:
         left = publisher.close()
         if left is not None:

@@ -37,6 +37,7 @@ class Publisher:
         self._advance = advance
         self._notice = notice
         self._failing = False
+        self._left = False
         self._waiting: deque[Publication] = deque()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="publish")
         self._attempt: Future[TrackingError | None] | None = None
@@ -48,6 +49,10 @@ class Publisher:
         self._waiting.append(publication)
         self._attempt = self._thread.submit(self._drain)
 
+    def leave(self) -> None:
+        """Publish nothing more than the revision under way, for a ``close`` that is to be quick."""
+        self._left = True
+
     def close(self, patience: float = 10.0) -> str | None:
         """Wait for what is under way, and try again for ``patience`` seconds what MLflow would not take.
 
@@ -57,17 +62,15 @@ class Publisher:
         give_up = time.monotonic() + patience
         with self._thread:
             failure = self._thread.submit(self._drain).result()
-            while failure is not None and time.monotonic() < give_up:
+            while failure is not None and not self._left and time.monotonic() < give_up:
                 time.sleep(PAUSE)
                 failure = self._thread.submit(self._drain).result()
-        return (
-            None
-            if failure is None
-            else f"{self._left()} not published: {failure}; `coevo resume` publishes what is left"
-        )
+        if failure is None and not self._waiting:
+            return None
+        return f"{self._number()} not published: {failure or 'interrupted'}; `coevo resume` publishes what is left"
 
     def _drain(self) -> TrackingError | None:
-        while self._waiting:
+        while self._waiting and not self._left:
             publication = self._waiting[0]
             revision = publication.manifest.state["revision"]
             if revision > self._cursor():
@@ -81,7 +84,7 @@ class Publisher:
             self._waiting.popleft()
         return None
 
-    def _left(self) -> str:
+    def _number(self) -> str:
         return "1 revision is" if len(self._waiting) == 1 else f"{len(self._waiting)} revisions are"
 
     def _fail(self, error: TrackingError) -> None:

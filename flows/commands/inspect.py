@@ -8,18 +8,26 @@ import typer
 from flows import history, output
 from flows.reference import reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from lineage.lineage import Lineage
+from flows.standing import Standing, standings
+from lineage.lock import holder
 from lineage.manifest import Manifest
-from lineage.workspace import RunPaths, Workspace
+from lineage.workspace import Workspace
 
-RUN_COLUMNS = ("run", "recipe", "revision", "iteration", "start_success", "final_success", "seconds")
+RUN_COLUMNS = (
+    "run", "recipe", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
+    "state", "process", "fault",
+)  # fmt: skip
+SHOWN = RUN_COLUMNS[:-2]
 LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what", "tags", "kept", "commit")
 
 
 def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the runs, newest last.
 
-    Success is on the first held-out panel: at the start, and where the run was last evaluated.
+    Success is on the first held-out panel: at the start, and where the run was last evaluated, with that revision.
+    After a rollback to a revision that was not evaluated there is none until the next evaluation. A run is finished,
+    unfinished, waiting (for a person), running (with the process that writes to it), or faulty: what is wrong with it
+    follows below, and the other runs do not mind.
 
     Example: coevo runs --json
     """
@@ -28,7 +36,10 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
     if as_json:
         output.document(rows)
     elif rows:
-        output.table(rows, RUN_COLUMNS)
+        output.table([row | {"state": _state(row)} for row in rows], SHOWN)
+        for row in rows:
+            if row["fault"] is not None:
+                output.line(f"{row['run']}: {row['fault']}")
     else:
         output.line(f"No runs in {place.root}; start one with: coevo run homerules-coevo-rl")
 
@@ -43,7 +54,7 @@ def log(
     Example: coevo log homerules-coevo-rl-1
     """
     with reading(run, workspace_at(workspace)) as opened:
-        commits = opened.lineage.commits()
+        process, commits = holder(opened.paths), opened.lineage.commits()
         sizes = history.bank_sizes(opened.history)
         tags, kept = opened.lineage.names(), set(opened.lineage.retained())
         rows: list[dict[str, Any]] = [
@@ -64,23 +75,26 @@ def log(
         ]
     if as_json:
         output.document(rows)
-    else:
-        output.table([row | {"tags": ", ".join(row["tags"])} for row in rows], LOG_COLUMNS)
+        return
+    output.table([row | {"tags": ", ".join(row["tags"])} for row in rows], LOG_COLUMNS)
+    if process is not None:
+        output.line(f"{opened.paths.name} is running: process {process}")
 
 
 def run_rows(place: Workspace) -> list[dict[str, Any]]:
     """The runs of a workspace, newest last, as rows of ``RUN_COLUMNS``."""
-    return [_run_row(paths, place) for paths in place.runs()]
+    return [_run_row(one) for one in standings(place)]
 
 
-def _run_row(paths: RunPaths, place: Workspace) -> dict[str, object]:
-    names = {"run": paths.name, "recipe": paths.read_config().recipe}
-    row: dict[str, object] = dict.fromkeys(RUN_COLUMNS) | names
-    if not paths.lineage.is_dir():
-        return row
-    with Lineage.open(paths.lineage, place.cache) as lineage:
-        revisions = lineage.log()
-    return row | (_figures(revisions) if revisions else {})
+def _run_row(one: Standing) -> dict[str, Any]:
+    recipe = None if one.config is None else one.config.recipe
+    figures = _figures(one.revisions) if one.revisions else {}
+    about = {"run": one.paths.name, "recipe": recipe, "state": one.state, "process": one.process, "fault": one.fault}
+    return dict.fromkeys(RUN_COLUMNS) | figures | about
+
+
+def _state(row: dict[str, Any]) -> str:
+    return row["state"] if row["process"] is None else f"{row['state']}: process {row['process']}"
 
 
 def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
@@ -90,6 +104,7 @@ def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
         "iteration": head.iteration,
         "start_success": history.held_out(revisions[0]),
         "final_success": None if last is None else history.held_out(last),
+        "evaluated": None if last is None else last.revision,
         "seconds": round(history.seconds(revisions), 3),
     }
 

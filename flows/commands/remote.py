@@ -11,14 +11,14 @@ from rich.filesize import decimal
 from configs.errors import CoevoError
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
+from flows.standing import standings
 from flows.transfer import Bars, bars
-from lineage.lineage import Lineage
 from lineage.remote.place import runs_at, to_pull, to_push
 from lineage.remote.push import Transferred
 from lineage.remote.store import Store
 from lineage.remote.tables import Bank
 from lineage.trust import described
-from lineage.workspace import RunPaths, Workspace
+from lineage.workspace import Workspace
 
 RemoteArgument = Annotated[str, typer.Argument(help="A local path, or s3://BUCKET/PREFIX.")]
 Transfer = Callable[[str, Bars], Transferred]
@@ -40,12 +40,17 @@ def push(
     from lineage.remote.push import push as send
 
     place = workspace_at(workspace)
-    paths = [place.existing(name) for name in runs] if runs else [run for run in place.runs() if _begun(run, place)]
-    if not paths:
+    found = [] if runs else standings(place)
+    paths = [place.existing(name) for name in runs] if runs else [one.paths for one in found if one.revisions]
+    faulty = [one for one in found if one.fault is not None]
+    if not paths and not faulty:
         raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
     store = to_push(remote)
     by_name = {run.name: run for run in paths}
     _each(by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent")
+    if faulty:
+        left = "; ".join(f"{one.paths.name}: {one.fault}" for one in faulty)
+        raise CoevoError(f"not pushed, since it cannot be read: {left}")
 
 
 def pull(
@@ -68,11 +73,6 @@ def pull(
     for name in names if not as_json else ():
         for setting in place.trust.open_questions(name, place.existing(name).read_config()):
             output.line(f"{name}: to be confirmed before anything acts on it: {described(setting)}")
-
-
-def _begun(run: RunPaths, place: Workspace) -> bool:
-    """Whether it has a revision."""
-    return run.lineage.is_dir() and bool(Lineage.open(run.lineage, place.cache).commits())
 
 
 def _wanted(runs: list[str] | None, place: Workspace, store: Store) -> list[str]:

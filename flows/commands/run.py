@@ -9,6 +9,7 @@ from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.run import RunConfig
 from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from flows.standing import Standing, unfinished
 from lineage.trust import extend_path
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
@@ -44,12 +45,12 @@ def run(
     if name is not None:
         place.check_vacant(name)
     _check(config)
-    earlier = place.unfinished(config.recipe)
+    earlier = unfinished(config.recipe, place)
     paths = place.create(name or place.next_name(config.recipe), config)
     console = Console(highlight=False)
     console.print(f"run {paths.name} in {place.root}", soft_wrap=True)
-    if earlier:
-        console.print(f"({earlier} is unfinished; to continue it: coevo resume {earlier})", soft_wrap=True)
+    if earlier is not None:
+        console.print(f"({_of(earlier)})", soft_wrap=True)
     from flows.operate import operate
 
     return operate(place, paths, console, alone=True)
@@ -83,6 +84,15 @@ def resume(
     trust_run(place, run, config, trust)
     _check(config)
     return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations, alone=True)
+
+
+def _of(earlier: Standing) -> str:
+    name = earlier.paths.name
+    if earlier.process is not None:
+        return f"{name} is running: process {earlier.process}"
+    if earlier.state == "waiting":
+        return f"{name} waits for approval: coevo approve --list {name}"
+    return f"{name} is unfinished; to continue it: coevo resume {name}"
 
 
 def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flows.history import happened, predecessor, trail
+from flows.history import happened, is_rollback, predecessor, trail
 from flows.report.charts import WIDTH, Scale
+from flows.standing import readable
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
@@ -67,16 +68,16 @@ class Graph:
 def offshoots(lineage: Lineage, name: str, place: Workspace, last: int) -> list[Offshoot]:
     """The runs of the workspace that were branched from this one, up to its revision ``last``."""
     mine, found = lineage.commits(), []
-    for paths in place.runs():
-        if paths.name == name or not paths.lineage.is_dir():
+    for one in readable(place):
+        if one.paths.name == name or not one.revisions:
             continue
-        with Lineage.open(paths.lineage, place.cache) as other:
+        with Lineage.open(one.paths.lineage, place.cache) as other:
             theirs = other.commits()
-            for manifest in other.log() if theirs[:1] == mine[:1] else ():
+            for manifest in one.revisions if theirs[:1] == mine[:1] else ():
                 origin = manifest.observed.get("branched_from", {})
                 start = origin.get("revision", -1)
                 if origin.get("run") == name and 0 <= start <= last and theirs[start] == mine[start]:
-                    found.append(Offshoot(paths.name, start))
+                    found.append(Offshoot(one.paths.name, start))
     return sorted(found, key=lambda each: (each.revision, each.run))
 
 
@@ -101,7 +102,7 @@ def graph(history: Sequence[Manifest], kept: set[int], tags: dict[str, int], bra
         *(
             Label(at(m.revision)[0], at(m.revision)[1] - 10, "rollback", f"back to {m.restored_from}")
             for m in history
-            if _is_rollback(m)
+            if is_rollback(m)
         ),
         *(
             Label(at(m.revision)[0], at(m.revision)[1] - 10, "branch", _from(m))
@@ -140,7 +141,7 @@ def _edge(manifest: Manifest, before: int, led: set[int], x: float, y: float, to
     kind = "next" if manifest.revision in led else "aside"
     if "branched_from" in manifest.observed:
         kind = "branch"
-    elif _is_rollback(manifest):
+    elif is_rollback(manifest):
         kind = "rollback"
     path = f"M{x:g} {y:g}H{to_x:g}" if y == to_y else _curve(x, y, to_x, to_y)
     return Edge(before, manifest.revision, kind, path)
@@ -150,10 +151,6 @@ def _curve(x: float, y: float, to_x: float, to_y: float) -> str:
     """Down or up at once, then along."""
     bend = min(12.0, to_x - x)
     return f"M{x:g} {y:g}C{x + bend / 2:g} {y:g} {x + bend / 2:g} {to_y:g} {x + bend:g} {to_y:g}H{to_x:g}"
-
-
-def _is_rollback(manifest: Manifest) -> bool:
-    return manifest.restored_from is not None and "branched_from" not in manifest.observed
 
 
 def _from(manifest: Manifest) -> str:

@@ -31,7 +31,7 @@ def headline(told: Facts) -> list[tuple[str, str]]:
     found = [
         ("iterations", str(told.manifests[-1].iteration)),
         ("revisions", str(len(told.manifests))),
-        ("rollbacks", str(sum(_is_rollback(m) for m in told.manifests))),
+        ("rollbacks", str(sum(history.is_rollback(m) for m in told.manifests))),
     ]
     if end is not None:
         found.insert(0, (f"success on {panel}", f"{end:.3f}" if start is None else f"{start:.3f} to {end:.3f}"))
@@ -113,7 +113,3 @@ def _entry_row(life: Life) -> Row:
         "gain low": low,
         "gain high": high,
     }
-
-
-def _is_rollback(manifest: Any) -> bool:
-    return manifest.restored_from is not None and "branched_from" not in manifest.observed

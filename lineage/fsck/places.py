@@ -8,22 +8,17 @@ from configs.errors import CoevoError
 from lineage.files import as_made
 from lineage.findings import Finding, lost, mendable
 from lineage.lock import held, if_free, runs_lock_file
-from lineage.workspace import NAME, RunPaths, Workspace
-
-
-def run_directories(place: Workspace) -> list[RunPaths]:
-    """Every directory that is a run's or was meant to be, by name; it may lack anything."""
-    found = sorted((place.root / "runs").glob("*"))
-    return [RunPaths(path) for path in found if path.is_dir() and NAME.fullmatch(path.name)]
+from lineage.workspace import RunPaths, Workspace
 
 
 def check_strangers(place: Workspace) -> Iterator[Finding]:
     """What lies in ``runs/`` and is no run."""
     for path in half_made(place):
         yield mendable(path.relative_to(place.root).as_posix(), "a killed process left a run half made", "removes it")
+    runs = {paths.root for paths in place.directories()}
     for path in sorted((place.root / "runs").glob("*")):
         name = path.relative_to(place.root).as_posix()
-        if not path.name.startswith(".") and not (path.is_dir() and NAME.fullmatch(path.name)):
+        if not path.name.startswith(".") and path not in runs:
             yield lost(name, "it is no run", "move it out of runs/")
     for nested in sorted((place.root / "runs").glob("*/*/created")):
         yield lost(
@@ -41,6 +36,8 @@ def half_made(place: Workspace) -> list[Path]:
 def check_run_files(paths: RunPaths) -> Iterator[Finding]:
     """``created`` and ``config.json`` say what they should."""
     yield from check_created(paths)
+    if not paths.root.is_dir():
+        return
     try:
         paths.read_config()
     except (CoevoError, OSError, UnicodeDecodeError) as error:
@@ -53,10 +50,15 @@ def check_run_files(paths: RunPaths) -> Iterator[Finding]:
 
 def check_created(paths: RunPaths) -> Iterator[Finding]:
     """``created`` says when the run was made, without which no command sees it."""
-    if not paths.created.is_file():
+    if not paths.root.is_dir():
+        yield lost(paths.name, "it is a link that leads nowhere", "bring back what it leads to, or remove it")
+    elif not paths.created.is_file():
         yield _creation(paths, "is missing, so no command sees the run")
-    elif not paths.created.read_text(encoding="utf-8", errors="replace").strip().isdecimal():
-        yield _creation(paths, "is not a number of nanoseconds")
+    else:
+        try:
+            assert paths.moment >= 0
+        except CoevoError:
+            yield _creation(paths, "is not a number of nanoseconds")
 
 
 def check_warmstarts(place: Workspace) -> Iterator[Finding]:

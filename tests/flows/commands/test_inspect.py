@@ -1,6 +1,7 @@
 """Listing, telling and comparing runs, beside a writer and without a trace."""
 
 import json
+import os
 
 from support.small_run import MUG, RECIPE
 
@@ -18,13 +19,17 @@ def test_runs_are_listed_newest_last_with_their_headline_figures(coevo):
         "iteration": 3,
         "start_success": 0.0,
         "final_success": 0.5,
+        "evaluated": 3,
         "seconds": 8.0,
+        "state": "unfinished",
+        "process": None,
+        "fault": None,
     }
 
 
 def test_a_run_without_revisions_is_listed_without_figures(coevo):
     row = json.loads(coevo("runs", "--json").out)[-1]
-    assert row == dict.fromkeys(row) | {"run": "new", "recipe": RECIPE}
+    assert row == dict.fromkeys(row) | {"run": "new", "recipe": RECIPE, "state": "unfinished"}
 
 
 def test_an_empty_workspace_has_no_runs_and_says_how_to_start_one(coevo, tmp_path):
@@ -40,6 +45,16 @@ def test_the_log_has_one_row_a_revision(coevo):
     assert [row["what"] for row in rows] == ["start, evaluated", "2 admitted", "1 rejected, evaluated", "evaluated"]
     assert rows[2]["time"] == "1970-01-01T00:02:00Z"
     assert len({row["commit"] for row in rows}) == 4
+
+
+def test_a_run_that_a_process_writes_to_is_running_and_not_to_be_resumed(coevo, small_workspace):
+    with writer_lock(Workspace(small_workspace).existing("first")), writer_lock(Workspace(small_workspace).run("new")):
+        row = json.loads(coevo("runs", "--json").out)[0]
+        assert (row["state"], row["process"]) == ("running", str(os.getpid()))
+        assert f"running: process {os.getpid()}" in coevo("runs").out
+        assert coevo("log", "first").out.splitlines()[-1] == f"first is running: process {os.getpid()}"
+        assert len(json.loads(coevo("log", "first", "--json").out)) == 4
+        assert f"process {os.getpid()} works on it" in coevo("log", "new").err
 
 
 def test_the_log_ends_at_the_revision_named(coevo):

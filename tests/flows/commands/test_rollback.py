@@ -8,6 +8,7 @@ from mlflow import MlflowClient
 from support.kept import recovered, whole
 from support.small_run import EDITED, HEAT, SAFE
 
+import coevo as public
 from lineage.cursor import Cursor
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
@@ -44,6 +45,26 @@ def test_figures_follow_what_was_restored_not_what_was_left_behind(coevo, copied
     coevo("rollback", "first", "--to", 2)
     row = json.loads(coevo("runs", "--json").out)[0]
     assert (row["revision"], row["iteration"], row["final_success"], row["seconds"]) == (4, 2, 0.5, 8.0)
+
+
+def test_a_rollback_to_a_revision_that_was_not_evaluated_has_no_success_of_another_one(coevo, copied):
+    coevo("rollback", "first", "--to", 1)
+    row = json.loads(coevo("runs", "--json").out)[0]
+    assert (row["revision"], row["start_success"], row["final_success"], row["evaluated"]) == (4, 0.0, None, None)
+    document = json.loads(coevo("compare", "first", "other", "--json").out)
+    assert document["runs"][0] == {"run": "first@4", "evaluated": None, "success": {}, "spent": None}
+    assert [each for each in document["differences"] if each["equal"] == "end"] == []
+    assert public.runs().loc["first"].isna()["final_success"]
+    report = coevo("report", "first", "--output", copied / "report.html")
+    assert report.code == 0, report.err
+    assert "success on seen-houses" not in (copied / "report.html").read_text()
+
+
+def test_a_revision_of_after_a_rollback_is_compared_without_those_that_were_left_behind(coevo, copied):
+    coevo("rollback", "first", "--to", 2)
+    document = json.loads(coevo("compare", "first", "other", "--json").out)
+    assert (document["runs"][0]["evaluated"], document["runs"][0]["success"]) == (4, {"seen-houses": 0.5})
+    assert 3 not in {each["against_revision"] for each in document["differences"]}
 
 
 def test_episodes_of_a_restored_revision_count_once(coevo, copied):
