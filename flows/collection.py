@@ -13,6 +13,7 @@ from pathlib import Path
 from configs.errors import CoevoError
 from lineage.cache import Cache
 from lineage.cursor import Cursor
+from lineage.files import remove
 from lineage.fsck.keeping import require_collectable
 from lineage.fsck.places import run_directories
 from lineage.lineage import Lineage
@@ -187,5 +188,5 @@ def _remove(place: Workspace, done: Plan) -> None:
     place.clear_unfinished()
     for run in done.runs:
         for path in run.bank:
-            path.unlink(missing_ok=True)
+            remove(path, run.paths.bank)
     Cache(place.cache).remove(done.objects)

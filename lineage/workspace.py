@@ -19,7 +19,7 @@ from secrets import token_hex
 from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
-from lineage.files import write_atomically
+from lineage.files import remove, write_atomically
 from lineage.lineage import Lineage
 from lineage.lock import runs_lock
 
@@ -240,7 +240,7 @@ class Workspace:
         """Throw away what a process left that was killed while it made a run. Call it only under the runs' lock."""
         for path in (self.root / "runs").glob(".*"):
             if UNFINISHED.fullmatch(path.name):
-                shutil.rmtree(path)
+                remove(path, self.root / "runs")
 
     def _moment(self) -> int:
         """Now, in ns since 1970, or just after the latest run: a clock that was set back does not change the order."""
