@@ -14,6 +14,7 @@ from configs.errors import CoevoError
 from flows.history import check
 from lineage.cache import Cache
 from lineage.cursor import Cursor
+from lineage.files import remove
 from lineage.fsck.keeping import require_collectable
 from lineage.lineage import Lineage
 from lineage.lock import in_use, runs_lock, writer_lock
@@ -188,5 +189,5 @@ def _remove(place: Workspace, done: Plan) -> None:
     place.clear_unfinished()
     for run in done.runs:
         for path in run.bank:
-            path.unlink(missing_ok=True)
+            remove(path, run.paths.bank)
     Cache(place.cache).remove(done.objects)

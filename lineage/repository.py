@@ -49,17 +49,18 @@ class Repository:
         """The manifests of these commits."""
         return manifests_in(self.git, commits)
 
-    def vet(self, commit: str) -> None:
-        """See that a commit holds what a revision has and nothing else, before git and DVC do what it says.
+    def vet(self, commits: Sequence[str]) -> None:
+        """See that commits, oldest first, hold what revisions have and nothing else, before git and DVC act on them.
 
         Raises:
-            CoevoError: it does not; names what is wrong.
+            CoevoError: one does not; names what is wrong.
         """
-        number = int(self.git("rev-list", "--count", commit)) - 1
+        first = int(self.git("rev-list", "--count", commits[0])) - 1 if commits else 0
         try:
-            list(read_revisions(self.git, [commit], own_files(self.root, self.artifacts.cache), number))
+            for _ in read_revisions(self.git, commits, own_files(self.root, self.artifacts.cache), first):
+                pass
         except CoevoError as error:
-            raise CoevoError(f"{self.root}: {error}: nothing was checked out; trust this run no more") from error
+            raise CoevoError(f"{self.root}: {error}: nothing of it is checked out; trust this run no more") from error
 
     def seal(self, manifest: Manifest) -> None:
         """Commit the work tree with its manifest. The revision exists once ``git commit`` has returned."""
@@ -73,7 +74,7 @@ class Repository:
             if self.git("for-each-ref", "refs/tags", "refs/dropped"):
                 raise CoevoError(f"{self.root}: the branch main is lost, its tags are not: run `coevo fsck --repair`")
             return self._empty()
-        self.vet("HEAD")
+        self.vet(["HEAD"])
         changed = self.git("status", "--porcelain", "--no-renames", "-z").split("\0")
         self.git("reset", "--quiet", "--hard", "HEAD")
         kept = [name.removesuffix(".dvc") for name in self.git("ls-files", "*.dvc").splitlines()]
@@ -89,7 +90,7 @@ class Repository:
 
     def check_out(self, commit: str) -> None:
         """Put an earlier revision's files and artifacts into the work tree; HEAD stays."""
-        self.vet(commit)
+        self.vet([commit])
         before = self.artifacts.names()
         self.git("read-tree", "--reset", "-u", commit)
         for name in before - self.artifacts.names():
@@ -105,7 +106,7 @@ class Repository:
         fetch = ("fetch", "--quiet", "--no-tags", "--update-head-ok")
         self.git(*fetch, str(source.root / ".git"), f"{commits[-1]}:refs/heads/main")
         self.tags.copy_from(source.tags, commits)
-        self.vet("HEAD")
+        self.vet(["HEAD"])
         self.git("reset", "--quiet", "--hard", "HEAD")
         self.artifacts.checkout()
 

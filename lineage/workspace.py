@@ -20,7 +20,7 @@ from configs.errors import CoevoError
 from configs.load import validate
 from configs.run import RunConfig
 from configs.trust import chosen
-from lineage.files import make_private, write_atomically
+from lineage.files import make_private, remove, write_atomically
 from lineage.lock import runs_lock
 from lineage.trust import Trust
 
@@ -257,7 +257,7 @@ class Workspace:
         """Throw away what a process left that was killed while it made a run. Call it only under the runs' lock."""
         for path in (self.root / "runs").glob(".*"):
             if UNFINISHED.fullmatch(path.name):
-                shutil.rmtree(path)
+                remove(path, self.root / "runs")
 
     def _moment(self) -> int:
         """Now, in ns since 1970, or just after the latest run: a clock that was set back does not change the order."""

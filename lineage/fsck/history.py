@@ -34,7 +34,10 @@ def damaged_objects(repository: Repository) -> list[str]:
 
 
 def read_history(repository: Repository, commits: Sequence[str], run: str) -> tuple[list[Revision], list[Finding]]:
-    """Of these revisions, by number, those whose manifests can be read, and a finding for each that cannot."""
+    """Of these revisions, by number, those whose manifests can be read, and a finding for each that cannot.
+
+    Where all can be read, trees and ``.dvc`` files are checked too.
+    """
     revisions, findings = [], []
     for number, (commit, text) in enumerate(zip(commits, _blobs(repository, commits, MANIFEST), strict=True)):
         try:
@@ -44,11 +47,19 @@ def read_history(repository: Repository, commits: Sequence[str], run: str) -> tu
             findings.append(lost(f"{run}@{number}", f"its manifest cannot be read: {error}"))
         else:
             revisions.append(Revision(number, commit, manifest))
-    return revisions, findings
+    return revisions, findings or list(_trees(repository, commits, run))
+
+
+def _trees(repository: Repository, commits: Sequence[str], run: str) -> Iterator[Finding]:
+    """A finding where a commit holds what no revision has, which a repair would have git and DVC put into place."""
+    try:
+        repository.vet(commits)
+    except CoevoError as error:
+        yield lost(run, str(error))
 
 
 def check_manifests(repository: Repository, revisions: Sequence[Revision], run: str) -> Iterator[Finding]:
-    """Numbers fit the position, and the committed ``.dvc`` files name the manifest's artifacts."""
+    """Numbers fit the position."""
     for revision in revisions:
         number, manifest = revision.number, revision.manifest
         said = (manifest.state.get("revision"), manifest.state.get("parent"))
@@ -56,13 +67,6 @@ def check_manifests(repository: Repository, revisions: Sequence[Revision], run: 
             yield lost(f"{run}@{number}", f"its manifest says revision {said[0]} with parent {said[1]}")
         if manifest.restored_from is not None and not 0 <= manifest.restored_from < number:
             yield lost(f"{run}@{number}", f"its manifest says it was restored from revision {manifest.restored_from}")
-    names = sorted({name for revision in revisions for name in revision.manifest.artifacts})
-    for name in names:
-        holders = [revision for revision in revisions if name in revision.manifest.artifacts]
-        pointers = _blobs(repository, [revision.commit for revision in holders], f"{name}.dvc")
-        for revision, pointer in zip(holders, pointers, strict=True):
-            if f"md5: {revision.manifest.artifacts[name]}\n" not in pointer.decode(errors="replace"):
-                yield lost(f"{run}@{revision.number}", f"{name}.dvc does not name the {name} of its manifest")
 
 
 def _blobs(repository: Repository, commits: Sequence[str], path: str) -> list[bytes]:

@@ -1,11 +1,10 @@
 """The workspace around the lineages: run directories and their small files, and the warm-started policies."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from configs.errors import CoevoError
-from lineage.files import as_made
+from lineage.files import as_made, remove
 from lineage.findings import Finding, lost, mendable
 from lineage.lock import held, if_free, runs_lock_file
 from lineage.workspace import RunPaths, Workspace
@@ -79,9 +78,9 @@ def tidy(place: Workspace) -> None:
     for path in half_made(place):
         with if_free(*_locks(place, path)) as free:
             if free:
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path, path.parent)
     for path in spoilt_warmstarts(place):
-        shutil.rmtree(path)
+        remove(path, place.warmstarts)
 
 
 def _creation(paths: RunPaths, problem: str) -> Finding:

@@ -72,9 +72,7 @@ def _line(git: Git) -> list[str]:
     before: list[str] = []
     for commit, *parents in rows:
         if parents != before:
-            raise CoevoError(
-                f"commit {commit} has the parents {' '.join(parents) or 'none'}: it is no line of revisions"
-            )
+            raise CoevoError(f"commit {commit} does not have the one before it as its only parent")
         before = [commit]
     return [commit for commit, *_ in rows]
 
