@@ -145,7 +145,8 @@ def _start(log: Path, name: str, command: Sequence[str], health: str, settings: 
     environment = {name: value.replace("{port}", str(port)) for name, value in settings.items()}
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", *command, str(port)],
+            [sys.executable, "-P", "-m", *command, str(port)],
+            cwd=sys.prefix,  # uvicorn imports from where it starts, whatever -P says
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -164,7 +164,7 @@ def _start(directory: Path, host: str, port: int, log: Path) -> subprocess.Popen
     path = f"{_with_uvicorn(directory.parent / 'bin')}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     with log.open("wb") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", *command, "--host", host, "--port", str(port)],
+            [sys.executable, "-P", "-m", *command, "--host", host, "--port", str(port)],
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -178,7 +178,7 @@ def _with_uvicorn(folder: Path) -> Path:
     """A folder with the program that MLflow looks for on the path: uvicorn under this very Python."""
     folder.mkdir()
     program = folder / "uvicorn"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m uvicorn "$@"\n', encoding="utf-8")
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -P -m uvicorn "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     return folder
 
