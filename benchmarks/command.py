@@ -10,7 +10,7 @@ from lineage.lineage import Lineage
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
 
-COMMAND = (sys.executable, "-m", "flows")
+COMMAND = (sys.executable, "-P", "-m", "flows")
 
 
 def coevo(workspace: Workspace, *arguments: str) -> None:

@@ -140,7 +140,7 @@ def resume_figures(place: Workspace) -> Result:
         time.sleep(0.1)
     process.kill()
     process.wait()
-    resume = [sys.executable, "-c", FIRST_ROLLOUT, "resume", "killed", "--workspace", str(place.root)]
+    resume = [sys.executable, "-P", "-c", FIRST_ROLLOUT, "resume", "killed", "--workspace", str(place.root)]
     return {"resume_seconds": seconds(lambda: subprocess.run(resume, cwd=ROOT, check=True))}
 
 

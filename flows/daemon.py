@@ -110,6 +110,7 @@ def _start(log: Path, name: str, command: Sequence[str], health: str, settings: 
     with log.open("wb") as output:
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", *command, str(port)],
+            cwd=sys.prefix,  # uvicorn imports from where it starts, whatever -P says
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

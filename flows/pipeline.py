@@ -1,4 +1,4 @@
-"""The stages of ``dvc.yaml``, run by ``dvc repro`` at the root of a checkout as ``python -m flows.pipeline STAGE``.
+"""The stages of ``dvc.yaml``, run by ``dvc repro`` at the root of a checkout as ``python -P -m flows.pipeline STAGE``.
 
     pipeline.yaml                  the recipe
     pipeline/tasks.json            tasks: the held-out panels, after their gate

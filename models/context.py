@@ -17,6 +17,7 @@ from itertools import compress
 from typing import Any
 
 from configs.context import ContextConfig
+from models.template import render
 from models.tokenizer import ROLES
 from records.demonstration import Answer, Moment
 from records.entry import Entry
@@ -62,12 +63,15 @@ class Context:
         self._lines = lru_cache(maxsize=4096)(self._fitting)
 
     def prompt(self, moment: Moment) -> tuple[int, ...]:
-        """Token ids of the whole prompt, up to where the answer begins."""
+        """Token ids of the whole prompt, up to where the answer begins.
+
+        Raises:
+            CoevoError: the tokenizer's chat template fails.
+        """
         system, user = self._terse(moment) if self._words else self._prose(moment)
         said = [("system", system)] if system else []
         messages = [{"role": role, "content": inert(content, self._own)} for role, content in [*said, ("user", user)]]
-        text = self._tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-        return self._ids(text)
+        return self._ids(render(self._tokenizer, messages))
 
     def target(self, answer: Answer) -> tuple[int, ...]:
         """Token ids of an expert's answer, the end token included."""

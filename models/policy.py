@@ -25,6 +25,7 @@ from transformers.utils import logging as transformers_logging
 
 from configs.errors import CoevoError
 from configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from models.foreign import check_adapters, check_settings, check_weights
 from models.tokenizer import word_tokenizer
 from records.draws import Key, seed_of
 
@@ -72,7 +73,7 @@ def load(directory: Path) -> Policy:
     """The policy in a directory, ready to generate; adapters come on top of the base model that they name.
 
     Raises:
-        CoevoError: there is no policy, or its weights are not safetensors.
+        CoevoError: there is no policy, it needs code of its own, or its weights are not safetensors.
     """
     tokenizer = _read(AutoTokenizer, str(directory))
     if not (directory / PEFT_CONFIG).is_file():
@@ -110,7 +111,12 @@ def load_weights(policy: Policy, directory: Path) -> None:
 
 
 def _base(directory: Path) -> str:
-    """Where the base model of the adapters in a directory is: beside them, else where they were made."""
+    """Where the base model of the adapters in a directory is: beside them, else where they were made.
+
+    Raises:
+        CoevoError: the adapters name code to import.
+    """
+    check_adapters(directory / PEFT_CONFIG)
     beside = directory / BASE
     return str(beside) if beside.is_dir() else str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path)
 
@@ -156,13 +162,15 @@ def _pretrained(config: PretrainedPolicyConfig) -> Policy:
 
 def _model(path: str, dtype: Any = "auto") -> Any:
     options = {"dtype": dtype, "attn_implementation": "sdpa", "use_safetensors": True}
+    check_weights(path)
     return _read(AutoModelForCausalLM, path, **options).eval()
 
 
 def _read(kind: Any, path: str, **options: Any) -> Any:
     """What ``kind`` finds at a path on this machine."""
+    check_settings(path)
     try:
-        return kind.from_pretrained(path, local_files_only=True, **options)
+        return kind.from_pretrained(path, local_files_only=True, trust_remote_code=False, **options)
     except (OSError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())[:160]
         raise CoevoError(

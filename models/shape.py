@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen3Con
 from configs.errors import CoevoError
 from configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from configs.shape import ShapeConfig
+from models.foreign import check_settings
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes of a number."""
@@ -79,9 +80,14 @@ def architecture(policy: PretrainedPolicyConfig) -> Any:
 
 
 def config_of(path: str) -> Any | None:
-    """The ``config.json`` of a model on this machine, by directory or hub name; None where it is not here."""
+    """The ``config.json`` of a model on this machine, by directory or hub name; None where it is not here.
+
+    Raises:
+        CoevoError: transformers does not know the model, or it needs code of its own.
+    """
+    check_settings(path)
     try:
-        return AutoConfig.from_pretrained(path, local_files_only=True)
+        return AutoConfig.from_pretrained(path, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError):
         if (Path(path) / "config.json").is_file():
             raise CoevoError(f"{path}/config.json: no model that transformers knows: name another directory") from None
@@ -91,7 +97,7 @@ def config_of(path: str) -> Any | None:
 def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> Shape:
     text = config.get_text_config()
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     heads = text.num_attention_heads
     size = getattr(text, "head_dim", None) or text.hidden_size // heads
     return Shape(

@@ -7,6 +7,7 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from configs.policy import PolicyConfig, ScratchPolicyConfig
+from models.foreign import check_settings
 from models.tokenizer import word_tokenizer
 
 LETTERS = 3
@@ -18,6 +19,7 @@ MARKED = "<|im_start|>{role}\n{content}<|im_end|>\n"
 class Guess:
     """Stands in for a tokenizer where only lengths are asked for."""
 
+    chat_template = MARKED
     eos_token_id = 0
     all_special_tokens = ("<|im_start|>", "<|im_end|>")
 
@@ -36,10 +38,15 @@ class Guess:
 
 
 def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
-    """The tokenizer that a policy will have; ``Guess`` where it is not on this machine."""
+    """The tokenizer that a policy will have; ``Guess`` where it is not on this machine.
+
+    Raises:
+        CoevoError: it needs code of its own.
+    """
     if isinstance(policy, ScratchPolicyConfig):
         return word_tokenizer(vocabulary)
+    check_settings(policy.path)
     try:
-        return AutoTokenizer.from_pretrained(policy.path, local_files_only=True)
+        return AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError):
         return Guess()

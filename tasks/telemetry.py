@@ -1,5 +1,8 @@
 """Telemetry and chatter of the libraries we build on, off before any is imported, here and in child processes.
 
+So is importing from the working directory, for the child processes that libraries start: a folder named like a library
+that happens to lie there would be imported in its place.
+
 Set while the process has one thread: C code that reads the environment while another thread adds to it may crash.
 """
 
@@ -12,6 +15,7 @@ OFF = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_LOGGING_LEVEL": "WARNING",
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PYTHONSAFEPATH": "1",
 }
 """Environment variables that say no."""
 SOON = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}

@@ -1,7 +1,9 @@
 """``coevo play``: one episode of an environment, turn by turn."""
 
+import sys
 from collections.abc import Callable
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -33,6 +35,9 @@ def play(
         Agent, typer.Option(help="The expert knows no lessons; human reads actions from standard input.")
     ] = Agent.EXPERT,
     seed: Annotated[int, typer.Option(min=0, help="Which training task, and what is drawn.")] = 0,
+    python_path: Annotated[
+        list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Where your own modules are.")
+    ] = None,
 ) -> None:
     """Play one training task, turn by turn.
 
@@ -42,6 +47,7 @@ def play(
     from envs.registry import make
     from records.draws import key
 
+    sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     environment = make(load_env(env, settings or []))
     try:
         _episode(environment, _agent(agent, environment, seed), key(seed, "play"))

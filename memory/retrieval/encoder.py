@@ -75,7 +75,7 @@ def encoder_of(model: str) -> Encoder:
     """The encoder of a sentence-transformers model, one in a process.
 
     Raises:
-        CoevoError: it is not on this machine.
+        CoevoError: it is not on this machine, needs code of its own, or its weights are not safetensors.
     """
     loaded = _load(model)
     return Encoder(partial(embed, loaded), int(loaded.get_embedding_dimension()))
@@ -122,4 +122,11 @@ def _load(model: str) -> Any:
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from sentence_transformers import SentenceTransformer
 
-    return SentenceTransformer(str(path), device="cpu", local_files_only=True).eval()
+    safe = {"local_files_only": True, "trust_remote_code": False, "model_kwargs": {"use_safetensors": True}}
+    try:
+        return SentenceTransformer(str(path), device="cpu", **safe).eval()
+    except (OSError, ValueError, ImportError) as error:
+        reason = " ".join(str(error).split())[:160]
+        raise CoevoError(
+            f"encoder.model={model}: cannot be read ({reason}); name a model with safetensors and no code of its own"
+        ) from None

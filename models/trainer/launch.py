@@ -155,7 +155,13 @@ def _launcher(nodes: dict[str, list[str]], number: int, meeting: Path) -> list[s
         "node_rank": str(number),
         "log_level": "error",
     }
-    launch = [sys.executable, "-m", "deepspeed.launcher.launch", *(f"--{name}={it}" for name, it in options.items())]
+    launch = [
+        sys.executable,
+        "-P",
+        "-m",
+        "deepspeed.launcher.launch",
+        *(f"--{name}={it}" for name, it in options.items()),
+    ]
     return [*launch, "--module", "--no_local_rank", CHILD, str(meeting)]
 
 

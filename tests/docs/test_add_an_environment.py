@@ -1,5 +1,6 @@
 """The worked example of docs/add-an-environment.md, as it stands there."""
 
+import contextlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 from configs.load import load_recipe
 from envs.registry import make
 from flows.cli import main
+from lineage.trust import extend_path
 from records.draws import key
 from tasks.expert import expert_success, play_expert
 from tasks.gates.incoming import check_demonstrations, check_panel
@@ -29,13 +31,21 @@ def example(tmp_path, monkeypatch):
         files[block["file"]] = files.get(block["file"], "") + block["text"] + "\n"
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
     sys.modules.pop("lockers", None)
 
 
+def recipe(example):
+    """The page's recipe, its modules to be found as by ``coevo run``."""
+    with contextlib.chdir(example):
+        config = load_recipe("lockers.yaml")
+    extend_path(config)
+    return config
+
+
 def test_the_environment_keeps_the_promises_of_its_interface(example):
-    env = make(load_recipe(str(example / "lockers.yaml")).env)
+    env = make(recipe(example).env)
     trained = env.sample(32, key("all"))
     panel = env.panel("new-items", 16)
     check_panel(panel, example / "quarantine")
@@ -47,7 +57,7 @@ def test_the_environment_keeps_the_promises_of_its_interface(example):
 
 
 def test_the_expert_obeys_lessons_and_guesses_without(example):
-    env = make(load_recipe(str(example / "lockers.yaml")).env)
+    env = make(recipe(example).env)
     probe = env.probe(32, key("probe"))
     told = [
         [play_expert(env, task, lessons, key("expert"))[-1][2] for task, lessons in zip(probe.tasks, side, strict=True)]
@@ -59,7 +69,7 @@ def test_the_expert_obeys_lessons_and_guesses_without(example):
 
 def test_the_command_line_plays_it(example, capsys):
     with pytest.raises(SystemExit) as stop:
-        main(["play", "lockers:TaughtLockers"])
+        main(["play", "lockers:TaughtLockers", "--python-path", str(example)])
     assert stop.value.code == 0
     assert "solved in 1 turns" in capsys.readouterr().out
 
@@ -74,8 +84,8 @@ def test_the_entry_point_names_the_class_of_the_recipe(example):
 @pytest.mark.timeout(600)
 def test_the_loop_runs_it(example):
     def coevo(*arguments):
-        command = [sys.executable, "-m", "flows", *arguments, "--workspace", str(example / "workspace")]
-        env = os.environ | {"PYTHONPATH": f"{example}{os.pathsep}{ROOT}"}
+        command = [sys.executable, "-P", "-m", "flows", *arguments, "--workspace", str(example / "workspace")]
+        env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         done = subprocess.run(command, cwd=example, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -15,6 +15,8 @@ RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 BLOCK = 32
 """Tokens of a block of the prefix cache, the fewest that vLLM takes on every device."""
 QUIET = {"VLLM_NO_USAGE_STATS": "1", "DO_NOT_TRACK": "1", "HF_HUB_OFFLINE": "1", "VLLM_LOGGING_LEVEL": "INFO"}
+SAFE = {"PYTHONSAFEPATH": "1"}
+"""Processes that a server starts do not import from the working directory either."""
 OPEN = {"VLLM_SERVER_DEV_MODE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1"}
 """Opens the endpoints that reload weights, adapters and the prefix cache, and those of sleep."""
 EAGER = ["--enforce-eager", "--distributed-executor-backend", "uni"]
@@ -63,7 +65,7 @@ def interpreter(config: VllmEngineConfig) -> Path:
 
 def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     """The command line, host and port left out."""
-    line = [str(interpreter(config)), "-m", "vllm.entrypoints.openai.api_server"]
+    line = [str(interpreter(config)), "-P", "-m", "vllm.entrypoints.openai.api_server"]
     line += ["--model", serving.model, "--skip-tokenizer-init"]
     line += ["--dtype", config.dtype, "--max-model-len", str(serving.length), "--max-num-seqs", str(config.rows)]
     line += ["--block-size", str(BLOCK), "--enable-prefix-caching", "--generation-config", "vllm", "--seed", "0"]
@@ -83,6 +85,7 @@ def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]
     common = {
         **QUIET,
         **OPEN,
+        **SAFE,
         "VLLM_API_KEY": key,
         "PYTHONPATH": str(EXTENSION),
         "OMP_NUM_THREADS": str(config.threads),

@@ -261,6 +261,21 @@ def test_control_characters_in_a_value_are_shown_as_such(tmp_path, coevo):
     assert done.err.rstrip("\n").isprintable()
 
 
+def test_a_night_of_a_run_whose_settings_have_changed_meanwhile_runs_nothing(pulled, traps):
+    from flows.night import play
+    from tasks.limit import Limit
+
+    place = Workspace(pulled)
+    paths = place.existing("first")
+    place.trust.confirm("first", chosen(paths.read_config()))
+    settings = json.loads(paths.config.read_text())
+    settings["env"]["options"] = {"a": 2}
+    paths.config.write_text(json.dumps(settings))
+    with pytest.raises(CoevoError, match=r'env\.options = \{"a": 2\}.* add --trust env\.options,'):
+        play(place, paths, None, Limit(3))
+    assert marks(traps) == []
+
+
 @pytest.mark.full
 def test_on_a_terminal_each_setting_is_asked_for(pulled, tmp_path):
     def answered(*answers):

@@ -1,0 +1,147 @@
+"""Models from elsewhere run nothing: no code of their own, no pickles, no template beyond its sandbox."""
+
+import json
+import pickle
+import sys
+
+import pytest
+from support.chat import chat
+from support.policies import llama, qwen
+
+from configs.context import ContextConfig
+from configs.errors import CoevoError
+from configs.load import load_recipe
+from configs.policy import LoraConfig, PretrainedPolicyConfig
+from models import template
+from models.context import Context
+from models.policy import build, bundle, load, save
+from models.shape import config_of
+from models.standin import tokenizer_of
+from records.demonstration import Moment
+from records.draws import key
+
+MOMENT = Moment("find the mug", (), (), "at hall")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model in Hugging Face format."""
+    save(llama(), tmp_path / "model")
+    return tmp_path / "model"
+
+
+def config(model, **settings):
+    return PretrainedPolicyConfig(type="pretrained", path=str(model), **settings)
+
+
+def change(file, **settings):
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+
+
+def loads(model):
+    """Every way in which a model is read."""
+    return (
+        lambda: build(config(model), (), key(0)),
+        lambda: load(model),
+        lambda: config_of(str(model)),
+        lambda: tokenizer_of(config(model), ()),
+    )
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_code_of_its_own_is_refused_without_a_question(model, file, known, monkeypatch):
+    mark = model.parent / "mark"
+    (model / "evil.py").write_text(f"open({str(mark)!r}, 'w')\n")
+    names = {"AutoConfig": "evil.A", "AutoModelForCausalLM": "evil.A", "AutoTokenizer": ["evil.A", "evil.A"]}
+    change(model / file, auto_map=names)
+    if not known:
+        change(model / "config.json", model_type="evil")
+    monkeypatch.setattr("builtins.input", lambda *_: "y")
+    for read in loads(model):
+        with pytest.raises(CoevoError, match=rf"needs code of its own \({file}: auto_map\)"):
+            read()
+    assert not mark.exists()
+
+
+def test_pickled_weights_are_refused_unread(model):
+    class Bomb:
+        def __reduce__(self):
+            return open, (str(model.parent / "mark"), "w")
+
+    (model / "model.safetensors").unlink()
+    (model / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
+    for read in loads(model)[:2]:
+        with pytest.raises(CoevoError, match=r"pytorch_model\.bin is a pickle, which can run code"):
+            read()
+    assert not (model.parent / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"megatron_config": {"a": 1}, "megatron_core": "evil_core"}, "megatron_config names code to import"),
+        ({"auto_mapping": {"parent_library": "evil_core"}}, "auto_mapping names code to import"),
+        ({"peft_type": "XLORA"}, "peft_type='XLORA' is not LORA"),
+    ],
+)
+def test_adapters_that_name_modules_are_refused(model, tmp_path, settings, said, monkeypatch):
+    (tmp_path / "evil_core.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    save(build(config(model, lora=LoraConfig(r=2)), (), key(0)), tmp_path / "adapters")
+    change(tmp_path / "adapters" / "adapter_config.json", **settings)
+    for read in (lambda: load(tmp_path / "adapters"), lambda: bundle(tmp_path / "adapters", tmp_path / "bundle")):
+        with pytest.raises(CoevoError, match=said):
+            read()
+    assert "evil_core" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ ''.__class__.__mro__ }}",
+        "{{ cycler.__init__.__globals__.os.system('true') }}",
+        "{{ messages.append(1) }}",
+        "{% for i in range(10**9) %}{% endfor %}",
+        "{{ nothing.at.all }}",
+        "{{ raise_exception('no system\\nmessage') }}",
+        "{% if %}",
+        "{{ 1 / 0 }}",
+        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+    ],
+)
+def test_a_template_stays_in_its_sandbox_and_fails_in_one_line(source):
+    tokenizer = chat()
+    tokenizer.chat_template = source
+    with pytest.raises(CoevoError, match="chat template cannot be used") as stopped:
+        Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
+    assert str(stopped.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{% for i in range(99999) %}{% for i in range(99999) %}{% endfor %}{% endfor %}", "does not end within 0.3 s"),
+        ("{{ 'a' * 5000000 }}", "writes 5000000 characters"),
+    ],
+)
+def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
+    monkeypatch.setattr(template, "SECONDS", 0.3)
+    tokenizer = chat()
+    tokenizer.chat_template = source.replace("99999", "3000")  # ends by itself, so that later tests have the machine
+    with pytest.raises(CoevoError, match=said):
+        Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
+
+
+def test_templates_of_honest_tokenizers_are_rendered_as_before():
+    messages = [{"role": "user", "content": "hello"}]
+    for tokenizer in (chat(), qwen().tokenizer):
+        said = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
+        assert template.render(tokenizer, messages) == said
+
+
+def test_a_dry_run_of_a_model_with_code_of_its_own_is_refused(model):
+    change(model / "config.json", auto_map={"AutoConfig": "evil.A"}, model_type="evil")
+    recipe = load_recipe("homerules-grpo", [f"policy={{type: pretrained, path: {model}}}", "warmstart=null"])
+    with pytest.raises(CoevoError, match="needs code of its own"):
+        tokenizer_of(recipe.policy, ())
