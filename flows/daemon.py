@@ -35,7 +35,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
         workspace: folder of its record and log.
         name: of the server.
         command: a module and its arguments, run by this Python; the port is appended.
-        health: path that answers 200 once it takes requests.
+        health: path that answers 200 once it takes requests; a server that was started with another one is replaced.
         settings: environment variables besides our own; ``{port}`` in a value becomes the port.
 
     Raises:
@@ -45,7 +45,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
     with _starting(workspace, name):
         known = read_records(workspace).get(name)
         if known is not None:
-            if known.runs() and known.answers():
+            if known.health == health and known.runs() and known.answers():
                 return known
             known.stop()
         log = workspace / f"{name}.log"

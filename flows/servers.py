@@ -72,7 +72,7 @@ def ensure_prefect(workspace: Path) -> str:
         return named
     secret = secret_of(workspace)
     settings = {**SERVER, "PREFECT_HOME": str(home(workspace)), "PREFECT_SERVER_API_AUTH_STRING": secret}
-    # One that an earlier version started does not know this path of health, and is replaced.
+    # One without this secret, as earlier versions of coevo started, has another path of health and is replaced.
     return ensure(workspace, "prefect", ["flows.prefect_server"], health_of(secret), settings).url + "/api"
 
 
@@ -181,6 +181,10 @@ def drop_events() -> None:
 
 def _refused(status: int, then: str) -> ServerError:
     url = os.environ["PREFECT_API_URL"]
+    if status in (401, 403):
+        return ServerError(
+            f"the Prefect server at {url} refuses us ({status}): set {VARIABLE} to what it asks for; {then}"
+        )
     return ServerError(
         f"the Prefect server at {url} answers {status}: see its log, and whether its disk has room; {then}"
     )

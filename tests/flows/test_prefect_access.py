@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 from base64 import b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -52,11 +53,11 @@ class Working:
 
     def ask(self, method, path, headers, **body):
         """Status and answer."""
-        content = json.dumps(body).encode()
+        content = json.dumps(body).encode() if method == "POST" else b""
         connection = HTTPConnection(self.address, timeout=60)
         connection.putrequest(method, path, skip_host=True)
-        named = {"Host": self.address, "Content-Type": "application/json", "Content-Length": str(len(content))}
-        for name, value in (named | headers).items():
+        about = {"Content-Type": "application/json", "Content-Length": str(len(content))} if content else {}
+        for name, value in ({"Host": self.address} | about | headers).items():
             connection.putheader(name, value)
         connection.endheaders(content)
         with connection.getresponse() as answer:
@@ -79,11 +80,15 @@ class Working:
         post(f"/api/deployments/{deployment}/create_flow_run", state={"type": "SCHEDULED"})
         return statuses
 
-    def family(self):
-        """The worker, the server, and what they have started."""
+    def arguments(self):
+        """What ``ps`` shows of the worker, of the server, and of all that they have started."""
         (server,) = recorded(self.root)
         first = [psutil.Process(self.process.pid), psutil.Process(server.pid)]
-        return [*first, *(child for one in first for child in one.children(recursive=True))]
+        shown = []
+        for process in [*first, *(child for one in first for child in one.children(recursive=True))]:
+            with suppress(psutil.NoSuchProcess):
+                shown += process.cmdline()
+        return shown
 
 
 @pytest.fixture(scope="module")
@@ -145,10 +150,10 @@ def test_nights_are_played_the_secret_stays_where_it_is_and_down_ends_them_witho
     assert added.returncode == 0, added.stderr
     Nights(f"http://{working.address}/api", "nightly", secret).begin()
     wait_for(lambda: revisions(working.root, "nightly") >= 3)
-    told = [part for process in working.family() for part in process.cmdline()]
-    assert working.address.split(":")[1] in told
+    shown = working.arguments()
+    assert working.address.split(":")[1] in shown
     password = secret.split(":")[1]
-    assert password not in "\n".join(told)
+    assert password not in "\n".join(shown)
     written = len(working.log.read_bytes())
     assert coevo("down", workspace=working.root).stdout == "Stopped prefect.\n"
     assert working.process.wait(60) == 2

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import urllib.request
+from urllib.error import HTTPError
 
 import psutil
 import pytest
@@ -58,19 +59,38 @@ def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_server
 
 
 @pytest.mark.full
-def test_mlflow_pages_share_the_database_and_a_few_processes_do(tmp_path, no_servers_named):
+def test_mlflow_pages_share_the_database_and_a_few_processes_do(tmp_path, no_servers_named, monkeypatch):
+    monkeypatch.setenv("MLFLOW_SERVER_ALLOWED_HOSTS", "*")  # for a server of the user's own
+    monkeypatch.setenv("MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE", "true")
     workspace = tmp_path / "my wörkspace"
     try:
         url = ensure_mlflow_ui(workspace)
         assert url == ensure_mlflow_ui(workspace)
         with urllib.request.urlopen(url, timeout=30) as page:
             assert b"<title>MLflow</title>" in page.read()
+        assert refused(url, {"Host": "evil.example"})
+        assert refused(url, {"Host": "192.168.0.1"})
+        assert refused(url, {"Host": "evil.example"}, b"{}")
+        assert refused(url, {"Origin": "https://evil.example"}, b'{"name": "stranger"}')
+        assert not refused(url, {"Origin": url}, b'{"name": "ours"}')
         assert (workspace / "mlflow.db").is_file()
         server = psutil.Process(ensure(workspace, "mlflow", [], "/health", {}).pid)
         assert len(server.children(recursive=True)) <= 2
         assert listened_at(server) == {"127.0.0.1"}
     finally:
         assert down(workspace) == ["mlflow"]
+
+
+def refused(url, headers, body=None):
+    """Whether MLflow refuses to show its pages, or to make an experiment, in one line."""
+    headers = {"Content-Type": "application/json", **headers}
+    path = "/" if body is None else "/ajax-api/2.0/mlflow/experiments/create"
+    try:
+        urllib.request.urlopen(urllib.request.Request(url + path, body, headers), timeout=30).close()
+    except HTTPError as error:
+        with error:
+            return (error.code, len(error.read().splitlines())) == (403, 1)
+    return False
 
 
 @pytest.mark.full

@@ -38,7 +38,7 @@ class Server:
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **settings},
+                env={**_inherited(), **settings},
                 start_new_session=True,
             )
 
@@ -82,6 +82,11 @@ class Server:
             lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
         errors = [line for line in lines if "Error" in line and "Traceback" not in line]
         return " ".join([*lines, *errors][-1].split())[:300] if lines else "it wrote nothing"
+
+
+def _inherited() -> dict[str, str]:
+    """Our environment without Prefect's part, which holds the secret of its server."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
 
 
 def _free_port() -> int:
