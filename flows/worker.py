@@ -49,8 +49,20 @@ def work(place: Workspace) -> int:
 
 
 def worker_of(pool: str) -> list[str]:
-    """Prefect's worker as a command, which gets our environment and our signals."""
-    return [sys.executable, "-P", "-m", "prefect", "worker", "start", "--pool", pool, "--type", "process"]
+    """Prefect's worker as a command, which gets our environment and our signals, and ends with us."""
+    return [
+        sys.executable,
+        "-P",
+        "-m",
+        "flows.leash",
+        "prefect",
+        "worker",
+        "start",
+        "--pool",
+        pool,
+        "--type",
+        "process",
+    ]
 
 
 class Looker:
@@ -111,7 +123,7 @@ def supervise(command: Sequence[str], look: Callable[[], None], grace: float = G
     Raises:
         ServerError: that of ``look``.
     """
-    child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0)
+    child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0, stdin=subprocess.PIPE)
     family = {psutil.Process(child.pid)}
     deadlines: list[float] = []
 

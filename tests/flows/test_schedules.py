@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
+import psutil
 import pytest
 from prefect import get_client
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
@@ -100,6 +101,30 @@ def test_a_killed_night_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_th
     assert steps == sorted(set(steps))
     assert steps[-1] == after - 1
     assert leaks(place, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_killed_worker_takes_its_night_along_and_the_next_one_makes_up_for_it(place, prefect_url, tmp_path):
+    for run in ("whole", "orphan"):
+        paths = create(place, run, iterations=12)
+    assert coevo("resume", "whole", workspace=place).returncode == 0
+    later = datetime.now(UTC) + timedelta(days=50)
+    terms = {"run": "orphan", "workspace": str(place), "iterations": 12}
+    schedules.add(Workspace(place), "orphan", Schedule(f"0 2 {later.day} {later.month} *", "UTC", terms))
+    nights = Nights(prefect_url, "orphan")
+    with worker(place, tmp_path / "killed") as process:
+        night = nights.begin()
+        wait_for(lambda: revisions(place, "orphan") >= 2)
+        family = psutil.Process(process.pid).children(recursive=True)
+        assert int(paths.lock.with_suffix(".pid").read_text().split()[0]) in {one.pid for one in family}
+        process.kill()
+        assert nights.end_of(night).name in {"Crashed", "Completed"}
+        assert psutil.wait_procs(family, timeout=90)[1] == []
+    with worker(place, tmp_path / "next"):
+        assert nights.end_of(nights.begin()).name == "Completed"
+    assert states(place, "orphan")[:13] == states(place, "whole")
+    schedules.remove(Workspace(place), "orphan")
 
 
 @pytest.mark.full
