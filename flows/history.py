@@ -104,6 +104,8 @@ def happened(manifest: Manifest) -> str:
         words.append("evaluated")
     if state.get("waiting"):
         words.append("waits for approval")
+    if "retired" in state:
+        words.append(f"retired {state['retired']['entry']}")
     if "approval" in state:
         said, who = "approved" if state["approval"]["approved"] else "turned down", manifest.observed.get("decided_by")
         words.append(said if who is None else f"{said} by {who}")

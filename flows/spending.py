@@ -53,15 +53,15 @@ def learning_seconds(manifest: Manifest) -> float:
 def _spent(manifest: Manifest) -> Spent:
     state = manifest.state
     # A rollback repeats the figures of what it restored, without having played anything.
-    if state["parent"] is None or state["restored_from"] is not None or _imported(manifest):
+    if state["parent"] is None or state["restored_from"] is not None or _is_by_hand(manifest):
         return Spent()
     episodes, tokens = (state["metrics"].get(f"spent/{kind}") for kind in ("episodes", "tokens"))
     return Spent(_whole(episodes), _whole(tokens), learning_seconds(manifest))
 
 
-def _imported(manifest: Manifest) -> bool:
-    """Whether entries of a file made the revision; ``imported`` itself stays in later states."""
-    return "bank/imported" in manifest.state["metrics"]
+def _is_by_hand(manifest: Manifest) -> bool:
+    """Whether a command imported or retired entries; the loop played nothing for such a revision."""
+    return "bank/imported" in manifest.state["metrics"] or "retired" in manifest.state
 
 
 def _whole(count: float | None) -> int | None:

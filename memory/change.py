@@ -73,8 +73,9 @@ class Ruling:
         revision: revision that it belongs to.
         scope: key of the pool.
         line: the operation as it was proposed, shortened; empty where nobody proposed what happened.
-        outcome: ``applied``, ``rejected``, or ``removed`` for an entry that scores or capacity took out.
-        reason: why it was rejected or removed; empty where it was applied.
+        outcome: ``applied``, ``rejected``, ``removed`` for an entry that scores or capacity took out, or
+            ``retired`` for one that a person took out.
+        reason: why it was rejected, removed or retired; empty where it was applied.
         entries: ids of the entries concerned, first the one that goes on; none where it was rejected.
     """
 

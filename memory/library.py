@@ -25,14 +25,20 @@ class Library:
     Attributes:
         entries: (n,) the active entries.
         clusters: observation clusters, where there are any.
+        barred: ids under which nothing enters, see ``memory.retirement.barred``.
     """
 
     def __init__(
-        self, entries: Iterable[Entry], stats: Mapping[str, Stats] | None = None, clusters: Clusters | None = None
+        self,
+        entries: Iterable[Entry],
+        stats: Mapping[str, Stats] | None = None,
+        clusters: Clusters | None = None,
+        barred: frozenset[str] = frozenset(),
     ) -> None:
         active = sorted((entry for entry in entries if entry.active), key=attrgetter("id"))
         self.entries = sorted(active, key=attrgetter("edited"), reverse=True)
         self.clusters = clusters
+        self.barred = barred
         self._stats = {} if stats is None else stats
 
     def __len__(self) -> int:

@@ -6,7 +6,6 @@ no is then committed like anything else, so a decision is there as a whole or no
 so is observed, and no part of the state: it changes nothing that follows.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from memory.change import BankChange
 from memory.clusters import Cluster, Clusters
 from memory.pending import Pending
 from memory.store import Bank
+from tasks.by_hand import FRESH, OWN
 from tasks.counts import counts
 from tasks.episodes import episodes_of, write_episodes
 from tasks.recognise import associate
@@ -30,9 +30,6 @@ from tasks.waiting import Vote, waits
 FOLDER = "proposal"
 """Name of the artifact; it stays after the decision, which names its content."""
 FILE = "proposal.json"
-FRESH: Mapping[str, object] = {"restored_from": None, "accepted_change": [], "panels": {}, "outcomes": {}}
-OWN = ("artifacts", "imported", "approval")
-"""What the state of a revision says of that revision alone."""
 
 
 def waiting(config: RunConfig, proposed: Pending | None) -> dict[str, object]:

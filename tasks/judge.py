@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 
 from memory.admission.base import Decision, Trial
+from memory.retirement import allowed
 from memory.writers.base import Proposal
 from records.draws import extend
 from records.entry import Entry
@@ -20,7 +21,9 @@ from tasks.stage import stage
 def judge(session: Session, proposal: Proposal) -> Decision:
     """What the proposal changes in the bank; nothing is changed yet."""
     assert session.parts.admission is not None
-    return session.parts.admission.decide(proposal, session.library(), partial(replay, session), session.draft.revision)
+    library = session.library()
+    candidates = allowed(proposal, library.barred)
+    return session.parts.admission.decide(candidates, library, partial(replay, session), session.draft.revision)
 
 
 def replay(session: Session, trials: Sequence[Trial], replicas: int) -> list[list[float]]:

@@ -14,6 +14,7 @@ from memory.clusters import Clusters
 from memory.index import Index
 from memory.library import Library
 from memory.pending import Pending, changes_anything
+from memory.retirement import barred
 from memory.stats import Stats, born
 from memory.store import Bank
 from memory.writers.base import Writer
@@ -109,6 +110,7 @@ class Session:
         self.ahead: Played | None = None
         self.entries: list[Entry] = stores.bank.active()
         self.stats = stores.bank.stats()
+        self.barred = barred(stores.bank)
         self.clusters = None if config.clusters is None else Clusters(config.clusters, stores.bank.clusters())
         self._index = None if config.bank is None else index_of(stores.bank, config, self.clusters)
         self._stale = False
@@ -220,7 +222,7 @@ class Session:
 
     def library(self) -> Library:
         """The active entries with their counters."""
-        return Library(self.entries, self.stats, self.clusters)
+        return Library(self.entries, self.stats, self.clusters, self.barred)
 
     def index(self) -> Index | None:
         """An index over the bank as it stands; None where there is no bank."""

@@ -1,6 +1,6 @@
 """Entries from elsewhere become a revision: the bank with them, everything else as it was."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 from lineage.lineage import Lineage
@@ -11,7 +11,7 @@ from memory.exchange import Incoming
 from memory.store import Bank
 from memory.vetting import refuse, shortened
 from records.entry import TEXTS, Entry, entry_id
-from tasks.episodes import write_episodes
+from tasks.by_hand import commit_by_hand
 from tasks.gates.entries import check_bank
 
 IMPORTED = "import-{}/{}"
@@ -23,9 +23,6 @@ def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lin
 
     For a run with a bank and a revision, under its lock and after recovery.
 
-    The revision's ``episodes`` are empty, so that those of the revision before do not count twice, and it has no
-    evaluation.
-
     Raises:
         CoevoError: the bank holds one of them otherwise.
     """
@@ -35,12 +32,9 @@ def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lin
     if not added:
         return None
     check_bank(added, paths.quarantine)
-    paths.clear_staging()
-    write_episodes([], paths.staging / "episodes")
-    bank.merge(BankChange(entries=tuple(added)))
-    return lineage.commit(
-        {"episodes": paths.staging / "episodes"}, _state(head, incoming, added, bank), _observed(paths, bank)
-    )
+    said = {"file": incoming.digest, "added": len(added), "known": len(incoming.rows) - len(added)}
+    figures = {"bank/imported": float(len(added))}
+    return commit_by_hand(BankChange(entries=tuple(added)), {"imported": said}, figures, paths, bank, lineage)
 
 
 def _lacking(incoming: Incoming, bank: Bank, revision: int) -> Iterator[Entry]:
@@ -68,15 +62,3 @@ def _sources(entry: Entry, incoming: Incoming) -> tuple[str, ...]:
         source if source.startswith("import-") else IMPORTED.format(incoming.digest[:12], source)
         for source in entry.sources
     )
-
-
-def _state(head: Manifest, incoming: Incoming, added: list[Entry], bank: Bank) -> Mapping[str, object]:
-    metrics = {"bank/imported": float(len(added)), "bank/size": float(len(bank.active()))}
-    imported = {"file": incoming.digest, "added": len(added), "known": len(incoming.rows) - len(added)}
-    kept = {name: value for name, value in head.state.items() if name != "artifacts"}
-    fresh: dict[str, object] = {"restored_from": None, "accepted_change": [], "panels": {}, "outcomes": {}}
-    return {**kept, **fresh, "metrics": metrics, "imported": imported, "tables": bank.hashes()}
-
-
-def _observed(paths: RunPaths, bank: Bank) -> Mapping[str, object]:
-    return {"run": paths.name, "tables": bank.versions(), "metrics": {}}

@@ -7,6 +7,7 @@ import typer
 
 from flows import output
 from flows.commands.exchange import export, import_
+from flows.commands.retire import retire
 from flows.commands.why import why
 from flows.reference import Reading, reading
 from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
@@ -108,19 +109,27 @@ def diff(
     Example: coevo bank diff homerules-coevo-rl-1@2 homerules-coevo-rl-1@9
     """
     from memory.diff import diff as compare
+    from memory.retirement import reasons
 
     place = workspace_at(workspace)
     with reading(old, place) as before, reading(new, place) as after:
         found = compare(before.bank().rows(), after.bank().rows())
+        why_retired = reasons(after.bank().operations())
     rows = [
         *(_change("added", entry) for entry in found.added),
         *(_change("edited", entry, was) for was, entry in found.edited),
-        *(_change("retired", entry) for entry in found.retired),
+        *(_change("retired", entry) | {"reason": why_retired.get(entry.id)} for entry in found.retired),
     ]
-    _print(rows, DIFF_COLUMNS, as_json, f"{before.name} and {after.name} hold the same entries.")
+    _print(
+        rows,
+        (*DIFF_COLUMNS, "reason") if any(row["reason"] for row in rows) else DIFF_COLUMNS,
+        as_json,
+        f"{before.name} and {after.name} hold the same entries.",
+    )
 
 
 app.command()(why)
+app.command()(retire)
 app.command()(export)
 app.command("import")(import_)
 
@@ -144,7 +153,7 @@ def _texts(entries: tuple[Entry, ...]) -> list[dict[str, str]]:
 
 
 def _change(change: str, entry: Entry, was: Entry | None = None) -> dict[str, Any]:
-    return {"change": change, **asdict(entry), "was": None if was is None else was.strategy}
+    return {"change": change, **asdict(entry), "was": None if was is None else was.strategy, "reason": None}
 
 
 def _print(rows: list[dict[str, Any]], columns: tuple[str, ...], as_json: bool, empty: str) -> None:

@@ -32,7 +32,8 @@ def methods(
     """Show of which parts the methods consist, side by side.
 
     A part that is named alone has the settings that it has by default; what a method sets otherwise stands behind it.
-    Methods are shown with the values of their papers; recipes, which build on them, with their own.
+    Methods are shown with the values of their papers, and ours where a paper gives none (docs/papers.md lists those);
+    recipes, which build on them, with their own. Evidence is what lets a lesson in: replay, or none.
 
     Example: coevo methods coevo-rl gigpo homerules-coevo-rl
     """

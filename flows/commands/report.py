@@ -24,8 +24,8 @@ def report(
     """Write what became of a run as one HTML file, which loads nothing from anywhere.
 
     Success and reward by panel, lineage with rollbacks and branches, how each entry of the bank has lived, what replay
-    said of candidates, the spread of advantages, seconds a stage, and the most useful and most harmful entries with
-    their stories. A report that is there is replaced.
+    said of candidates, the spread of advantages, seconds a stage, and the entries with the highest and the lowest
+    success when shown, with their stories. A report that is there is replaced.
 
     Example: coevo report homerules-coevo-rl-1 --open
     """

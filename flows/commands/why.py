@@ -91,6 +91,8 @@ def _tell(found: "Provenance", story: dict[str, Any]) -> None:
     parts = {"when": entry.condition, "for example": entry.example, "scope": entry.scope, "keywords": entry.keywords}
     output.line("; ".join(f"{name} {text}" for name, text in parts.items() if text))
     output.line(f"entered in revision {entry.created}" if found.admitted else "never entered the bank")
+    if not entry.active:
+        output.line(f"retired in revision {entry.retired}")
     for edit in story["edits"]:
         before = f"before: {edit['before']}" if edit["before"] else "what it said before was dropped by gc"
         output.line(f"edited in revision {edit['revision']}; {before}")

@@ -45,7 +45,8 @@ class Facts:
         spent: up to each revision.
         sizes: active entries at each revision.
         lives: by entry, in the order of birth; empty without a bank.
-        useful: stories of the entries that gained most; ``harmful`` of those that lost most.
+        highest: stories of the entries whose episodes succeeded most against others of their kind; ``lowest`` of those
+            whose episodes succeeded least. Both are associations.
         judged: verdicts of replay, oldest first.
         rulings: what became of edit operations, oldest first.
         gone: revisions whose episodes were dropped, so that uses in them are not known.
@@ -60,8 +61,8 @@ class Facts:
     spent: Sequence[Spent]
     sizes: Sequence[int | None]
     lives: Mapping[str, Life]
-    useful: Sequence[Story]
-    harmful: Sequence[Story]
+    highest: Sequence[Story]
+    lowest: Sequence[Story]
     judged: Sequence["Judged"]
     rulings: Sequence["Ruling"]
     gone: Sequence[int]
@@ -75,8 +76,8 @@ def facts(opened: Reading, place: Workspace) -> Facts:
     """
     manifests, last = opened.history, opened.manifest.revision
     found, judged, rulings = _of_bank(opened)
-    useful, harmful = extremes(found, TOP)
-    told = _stories(opened, [*useful, *harmful], judged, rulings)
+    highest, lowest = extremes(found, TOP)
+    told = _stories(opened, [*highest, *lowest], judged, rulings)
     return Facts(
         name=opened.name,
         manifests=manifests,
@@ -87,8 +88,8 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         spent=spending(manifests),
         sizes=history.bank_sizes(manifests),
         lives=found,
-        useful=told[: len(useful)],
-        harmful=told[len(useful) :],
+        highest=told[: len(highest)],
+        lowest=told[len(highest) :],
         judged=judged,
         rulings=rulings,
         gone=opened.episodes_gone(),

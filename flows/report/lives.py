@@ -58,7 +58,10 @@ def lives(entries: Iterable[Entry], episodes: Iterable[pa.Table]) -> dict[str, L
 
 
 def extremes(found: Mapping[str, Life], count: int) -> tuple[list[Life], list[Life]]:
-    """The most useful entries and the most harmful ones, by gain; only such as have gained or lost something."""
+    """Entries with the highest and with the lowest success when shown, by gain; only where it is not 0.
+
+    Gains are associations: what made an entry fit a task may have made the task hard.
+    """
     ranked = sorted(found.values(), key=lambda life: (-life.gain, life.entry.id))
     return [life for life in ranked[:count] if life.gain > 0], [life for life in ranked[::-1][:count] if life.gain < 0]
 

@@ -1,7 +1,7 @@
 """Edit operations carried out one by one (JERP Eq. 27): each is applied, or rejected with a reason, and kept."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from configs.admission import EditsAdmissionConfig
 from memory.admission.base import Decision, Replay
@@ -11,6 +11,7 @@ from memory.edits.rule import Rule
 from memory.edits.syntax import KINDS, RefusedError, parse
 from memory.library import Library
 from memory.writers.base import Edit, Proposal
+from records.entry import entry_id
 
 SHOWN = 300
 """Most characters of a line that are kept for audit."""
@@ -33,7 +34,7 @@ class EditsAdmission:
         for edit in proposal.edits:
             if edit.scope not in pools:
                 pools[edit.scope] = Pool(edit.scope, _rules(library, edit.scope), scopes, self._config, revision)
-            rows.append(_carried_out(edit, pools[edit.scope]))
+            rows.append(_carried_out(edit, pools[edit.scope], library.barred))
         for pool in pools.values():
             rows += [(pool.scope, "", "removed", why, (entry,)) for entry, why in pool.prune()]
         rulings = tuple(Ruling(f"{revision:08d}/{n:06d}", revision, *row) for n, row in enumerate(rows))
@@ -61,10 +62,13 @@ def _rules(library: Library, scope: str) -> list[Rule]:
     return [Rule(library.entries[row], float(library.utility[row])) for row in rows]
 
 
-def _carried_out(edit: Edit, pool: Pool) -> Row:
+def _carried_out(edit: Edit, pool: Pool, barred: Set[str]) -> Row:
     line = audited(edit.line)
     try:
-        return edit.scope, line, "applied", "", pool.apply(parse(edit.line), edit.sources)
+        operation = parse(edit.line)
+        if operation.text and entry_id(edit.scope, operation.text) in barred:
+            raise RefusedError("says what a person has retired")
+        return edit.scope, line, "applied", "", pool.apply(operation, edit.sources)
     except RefusedError as error:
         return edit.scope, line, "rejected", str(error), ()
 

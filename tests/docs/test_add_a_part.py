@@ -56,18 +56,27 @@ def test_a_part_is_a_file_its_configuration_its_test_and_a_row():
         "tests/models/advantages/test_rank.py",
         "docs/papers.md",
         "configs/methods/rank.yaml",
+        "tests/configs/test_methods.py",
     ]
 
 
+TESTS = (
+    "tests/models/advantages", "tests/docs/test_papers.py", "tests/configs/test_load.py",
+    "tests/configs/test_methods.py", "tests/flows/test_parts.py",
+)  # fmt: skip
+
+
 def test_its_own_tests_pass_and_those_of_all_parts(tree):
-    tests = ("tests/models/advantages", "tests/docs/test_papers.py", "tests/configs/test_load.py")
-    said = python(tree, "pytest", *tests, "-k", "rank or row or documented", "-p", "no:cacheprovider", "-vv")
+    """Whole files, as somebody runs who has followed the page."""
+    said = python(tree, "pytest", *TESTS, "-p", "no:cacheprovider", "-p", "no:xdist", "-vv")
     assert "FAILED" not in said
     for passed in (
         "test_rank.py::test_values_worked_out_by_hand",
         "test_estimate.py::test_rewards_that_say_nothing_mean_nothing_at_any_length[rank]",
         "test_papers.py::test_a_named_function_exists[models.advantages.rank-advantages]",
         "test_papers.py::test_every_part_has_a_row[Advantages]",
+        "test_papers.py::test_every_value_that_a_recipe_sets_otherwise_is_stated",
+        "test_methods.py::test_a_method_has_the_values_of_its_paper[rank]",
         "test_load.py::test_every_field_is_documented",
     ):
         assert f"{passed} PASSED" in said

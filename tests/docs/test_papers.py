@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from configs.advantage import AdvantageConfig
-from configs.load import load_recipe, names
+from configs.load import load_method, load_recipe, names
 from configs.reward import RewardConfig
 from configs.schedule import ScheduleConfig
 
@@ -84,5 +84,69 @@ def written(value):
 def test_every_value_that_a_recipe_sets_otherwise_is_stated():
     rows = PAGE.partition("\n## Values at laptop size\n")[2]
     stated = dict(re.findall(r"^\| `homerules-([a-z-]+)` \| (.*) \|$", rows, re.MULTILINE))
-    changed = {path.stem: ", ".join(changes(path.stem)) for path in sorted(METHODS.glob("*.yaml"))}
+    methods = [path.stem for path in sorted(METHODS.glob("*.yaml")) if f"homerules-{path.stem}" in names("recipes")]
+    assert len(methods) >= 16
+    changed = {method: ", ".join(changes(method)) for method in methods}
     assert stated == {method: said for method, said in changed.items() if said}
+
+
+PAPERS = {
+    # Section 4.1, Eq. 2, 6 and 7.
+    "coevo-rl": {
+        "rollout.tasks", "rollout.group_size", "bank.every", "bank.retrieval.k", "update.loss.kl",
+        "update.loss.kl_coefficient", "update.optimizer.lr",
+    },
+    # Sections 4.1, 4.2 and 5.1.
+    "context-lite": {
+        "rollout.tasks", "rollout.turns", "rollout.max_turns", "context.memory_length", "context.history", "bank",
+        "update.advantage.gamma_step", "update.advantage.lambda_step", "update.advantage.gamma_token",
+        "update.advantage.lambda_token",
+    },
+    # Table I, Eq. 2, 5, 13, 17 and 23, Algorithm 1.
+    "jerp": {
+        "context.memory_length", "context.history", "rollout.group_size", "rollout.max_turns", "bank.every", "bank.key",
+        "bank.retrieval.per", "update.reward.gamma", "update.advantage.ddof", "update.loss.aggregation",
+        "update.optimizer.lr",
+    },
+    # Table 10, sections 3.1, 3.3 and 3.4.
+    "retroagent": {
+        "context.memory_length", "context.history", "rollout.tasks", "rollout.group_size",
+        "rollout.sampling.temperature", "bank.every", "bank.key", "bank.retrieval.k", "bank.retrieval.threshold",
+        "bank.retrieval.alpha", "bank.retrieval.kappa", "bank.retrieval.share", "bank.retrieval.scoped",
+        "bank.utility.initial", "bank.utility.rate", "bank.utility.score", "bank.writer.induction",
+        "update.reward.gamma", "update.loss.kl_coefficient", "update.loss.aggregation",
+    },
+    # Section 4.1, appendix D, Eq. 1 to 8.
+    "slea-rl": {
+        "context.memory_length", "context.history", "context.experience_tokens", "context.placement", "rollout.tasks",
+        "rollout.group_size", "clusters.delta", "bank.every", "bank.retrieval.per", "bank.retrieval.k",
+        "bank.retrieval.warnings", "bank.retrieval.threshold", "bank.retrieval.warmup", "bank.retrieval.min_entries",
+        "bank.writer.trajectories", "bank.writer.strategies", "bank.writer.warnings",
+        "bank.admission.capacity.strategy", "bank.admission.capacity.warning", "bank.admission.novelty",
+        "update.advantage.weight", "update.advantage.mode",
+        "update.advantage.anchor", "update.loss.clip_low", "update.loss.clip_high", "update.loss.kl_coefficient",
+        "update.loss.aggregation", "update.optimizer.lr",
+    },
+}  # fmt: skip
+"""Settings of a method that its paper gives; which part a ``type`` names is told by the tables of the page."""
+
+
+@pytest.mark.parametrize("method", PAPERS)
+def test_every_value_that_no_paper_gives_is_stated_as_ours(method):
+    rows = PAGE.partition("\n## Values that no paper gives\n")[2].partition("\n## ")[0]
+    stated = dict(re.findall(r"^\| `([a-z-]+)` \| (.*) \|$", rows, re.MULTILINE))
+    said = leaves(yaml.safe_load((METHODS / f"{method}.yaml").read_text(encoding="utf-8")))
+    ours = {key: value for key, value in said.items() if not key.endswith(".type") and key not in PAPERS[method]}
+    assert set(said) >= PAPERS[method]
+    assert stated[method].split(", ") == [f"{key} {written(value)}" for key, value in ours.items()]
+
+
+def test_no_recipe_claims_values_of_a_paper_as_a_whole():
+    for path in (METHODS.parent).glob("*/*.yaml"):
+        assert "the paper's values" not in path.read_text(encoding="utf-8"), path
+
+
+def test_the_page_says_whose_potential_the_method_takes():
+    potential = load_method("retroagent").update.reward.potential
+    assert potential == "progress"
+    assert f"set `potential: {potential}`" in " ".join(PAGE.split())
