@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from configs.errors import CoevoError
 from lineage.findings import Finding, lost, mendable
@@ -17,8 +18,12 @@ from lineage.fsck.refs import check_branch, check_tags
 from lineage.fsck.tree import check_checkout, check_files, check_leftovers, check_locks
 from lineage.git import Git
 from lineage.lock import in_use
+from lineage.remote.banks import RemoteBanks
 from lineage.repository import Repository
 from lineage.workspace import RunPaths, Workspace
+
+if TYPE_CHECKING:
+    from tasks.check_bank import BankCheck
 
 Note = Callable[[str], None]
 
@@ -43,9 +48,14 @@ class Checked:
 class Check:
     """The checks of one workspace; each object of the cache is read once. Nothing is written."""
 
-    def __init__(self, place: Workspace, note: Note) -> None:
-        """``note``: told what is under way."""
+    def __init__(self, place: Workspace, note: Note, banks: RemoteBanks | None = None) -> None:
+        """Args:
+        place: the workspace.
+        note: told what is under way.
+        banks: of a remote, which may have copies of what is damaged.
+        """
         self.place = place
+        self._banks = banks
         self.objects = Objects(place.cache)
         self.donors = Donors(place, self.objects)
         self._note = note
@@ -68,6 +78,15 @@ class Check:
         others = [other for other in self.place.directories() if other.name != paths.name]
         return [Git(other.lineage) for other in others if (other.lineage / ".git").is_dir()]
 
+    def bank(self, paths: RunPaths, kept: Sequence[Revision]) -> "BankCheck":
+        """The check of a run's bank beside these revisions, with the banks that may have copies of its files."""
+        from memory.mending import Donor, related
+        from tasks.check_bank import BankCheck
+
+        others = [other.bank for other in self.place.directories() if other.name != paths.name]
+        remote: list[Donor] = [] if self._banks is None else [self._banks.of(paths.name)]
+        return BankCheck(paths.bank, kept, paths.name, [*related(paths.bank, others), *remote])
+
     def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
         run = paths.name
         yield from check_run_files(paths)
@@ -81,7 +100,7 @@ class Check:
             yield lost(run, str(error))
 
     def _lineage(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
-        from tasks.check_bank import check_latest, check_versions
+        from tasks.check_bank import check_latest
 
         run, repository = paths.name, Repository(paths.lineage, self.place.cache)
         self._note(f"{run}: history")
@@ -107,7 +126,7 @@ class Check:
         self._note(f"{run}: artifacts of {len(kept)} revisions")
         yield from check_artifacts(self.objects, self.donors, kept, run)
         self._note(f"{run}: bank")
-        versions = check_versions(paths.bank, kept, run)
+        versions = self.bank(paths, kept).versions()
         yield from versions
         if unreadable:
             return
@@ -155,13 +174,19 @@ class Examined:
         return [*self.elsewhere, *(finding for run in self.runs for finding in run.findings)]
 
 
-def examine(place: Workspace, names: Sequence[str], note: Note) -> Examined:
+def examine(place: Workspace, names: Sequence[str], note: Note, banks: RemoteBanks | None = None) -> Examined:
     """Check these runs; without names all of them, and what lies about in the workspace.
+
+    Args:
+        place: the workspace.
+        names: of runs.
+        note: told what is under way.
+        banks: of a remote, which may have copies of what is damaged.
 
     Raises:
         CoevoError: there is no run of a name.
     """
-    check = Check(place, note)
+    check = Check(place, note, banks)
     chosen = [_named(place, name) for name in names] or place.directories()
     elsewhere = () if names else tuple(check.workspace())
     return Examined(tuple(check.run(paths) for paths in chosen), elsewhere)

@@ -16,13 +16,21 @@ from lineage.fsck.mend import clear_checkout, clear_leftovers, mend_branch, mend
 from lineage.fsck.places import tidy
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
+from lineage.remote.banks import RemoteBanks
 from lineage.repository import Repository
 from lineage.workspace import RunPaths, Workspace
 
 
-def repair(place: Workspace, found: Examined, note: Note) -> None:
-    """Mend what was found; a run that a process writes to is left alone."""
-    check = Check(place, note)
+def repair(place: Workspace, found: Examined, note: Note, banks: RemoteBanks | None = None) -> None:
+    """Mend what was found; a run that a process writes to is left alone.
+
+    Args:
+        place: the workspace.
+        found: by ``examine``.
+        note: told what is under way.
+        banks: of a remote, which may have copies of what is damaged.
+    """
+    check = Check(place, note, banks)
     if found.elsewhere:
         tidy(place)
     for checked in found.runs:
@@ -62,7 +70,9 @@ def _mend_stores(
     from tasks.republish import republish
     from tasks.tracking.store import tracking_store
 
-    mend_artifacts(check.objects, check.donors, [one for one in revisions if one.number not in gone])
+    kept = [one for one in revisions if one.number not in gone]
+    mend_artifacts(check.objects, check.donors, kept)
+    check.bank(paths, kept).mend(paths.scratch / ".bank")
     if revisions:
         clear_checkout(repository, check.objects, revisions[-1].manifest.artifacts)
         _mend_config(paths, revisions[-1])

@@ -1,30 +1,91 @@
 """The bank beside the manifests: every table version of a revision that is kept, and the latest beside the head."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
+from configs.errors import CoevoError
 from lineage.findings import Finding, lost, mendable
 from lineage.fsck.history import Revision
+from lineage.retention import ranges
 from memory.fsck import Fault, faults, stale
+from memory.mending import Donor, find_mend, place
 
-REMEDY = "copy the run's bank/ back from a backup, or pull the run from a remote into a new workspace (`coevo pull`)"
+ELSEWHERE = "`coevo fsck --repair --from REMOTE` if it was pushed, a backup of the run's bank/"
+Recorded = Mapping[str, set[tuple[int, str]]]
+"""By table the versions that revisions need, each with the hash of its content."""
 
 
-def check_versions(bank: Path, kept: Sequence[Revision], run: str) -> list[Finding]:
-    """A finding for each table version of these revisions that cannot be read or has other content."""
-    users: dict[tuple[str, int], list[int]] = defaultdict(list)
-    wanted: dict[str, set[tuple[int, str]]] = defaultdict(set)
-    for revision in kept:
-        manifest = revision.manifest
-        for table, content in manifest.tables.items():
-            users[table, manifest.versions[table]].append(revision.number)
-            wanted[table].add((manifest.versions[table], content))
-    return [_finding(fault, users, run) for fault in faults(bank, wanted)]
+class BankCheck:
+    """The bank of one run beside the revisions that are kept."""
+
+    def __init__(self, bank: Path, kept: Sequence[Revision], run: str, donors: Sequence[Donor]) -> None:
+        """Args:
+        bank: directory of its tables.
+        kept: the revisions.
+        run: its name.
+        donors: other banks, which may have copies of what is damaged.
+        """
+        self._bank = bank
+        self._run = run
+        self._donors = donors
+        self._kept = kept
+        self._users: dict[tuple[str, int], list[int]] = defaultdict(list)
+        self._recorded: dict[str, set[tuple[int, str]]] = defaultdict(set)
+        for revision in kept:
+            manifest = revision.manifest
+            for table, content in manifest.tables.items():
+                self._users[table, manifest.versions[table]].append(revision.number)
+                self._recorded[table].add((manifest.versions[table], content))
+
+    def versions(self) -> list[Finding]:
+        """A finding for each table version of the revisions that cannot be read or has other content."""
+        found = faults(self._bank, self._recorded)
+        mended = {name: self._mended(name) for name in {fault.table for fault in found}}
+        broken = {(name, version) for name in mended for version in _broken(found, name, self._recorded[name])}
+        left = {(name, version) for name, version in broken if version not in mended[name]}
+        return [self._finding(fault, left) for fault in found]
+
+    def mend(self, scratch: Path) -> None:
+        """Take what other banks have; a table that cannot be mended is left for the check that follows."""
+        for table in sorted({fault.table for fault in faults(self._bank, self._recorded)}):
+            with suppress(CoevoError):
+                found = find_mend(self._bank, table, self._recorded[table], self._donors)
+                place(self._bank, found, self._recorded[table], scratch)
+
+    def _mended(self, table: str) -> frozenset[int]:
+        return find_mend(self._bank, table, self._recorded[table], self._donors).versions
+
+    def _finding(self, fault: Fault, left: set[tuple[str, int]]) -> Finding:
+        """A finding; ``left``: table versions that nothing mends."""
+        if fault.version is None:
+            last = (fault.table, self._kept[-1].manifest.versions[fault.table])
+            return self._judged(self._run, f"{_named(fault.table)} {fault.problem}", last in left, left)
+        numbers = self._users[fault.table, fault.version]
+        needed = ", ".join(map(str, numbers))
+        what = f"{_named(fault.table, fault.version)} of revision {needed} {fault.problem}"
+        return self._judged(f"{self._run}@{numbers[0]}", what, (fault.table, fault.version) in left, left)
+
+    def _judged(self, subject: str, what: str, beyond: bool, left: set[tuple[str, int]]) -> Finding:
+        if not beyond:
+            return mendable(subject, what, "takes it from a copy that is still right")
+        return lost(subject, what, f"no other copy is here: {ELSEWHERE}; {self._remaining(left)}")
+
+    def _remaining(self, left: set[tuple[str, int]]) -> str:
+        """What the run can do with what is left of its bank."""
+        gone = {number for needed in left for number in self._users[needed]}
+        whole = [revision.number for revision in self._kept if revision.number not in gone]
+        if not whole:
+            return "the bank of no revision is whole"
+        said = f"the bank of revision {ranges(whole)} is whole"
+        if whole[-1] == self._kept[-1].number:
+            return f"{said}, so `coevo resume {self._run}` continues"
+        return f"{said}: `coevo rollback {self._run} --to {whole[-1]}`"
 
 
 def check_latest(bank: Path, head: Revision, versions: Sequence[Finding], run: str) -> Iterator[Finding]:
-    """Tables whose latest content is not the head's; ``versions``: what ``check_versions`` found of the same run."""
+    """Tables whose latest content is not the head's; ``versions``: what ``BankCheck`` found of the same run."""
     for fault in stale(bank, head.manifest.tables):
         version = head.manifest.versions[fault.table]
         broken = (_named(fault.table), _named(fault.table, version))
@@ -32,14 +93,12 @@ def check_latest(bank: Path, head: Revision, versions: Sequence[Finding], run: s
             yield mendable(f"{run}@{head.number}", f"{_named(fault.table)} {fault.problem}", "restores the table")
 
 
-def _finding(fault: Fault, users: dict[tuple[str, int], list[int]], run: str) -> Finding:
-    if fault.version is None:
-        return lost(run, f"{_named(fault.table)} {fault.problem}", REMEDY)
-    numbers = users[fault.table, fault.version]
-    needed = ", ".join(map(str, numbers))
-    what = f"{_named(fault.table, fault.version)} of revision {needed} {fault.problem}"
-    return lost(f"{run}@{numbers[0]}", what, REMEDY)
-
-
 def _named(table: str, version: int | None = None) -> str:
     return f"bank table {table} " + ("(latest)" if version is None else f"version {version}")
+
+
+def _broken(found: Sequence[Fault], table: str, recorded: set[tuple[int, str]]) -> set[int]:
+    """Versions of a table that are not what was recorded: all of them where it is gone."""
+    versions = {fault.version for fault in found if fault.table == table and fault.version is not None}
+    alone = [fault for fault in found if fault.table == table] and not versions
+    return {version for version, _ in recorded} if alone else versions

@@ -18,6 +18,9 @@ RunsArgument = Annotated[list[str] | None, typer.Argument(metavar="[RUN ...]", h
 def fsck(
     runs: RunsArgument = None,
     repair: Annotated[bool, typer.Option("--repair", help="Mend what can be mended.")] = False,
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="REMOTE", help="Remote to take damaged files of a bank from.")
+    ] = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> int:
@@ -27,17 +30,23 @@ def fsck(
     run that a process works on is checked as far as that is safe, and not repaired. Exit code 1 where something does
     not agree in the end.
 
-    Example: coevo fsck homerules-coevo-rl-1 --repair
+    A damaged file of a bank is taken from another run of the workspace, such as a branch, or from the remote that
+    --from names, if the tables then hold what was recorded.
+
+    Example: coevo fsck homerules-coevo-rl-1 --repair --from /mnt/backup/coevo
     """
     from flows.fsck import examine
     from flows.repair import repair as mend
+    from lineage.remote.banks import RemoteBanks
+    from lineage.remote.place import to_pull
 
     place, names = workspace_at(workspace), runs or []
     with Console(stderr=True, highlight=False).status("checking", spinner="line") as status:
-        found = left = examine(place, names, status.update)
+        banks = RemoteBanks(to_pull(source), place.cache) if source else None
+        found = left = examine(place, names, status.update, banks)
         if repair and found.findings:
-            mend(place, found, status.update)
-            left = examine(place, names, status.update)
+            mend(place, found, status.update, banks)
+            left = examine(place, names, status.update, banks)
     mended = [finding for finding in found.findings if finding not in left.findings]
     if as_json:
         checked = [{"run": run.run, "revisions": run.revisions, "in_use": run.in_use} for run in left.runs]

@@ -1,0 +1,199 @@
+"""Mending a bank: files that are damaged or gone, taken from another bank that has them.
+
+Nothing says what the bytes of a file were. What the tables held is recorded, so a copy of a file is right if with it
+versions hold what was recorded that did not, and none lost it. That is tried on links before anything is placed.
+"""
+
+import filecmp
+import os
+import shutil
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+from configs.errors import CoevoError
+from memory.files import files, manifest_name, manifests, mirror, read_version
+from memory.fsck import faults
+
+TRANSACTIONS = "_transactions/"
+"""Files that no reader of a version needs."""
+Recorded = Collection[tuple[int, str]]
+"""Versions of a table, each with the content hash that was recorded of it."""
+
+
+class Donor(Protocol):
+    """Another bank."""
+
+    def file(self, table: str, name: str) -> Path | None:
+        """A copy of its file of this name, relative to the table; None where it has none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mend:
+    """What mends a table.
+
+    Attributes:
+        table: its name.
+        files: for each file that is to be replaced, relative to the table, the copy that does so.
+        versions: versions that hold again what was recorded.
+    """
+
+    table: str
+    files: Mapping[str, Path]
+    versions: frozenset[int]
+
+
+@dataclass(frozen=True)
+class OtherBank:
+    """The bank of another run.
+
+    Attributes:
+        path: directory of its tables.
+    """
+
+    path: Path
+
+    def file(self, table: str, name: str) -> Path | None:
+        """Its own file."""
+        path = self.path / f"{table}.lance" / name
+        return path if path.is_file() else None
+
+
+def related(bank: Path, others: Iterable[Path]) -> list[Donor]:
+    """Those of other banks that share files with this one, as a branch does with the run it comes from."""
+    own = _shareable(bank)
+    return [OtherBank(other) for other in others if own & _shareable(other)]
+
+
+def find_mend(bank: Path, table: str, recorded: Recorded, donors: Sequence[Donor]) -> Mend:
+    """Find what other banks have that mends a table; nothing is changed.
+
+    Args:
+        bank: directory of the tables.
+        table: name of the one to mend.
+        recorded: its versions.
+        donors: where copies may be.
+    """
+    search = _Search(bank, table, recorded)
+    before = search.broken
+    for donor in donors:
+        search.ask(donor)
+    return Mend(table, search.chosen, before - search.broken)
+
+
+def place(bank: Path, mend: Mend, recorded: Recorded, scratch: Path) -> None:
+    """Put the copies in place, each by rename, manifests last.
+
+    Args:
+        bank: directory of the tables.
+        mend: what ``find_mend`` found.
+        recorded: versions of the table.
+        scratch: directory on the disk of the bank that may be filled; it is gone afterwards.
+
+    Raises:
+        CoevoError: the copies are no longer what was found, or the bank's folders are links to another place.
+    """
+    table = bank / f"{mend.table}.lance"
+    shutil.rmtree(scratch, ignore_errors=True)
+    try:
+        copies = {name: _copied(source, scratch / name) for name, source in mend.files.items()}
+        # The copy is what counts: its source may have changed since it was looked at.
+        if mend.versions & _broken(bank, mend.table, recorded, copies):
+            raise CoevoError(f"bank table {mend.table}: what it was to be mended with has changed: repeat the command")
+        for name in sorted(copies, key=lambda name: (name.startswith("_versions/"), name)):
+            _replace(table, name, copies[name])
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+class _Search:
+    """Which copies to take for one table.
+
+    Attributes:
+        chosen: copies so far, by the name of the file that they replace.
+        broken: versions that do not hold what was recorded, even with these copies.
+    """
+
+    def __init__(self, bank: Path, table: str, recorded: Recorded) -> None:
+        self._bank = bank
+        self._table = table
+        self._recorded = sorted(recorded)
+        self.chosen: dict[str, Path] = {}
+        self.broken = _broken(bank, table, self._recorded, self.chosen)
+
+    def ask(self, donor: Donor) -> None:
+        """Choose what a donor has, as far as it brings versions back and takes none away."""
+        for version, content in self._recorded:
+            if version in self.broken:
+                offers = _offers(self._bank / f"{self._table}.lance", self._table, version, donor)
+                _ = any(self._takes(offer, (version, content)) for offer in offers)
+
+    def _takes(self, offer: Mapping[str, Path], wanted: tuple[int, str]) -> bool:
+        trial = {**self.chosen, **offer}
+        # One version is read quickly, and most offers do not even bring that one back.
+        if _broken(self._bank, self._table, [wanted], trial):
+            return False
+        left = _broken(self._bank, self._table, self._recorded, trial)
+        if not left < self.broken:
+            return False
+        self.chosen, self.broken = trial, left
+        return True
+
+
+def _offers(path: Path, table: str, version: int, donor: Donor) -> Iterator[dict[str, Path]]:
+    """Files of a version that a donor has otherwise, by our own manifest and by the donor's."""
+    name = manifest_name(version)
+    theirs = donor.file(table, name)
+    for manifest, own in ((path / name, {}), (theirs, {name: theirs})):
+        try:
+            stems = read_version(manifest).stems if manifest is not None else frozenset()
+        except CoevoError:
+            continue
+        needed = (stem for stem in stems if not stem.startswith(TRANSACTIONS))
+        offered = ((stem, donor.file(table, stem)) for stem in sorted(needed))
+        more = {stem: copy for stem, copy in offered if copy is not None and _differs(path / stem, copy)}
+        more |= {stem: copy for stem, copy in own.items() if copy is not None and _differs(path / stem, copy)}
+        if more:
+            yield more
+
+
+def _differs(file: Path, copy: Path) -> bool:
+    return not file.is_file() or not filecmp.cmp(file, copy, shallow=False)
+
+
+def _broken(bank: Path, table: str, recorded: Recorded, instead: Mapping[str, Path]) -> frozenset[int]:
+    """Versions that do not hold what was recorded, with other files in place of some."""
+    path = bank / f"{table}.lance"
+    with TemporaryDirectory(prefix="coevo-") as scratch:
+        mirror(path, Path(scratch) / path.name, [*files(path), *manifests(path)], instead)
+        if not (Path(scratch) / path.name).is_dir():
+            return frozenset(version for version, _ in recorded)
+        found = faults(Path(scratch), {table: recorded})
+    return frozenset(fault.version for fault in found if fault.version is not None)
+
+
+def _shareable(bank: Path) -> set[str]:
+    """Names that Lance gives to one file only."""
+    return {path.name for folder in ("data", "_transactions") for path in bank.glob(f"*.lance/{folder}/*")}
+
+
+def _copied(source: Path, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with source.open("rb") as read, target.open("wb") as written:
+        shutil.copyfileobj(read, written)
+        written.flush()
+        os.fsync(written.fileno())
+    return target
+
+
+def _replace(table: Path, name: str, copy: Path) -> None:
+    target = table / name
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.parent.resolve() != table.parent.resolve() / table.name / Path(name).parent:
+        raise CoevoError(f"{target.parent} is a link to another place: put the bank's own folder there, and repeat")
+    if target.is_dir() and not target.is_symlink():
+        target.rename(copy.with_name(f"{copy.name}.was"))
+    copy.replace(target)
