@@ -42,7 +42,7 @@ def fsck(
 
     place, names = workspace_at(workspace), runs or []
     with Console(stderr=True, highlight=False).status("checking", spinner="line") as status:
-        banks = RemoteBanks(to_pull(source), place.cache) if source else None
+        banks = RemoteBanks(to_pull(source), place) if source else None
         found = left = examine(place, names, status.update, banks)
         if repair and found.findings:
             mend(place, found, status.update, banks)

@@ -14,6 +14,8 @@ from lineage.content import read_list
 from lineage.remote.objects import Objects
 from lineage.remote.push import remote_bundle
 from lineage.remote.store import Store
+from lineage.repository import own_files
+from lineage.workspace import Workspace
 
 OID = re.compile(r"[0-9a-f]{32}")
 
@@ -21,17 +23,19 @@ OID = re.compile(r"[0-9a-f]{32}")
 class RemoteBanks:
     """Banks of the runs at a remote."""
 
-    def __init__(self, store: Store, cache: Path) -> None:
+    def __init__(self, store: Store, place: Workspace) -> None:
         self._scratch = TemporaryDirectory(prefix="coevo-")
         self._store = store
-        self._objects = Objects(store, cache, _Quiet())
+        self._place = place
+        self._objects = Objects(store, place.cache, _Quiet())
         self._banks: dict[str, RemoteBank] = {}
 
     def of(self, run: str) -> "RemoteBank":
         """The bank of a run, which has no file where the remote does not have the run."""
         if run not in self._banks:
             scratch = Path(self._scratch.name) / run
-            _, theirs = remote_bundle(self._store, run, scratch)
+            own = own_files(self._place.run(run).lineage, self._place.cache)
+            _, theirs = remote_bundle(self._store, run, scratch, own)
             self._banks[run] = RemoteBank(self._objects, scratch, theirs.record().bank if theirs else None)
         return self._banks[run]
 
