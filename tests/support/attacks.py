@@ -43,12 +43,6 @@ def pointer_without_an_artifact(it):
     it.replace({"more.dvc": ("100644", it.show("policy.dvc").replace("path: policy", "path: more"))})
 
 
-def pointer_of_another_size(it):
-    text = it.show("policy.dvc")
-    size = next(line for line in text.splitlines() if "size:" in line)
-    it.replace({"policy.dvc": ("100644", text.replace(size, "  size: 12345678"))})
-
-
 def artifact_with_an_absolute_name(it):
     it.edit(lambda state, _: state["artifacts"].__setitem__(str(it.outside), f"{MD5}.dir"))
 
@@ -213,33 +207,6 @@ def bank_elsewhere(it):
     it.record(bank="../../../../outside")
 
 
-def _bank(*rows):
-    def attack(it):
-        it.record(bank=it.object([{"md5": it.object(b"x"), "relpath": path} for path in rows], ".dir"))
-
-    return attack
-
-
-def _artifact(*rows):
-    def attack(it):
-        listed = [{"md5": it.object(b"x"), "relpath": path} for path in rows]
-        it.point("policy", it.object(listed, ".dir"), len(rows), len(rows))
-
-    return attack
-
-
-def list_that_is_none(it):
-    it.point("policy", it.object({"relpath": "x"}, ".dir"), 1, 1)
-
-
-def list_of_objects_elsewhere(it):
-    it.point("policy", it.object([{"md5": "../../../outside/x", "relpath": "a"}], ".dir"), 1, 1)
-
-
-def content_of_another_size(it):
-    it.point("policy", it.object([{"md5": it.object(b"x"), "relpath": "weights"}], ".dir"), 5, 1)
-
-
 def manifest_of_600_megabytes(it):
     size = "core.bigFileThreshold=1m"
     it.git("config", *size.split("="))
@@ -324,16 +291,3 @@ HISTORY = [
     (bundle_of_too_many_objects, "objects"),
 ]
 """The attack, and the words that the refusal has; nothing but the bundle is read."""
-OUTWARD = ("../../../../outside/precious", "/etc/passwd", "a\0b", 7, "a/../b", "./a", "", "a\nb", None, "x" * 300)
-LISTS = [
-    *((f"list of an artifact: {path!r}"[:40], _artifact(path), "a file outside of its directory") for path in OUTWARD),
-    ("list of an artifact: a file twice", _artifact("a", "a"), "is not a list of files"),
-    ("list of an artifact: a file as a folder", _artifact("a", "a/b"), "as a file and as a directory"),
-    *((f"list of the bank: {path!r}"[:40], _bank(path), "a file outside of its directory") for path in OUTWARD[:4]),
-    ("list of the bank: beside the tables", _bank("hooks/x"), "its list of the bank's files names 'hooks/x'"),
-    ("list that is none", list_that_is_none, "is not a list of files"),
-    ("list of objects elsewhere", list_of_objects_elsewhere, "is not a list of files"),
-    ("content of another size", content_of_another_size, "policy.dvc says 1 files and 5 bytes"),
-    ("pointer of another size", pointer_of_another_size, "policy.dvc says 1 files and 12345678 bytes"),
-]
-"""The same for what is seen in what the history names."""

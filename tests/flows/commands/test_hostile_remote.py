@@ -7,7 +7,7 @@ import sys
 from unittest.mock import Mock
 
 import pytest
-from support import attacks
+from support import attacks, attacks_on_lists
 from support.forged import BUNDLE, Bucket, Directory, Forged
 from support.fsck import fingerprint
 from support.remotes import advance, content, copy_run
@@ -23,7 +23,7 @@ from memory.store import Bank
 OWN = {"runs.lock", "runs/first/lock", "runs/first/lock.pid", "runs/.first.lock"}
 """Files that locks leave."""
 CASES = [pytest.param(attack, said, id=attack.__name__) for attack, said in attacks.HISTORY]
-LISTS = [pytest.param(attack, said, id=name) for name, attack, said in attacks.LISTS]
+LISTS = [pytest.param(attack, said, id=name) for name, attack, said in attacks_on_lists.LISTS]
 
 
 @pytest.fixture(scope="module")
@@ -187,6 +187,7 @@ def test_a_push_follows_no_link_at_the_remote(coevo, remote, scene, tmp_path):
     assert victim.read_text() == "precious"
 
 
+@pytest.mark.full
 def test_genuine_runs_are_pulled_whatever_was_done_with_them(coevo, small_workspace, tmp_path):
     source, address = copy_run(small_workspace, tmp_path / "source"), tmp_path / "remote"
     at = ("--workspace", source)

@@ -59,7 +59,7 @@ def test_a_repair_removes_and_writes_nothing_outside(hostile, coevo, kind):
     assert fingerprint(outside) == before
     assert done.code == 1
     told = [row["problem"] for row in json.loads(done.out)["findings"]]
-    assert any("outside" in text or "'way' with mode 120000" in text for text in told)
+    assert any("'state.artifacts." in text or "'way' with mode 120000" in text for text in told)
     for command in (
         ("rollback", "first", "--to", "4"),
         ("branch", "first@4", "new"),
