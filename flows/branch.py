@@ -15,7 +15,7 @@ from flows.reference import Reading
 from lineage.code import changes, flat
 from lineage.lineage import Lineage
 from lineage.manifest import Manifest
-from lineage.trust import Trust
+from lineage.trust import Trust, extend_path
 from lineage.workspace import Workspace
 from memory.retention import Kept, copy
 from memory.store import Bank
@@ -63,6 +63,7 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     config = written(changed, source=source.name)
     if source.config.env != config.env:
         trust.demand(source.paths.name, source.config)
+        extend_path(config)
         _check_words(source.config, config)
     return config
 

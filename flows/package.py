@@ -10,6 +10,7 @@ from envs.registry import make
 from flows import history
 from flows.promotion_page import Match, first_page, promotion_page, show
 from flows.reference import Reading, reading
+from lineage.trust import extend_path
 from lineage.workspace import NAME, Workspace
 from records.task import Panel
 from tasks.catchup import tracker_of
@@ -153,6 +154,8 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     """
     evaluation = mine.config.evaluation
     name, size = panel or evaluation.panels[0], max(2, tasks or evaluation.tasks)
+    for side in (mine, theirs):  # what is registered was confirmed when it was packaged
+        extend_path(side.config)
     env, other = make(mine.config.env), make(theirs.config.env)
     for each in (env, other):
         if name not in each.panels:

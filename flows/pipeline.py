@@ -27,6 +27,7 @@ from flows.progress import Progress
 from flows.servers import use_prefect
 from flows.settings import workspace_at
 from lineage.files import write_atomically
+from lineage.trust import extend_path
 from lineage.workspace import Workspace
 from tasks import telemetry
 
@@ -107,6 +108,8 @@ STAGES = {stage.__name__: stage for stage in (tasks, warmstart, coevolve, evalua
 if __name__ == "__main__":
     telemetry.switch_off()
     try:
-        STAGES[sys.argv[1]](load_recipe(RECIPE))
+        recipe = load_recipe(RECIPE)
+        extend_path(recipe)
+        STAGES[sys.argv[1]](recipe)
     except CoevoError as error:
         sys.exit(f"coevo: {error}")

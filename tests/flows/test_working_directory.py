@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.runs import SMALL
 
 ROOT = Path(__file__).parents[2]
+SHORT = ("iterations=1", "warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=8")
 NAMES = (
     *("prefect", "mlflow", "uvicorn", "fastapi", "deepspeed", "torch", "transformers", "peft", "lancedb", "numpy"),
     *("configs", "records", "lineage", "models", "tasks", "flows", "envs", "memory"),
@@ -57,7 +57,6 @@ def test_a_run_and_its_servers_import_nothing_from_there(trapped):
 
     try:
         coevo("ui")
-        coevo("run", "homerules-coevo-rl", "iterations=1", *SMALL, "--name", "here")
-        coevo("schedule", "add", "here", "--cron", "0 2 * * *")
+        coevo("run", "homerules-grpo", *SHORT)
     finally:
         coevo("down")
