@@ -9,8 +9,9 @@ import urllib.request
 
 from benchmarks.bench import Bench, Result
 from benchmarks.command import coevo
-from flows.daemon import recorded
+from flows.prefect_pages import prefect_pages
 from flows.sample import FOLDER
+from flows.servers import ensure_mlflow_ui
 from lineage.workspace import Workspace
 
 TARGET_SECONDS = 25.0
@@ -43,7 +44,7 @@ def measure(place: Workspace) -> Result:
 def _until_answered(place: Workspace, shown: Workspace, *options: str) -> float:
     start = time.monotonic()
     coevo(place, "ui", *options)
-    for server in recorded(shown.root):
-        with urllib.request.urlopen(server.url, timeout=60) as page:
+    for url in (prefect_pages(shown.root), ensure_mlflow_ui(shown.root)):
+        with urllib.request.urlopen(url, timeout=60) as page:
             page.read()
     return time.monotonic() - start

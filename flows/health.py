@@ -118,7 +118,9 @@ def _writable(workspace: Path) -> Finding:
     place = _existing(workspace)
     try:
         with tempfile.TemporaryFile(dir=place):
-            return Finding("workspace", f"{workspace} can be written to")
+            shared = workspace.is_dir() and workspace.stat().st_mode & 0o077
+            others = ", and is open to other users: `chmod 700` keeps them out" if shared else ""
+            return Finding("workspace", f"{workspace} can be written to{others}")
     except OSError as error:
         return Finding("workspace", f"{place}: {error.strerror}", "name another directory with --workspace")
 

@@ -4,10 +4,7 @@ One that is named by ``PREFECT_API_URL`` or ``MLFLOW_TRACKING_URI`` is used and 
 and shared by whoever works in the workspace. ``flows.daemon.down`` stops what was started.
 """
 
-import json
 import os
-import urllib.request
-from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,10 +12,9 @@ from queue import Empty
 
 from filelock import FileLock
 
-from flows.daemon import ensure, recorded
+from flows.daemon import ensure
 from flows.secret import VARIABLE, health_of, home, secret_of
 from flows.server import ServerError
-from flows.visits import LINKS
 from lineage.files import make_private
 from tasks import telemetry
 from tasks.tracking.store import make_database, tracking_store
@@ -74,27 +70,6 @@ def ensure_prefect(workspace: Path) -> str:
     settings = {**SERVER, "PREFECT_HOME": str(home(workspace)), "PREFECT_SERVER_API_AUTH_STRING": secret}
     # One without this secret, as earlier versions of coevo started, has another path of health and is replaced.
     return ensure(workspace, "prefect", ["flows.prefect_server"], health_of(secret), settings).url + "/api"
-
-
-def prefect_pages(workspace: Path) -> str:
-    """Where a browser finds Prefect's pages: a link that works once, or the address of a server that is not ours.
-
-    Raises:
-        ServerError: the server did not start, or has gone again.
-    """
-    api = ensure_prefect(workspace)
-    pages = api.removesuffix("/api")
-    if pages not in (server.url for server in recorded(workspace)):
-        return pages
-    authorization = "Basic " + b64encode(secret_of(workspace).encode()).decode()
-    request = urllib.request.Request(pages + LINKS, method="POST", headers={"Authorization": authorization})
-    try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return pages + str(json.load(answer)["link"])
-    except OSError as error:
-        raise ServerError(
-            f"the Prefect server at {pages} gives no link ({error}): see its log, then try again"
-        ) from None
 
 
 def ensure_mlflow_ui(workspace: Path) -> str:

@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from contextlib import ExitStack
+from errno import ENOTDIR
 from pathlib import Path
 from typing import IO
 
@@ -72,9 +73,17 @@ def remove(path: Path, root: Path) -> None:
 
 
 def make_private(directory: Path) -> None:
-    """Make a directory that is nobody else's business; one that is there keeps its mode."""
+    """Make a directory that is nobody else's business; one that is there keeps its mode.
+
+    Raises:
+        OSError: it cannot be made, or something else has its name.
+    """
     directory.parent.mkdir(parents=True, exist_ok=True)
-    directory.mkdir(mode=0o700, exist_ok=True)
+    try:
+        directory.mkdir(mode=0o700)
+    except FileExistsError:
+        if not directory.is_dir():
+            raise NotADirectoryError(ENOTDIR, os.strerror(ENOTDIR), str(directory)) from None
 
 
 def content_hash(directory: Path) -> str:

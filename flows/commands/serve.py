@@ -25,7 +25,8 @@ def ui(
 
     Example: coevo ui --open
     """
-    from flows.servers import ensure_mlflow_ui, prefect_pages
+    from flows.prefect_pages import page_to, prefect_pages
+    from flows.servers import ensure_mlflow_ui
 
     root = workspace_at(workspace).root
     if sample:
@@ -35,19 +36,10 @@ def ui(
     for name, url in {"Prefect": prefect.result(), "MLflow": mlflow.result()}.items():
         output.line(f"{name:8}{url}")
         if open_pages:
-            typer.launch(_page_to(url, root) if LINK in url else url)
+            typer.launch(page_to(url, root) if LINK in url else url)
     if LINK in prefect.result():
         output.line(f"Prefect's link opens once, within {OPEN_WITHIN / 60:.0f} minutes; this command makes another.")
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
-
-
-def _page_to(link: str, root: Path) -> str:
-    """A page that leads to the link, for a browser: its command line is for everybody to read."""
-    from flows.secret import home, write_private
-
-    page = home(root) / "open.html"
-    write_private(page, f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">\n')
-    return page.as_uri()
 
 
 def _sample(root: Path) -> Path:

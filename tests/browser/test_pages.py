@@ -1,14 +1,11 @@
 """What Prefect's and MLflow's pages show of the sample, from an empty folder, is what its manifests and bank say."""
 
 import json
-from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 
 import pytest
 from playwright.sync_api import expect
-from support.browser import compared, page_of, row
+from support.browser import compared, row
 from support.pages import showing
 from support.runs import coevo, states
 
@@ -83,56 +80,6 @@ def told(turn, known):
         "generate": [turn.completion.text],
         "step": [turn.action, turn.feedback],
     }
-
-
-def test_prefect_opens_with_a_link_once_and_its_cookie_is_no_use_to_another_page(browser, page, shown):
-    assert page.goto(f"{shown.prefect}/runs").status == 401
-    expect(page.get_by_text("`coevo ui`")).to_be_visible()
-    link = shown.enter(page)
-    page.goto(f"{shown.prefect}/runs")
-    expect(page.get_by_text(RUN, exact=True).first).to_be_visible()
-    (cookie,) = page.context.cookies(shown.prefect)
-    assert (cookie["httpOnly"], cookie["sameSite"]) == (True, "Strict")
-    assert page.evaluate("document.cookie") == ""
-    with page_of(browser) as other:
-        assert other.goto(link).status == 401
-        assert other.goto(shown.prefect).status == 401
-        other.context.add_cookies([cookie])  # as the server at another port of this address gets it
-        other.goto(shown.prefect)
-        assert other.evaluate(ASK) == 401
-    assert page.evaluate(ASK) == 401  # what Prefect's pages send besides is not in the cookie
-    with stranger() as address:
-        page.goto(address)
-        page.evaluate(ATTACK, f"{shown.prefect}/api/flows/")
-    assert "stolen" not in [flow["name"] for flow in shown.ask("flows/filter")]
-
-
-ASK = "async () => (await fetch('/api/flows/filter', {method: 'POST'})).status"
-ATTACK = """async (url) => {
-  const body = new Blob(['{"name": "stolen"}']);
-  await fetch(url, {method: "POST", mode: "no-cors", credentials: "include", body});
-}"""
-"""A request that a page may make of any other: Prefect takes a body without a type for JSON."""
-
-
-@contextmanager
-def stranger():
-    """A page of another port of this machine, to which a browser sends the same cookies."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def test_a_revision_has_a_page_with_its_figures(page, shown):

@@ -1,6 +1,5 @@
 """What is silently broken without the pins of ``pyproject.toml``, and what packaging could break."""
 
-import os
 import shutil
 import subprocess
 import sys
@@ -14,9 +13,7 @@ from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
-from support.prefect_client import client_of
-
-from flows.secret import VARIABLE
+from support.prefect_client import client_of, secret
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,8 +36,7 @@ def scheduled_runs(url, seconds=90):
 
 
 def answer_without_limit(url):
-    secret = tuple(os.environ[VARIABLE].split(":"))
-    return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30, auth=secret)
+    return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30, auth=secret())
 
 
 @pytest.mark.full

@@ -137,6 +137,14 @@ def test_a_strangers_socket_stays_closed(working, path):
         assert json.loads(socket.recv(60)) == {"type": "auth_success"}
 
 
+def test_a_server_that_is_named_without_its_secret_is_a_line(working, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", f"http://{working.address}/api")
+    monkeypatch.delenv("PREFECT_API_AUTH_STRING", raising=False)
+    done = coevo("schedule", "list", workspace=working.root)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "answers 401: set PREFECT_API_AUTH_STRING to what it asks for" in done.stderr
+
+
 def test_who_has_the_secret_has_it_run(working, tmp_path):
     secret = secret_of(working.root)
     statuses = working.have_run(f"touch {tmp_path / 'ran'}", having_it(secret))

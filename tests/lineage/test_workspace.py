@@ -32,6 +32,15 @@ def test_a_name_that_could_lead_elsewhere_is_refused(workspace, config, name):
         workspace.create(name, config)
 
 
+def test_a_new_workspace_is_private_and_one_that_is_there_keeps_its_mode(tmp_path, config):
+    Workspace(tmp_path / "new" / "one").create("first", config)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there").chmod(0o755)
+    Workspace(tmp_path / "there").create("first", config)
+    modes = [(tmp_path / name).stat().st_mode & 0o777 for name in ("new/one", "there")]
+    assert modes == [0o700, 0o755]
+
+
 def test_a_relative_workspace_can_be_written_and_read_from_anywhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     place = Workspace(Path("ws"))

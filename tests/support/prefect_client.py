@@ -7,6 +7,12 @@ from prefect.client.orchestration import SyncPrefectClient
 from flows.secret import VARIABLE
 
 
-def client_of(url, secret=None):
+def client_of(url, auth_string=None):
     """One with this secret, else with that of the session's server."""
-    return SyncPrefectClient(url, auth_string=secret or os.environ[VARIABLE])
+    return SyncPrefectClient(url, auth_string=auth_string or os.environ[VARIABLE])
+
+
+def secret():
+    """That of the session's server, as user and password."""
+    user, password = os.environ[VARIABLE].split(":")
+    return user, password

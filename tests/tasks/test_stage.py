@@ -8,6 +8,7 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.batches import batch
+from support.prefect_client import secret
 
 from tasks.stage import recording, stage, untracked
 
@@ -186,7 +187,7 @@ def task_runs(url, flow_run, seconds=20):
     give_up = time.monotonic() + seconds
     while True:
         body = {"task_runs": {"flow_run_id": {"any_": [str(flow_run)]}}}
-        found = httpx.post(f"{url}/task_runs/filter", json=body, timeout=30).json()
+        found = httpx.post(f"{url}/task_runs/filter", json=body, timeout=30, auth=secret()).json()
         names = [run["name"].rsplit("-", 1)[0] for run in found if run["state_type"] == "COMPLETED"]
         if len(names) >= 2 or time.monotonic() > give_up:
             return {name: names.count(name) for name in names}

@@ -19,6 +19,14 @@ def test_a_workspace_that_cannot_be_written_to_is_a_problem(coevo, tmp_path):
     assert "--workspace" in result.out
 
 
+def test_a_workspace_that_is_open_to_others_is_mentioned(coevo, tmp_path):
+    for mode, mentioned in ((0o755, True), (0o700, False)):
+        tmp_path.chmod(mode)
+        rows = json.loads(coevo("doctor", "--json", "--workspace", tmp_path).out)
+        (row,) = (row for row in rows if row["check"] == "workspace")
+        assert (row["status"], "chmod 700" in row["found"]) == ("ok", mentioned)
+
+
 def test_a_server_that_is_gone_is_a_problem_until_it_is_cleared(coevo, tmp_path):
     gone = {"name": "prefect", "pid": 2**22 - 1, "started": 1.0, "port": 9, "health": "/"}
     (tmp_path / "servers.json").write_text(json.dumps([gone]))
