@@ -14,7 +14,7 @@ from configs.errors import CoevoError
 
 VARIABLE = "COEVO_PREFECT_TASK_RUNS"
 KEEP = 1000
-"""Task runs that stay, of all runs of a workspace together: those of some 90 revisions of the default recipe, in 5 MB."""
+"""Task runs that stay, of all runs of a workspace together: some 90 revisions of the default recipe, in 5 MB."""
 AT_ONCE = 200
 """Most task runs that are deleted with a revision."""
 ENDED = (StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, StateType.CRASHED)
