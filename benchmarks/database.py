@@ -4,16 +4,17 @@ The tasks are those of a real run, stage by stage, but do nothing; the pages are
 and task runs deleted, beside the next iteration, so that each iteration waits as long as one of the recipe works.
 """
 
-import os
 import shutil
+import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import ROOT, Bench, Result
 from benchmarks.command import coevo, reach
-from flows.servers import ensure_prefect
+from flows.servers import use_prefect
 from flows.spending import stages
 from lineage.cursor import Cursor
 from lineage.lineage import Lineage
@@ -46,27 +47,23 @@ def measure(workspace: Workspace, history: Sequence[Manifest]) -> Result:
     place = Workspace(workspace.root / "recorded")
     shutil.rmtree(place.root, ignore_errors=True)
     names = [name for name in stages(history[-2]) if name != "rest"]
-    paths = workspace.existing(RUN)
-    cursor = Cursor(place.root / "published.json")
-    with Lineage.open(paths.lineage, workspace.cache) as lineage:
-        published = list(unpublished(cursor, lineage, Bank(paths.bank), Silent(), paths.scratch))
-    sizes: list[int] = []
+    script = [sys.executable, "-c", "from benchmarks.database import record; record()"]
     try:
-        record(place, names, published, sizes)
+        said = subprocess.check_output([*script, workspace.root, place.root, *names], cwd=ROOT, text=True)
     finally:
         coevo(place, "down")
-    return {
-        "revisions": REVISIONS,
-        "tasks": len(names),
-        "bytes": sizes[-1],
-        "bytes_largest": max(sizes),
-    }
+    sizes = [int(line) for line in said.split()]
+    return {"revisions": REVISIONS, "tasks": len(names), "bytes": sizes[-1], "bytes_largest": max(sizes)}
 
 
-def record(place: Workspace, names: Sequence[str], published: Sequence[Publication], sizes: list[int]) -> None:
-    """Have a server record a flow run of so many revisions; ``sizes`` gets the database's now and then."""
+def record() -> None:
+    """Have a server record a flow run of so many revisions, and print the size of its database now and then.
+
+    It runs in a process of its own, since Prefect is imported after it is known where the server is.
+    """
+    source, place, names = Workspace(Path(sys.argv[1])), Workspace(Path(sys.argv[2])), sys.argv[3:]
+    use_prefect(place.root)
     from prefect import flow
-    from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 
     from tasks.artifacts import artifacts_of
     from tasks.prune import kept_task_runs
@@ -78,19 +75,24 @@ def record(place: Workspace, names: Sequence[str], published: Sequence[Publicati
     def play() -> None:
         with artifacts_of(RUN, REVISIONS, print, kept_task_runs(place.root)) as artifacts:
             assert artifacts is not None
-            for number, publication in enumerate(islice(cycle(published), REVISIONS), 1):
+            for number, publication in enumerate(islice(cycle(published(source)), REVISIONS), 1):
                 for task in tasks:
                     task()
                 artifacts.submit(publication)
                 time.sleep(PAUSE)
                 if number % LOOK == 0:
-                    sizes.append(size(place.root / "prefect"))
+                    print(size(place.root / "prefect"), flush=True)
 
-    url = ensure_prefect(place.root)
-    os.environ["PREFECT_HOME"] = str(place.root.resolve() / "prefect")
-    with temporary_settings({PREFECT_API_URL: url, PREFECT_LOGGING_LEVEL: "CRITICAL"}):
-        play()
-    sizes.append(size(place.root / "prefect"))
+    play()
+    print(size(place.root / "prefect"))
+
+
+def published(workspace: Workspace) -> Iterator[Publication]:
+    """The revisions of the real run, as they are published."""
+    paths = workspace.existing(RUN)
+    nothing = Cursor(workspace.root / "recorded" / "published.json")
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
+        yield from unpublished(nothing, lineage, Bank(paths.bank), Silent(), paths.scratch)
 
 
 def size(home: Path) -> int:

@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
+from http.client import HTTPException
 from time import monotonic, sleep
 from types import FrameType
 from urllib.error import HTTPError, URLError
@@ -73,6 +74,8 @@ def look(url: str) -> Answer:
     except OSError as error:
         reason = error.reason if isinstance(error, URLError) else error
         return Answer.REFUSED if isinstance(reason, ConnectionError) else Answer.SILENT
+    except HTTPException:  # somebody answers something
+        return Answer.ANSWERED
     return Answer.ANSWERED
 
 

@@ -13,9 +13,8 @@ from prefect.exceptions import ObjectNotFound
 from configs.errors import CoevoError
 
 VARIABLE = "COEVO_PREFECT_TASK_RUNS"
-KEEP = 2000
-"""Task runs that stay, those of some 180 revisions of the default recipe, in 10 MB; all runs of a workspace share them.
-"""
+KEEP = 1000
+"""Task runs that stay, of all runs of a workspace together: some 90 revisions of the default recipe, in 5 MB."""
 AT_ONCE = 200
 """Most task runs that are deleted with a revision."""
 ENDED = (StateType.COMPLETED, StateType.FAILED, StateType.CANCELLED, StateType.CRASHED)
