@@ -115,7 +115,8 @@ def test_a_package_that_was_killed_and_is_repeated_is_one_version(call, place, k
     assert [(each.status, each.artifact_location) for each in logged] == [("READY", version.source)]
     assert call("promote", f"{name}/1").out == f"{name}/1 is champion\n"
     assert call("package", "first@3", "--name", name).out.splitlines()[0] == f"{name}/2 is first@3"
-    assert dict(registry.get_registered_model(name).aliases) == {"champion": "1"}
+    aliases = registry.get_registered_model(name).aliases
+    assert {alias: int(number) for alias, number in aliases.items()} == {"champion": 1}
     assert "no version was champion before 1" in call("demote", name).err
 
 
