@@ -10,14 +10,18 @@ from envs.registry import make
 from flows import history
 from flows.promotion_page import Match, first_page, promotion_page, show
 from flows.reference import Reading, reading
+from lineage.code import code_of
 from lineage.trust import extend_path
 from lineage.workspace import NAME, Workspace
 from records.task import Panel
 from tasks.catchup import tracker_of
 from tasks.champion import ASKS, Verdict, ask, champion, crown, judge, needs_a_person, played, record
 from tasks.package import Origin, Package, pack
-from tasks.registry import Registered, fetch, find, packaged, register
+from tasks.registry import CODE, Registered, fetch, find, known, packaged, register
 from tasks.tracking.store import Store, tracking_store
+
+PACKED_BY = "coevo.packed_by"
+"""Tag of a version: the code that it carries, which need not be that of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,8 @@ def package(opened: Reading, into: Path) -> Package:
 def register_revision(reference: str, model: str | None, place: Workspace) -> tuple[Registered, Package]:
     """Package ``RUN[@N]`` and make it the next version of a model; one named as the recipe where none is given.
 
+    A revision that this code has packaged already keeps its version, so that the command may be repeated after a kill.
+
     Raises:
         CoevoError: there is no such revision, a setting is not confirmed, the name cannot be a model's, or MLflow does
             not take it.
@@ -81,9 +87,13 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
         if not NAME.fullmatch(name):
             raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")
         made = package(opened, Path(scratch) / "package")
-        tracker = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name)
         asks = {} if opened.config.approval.promotion == "none" else {ASKS: opened.config.approval.promotion}
-        return register(tracking_store(place.root), name, made, tracker.placement(), tags(made.origin) | asks), made
+        store, wanted = tracking_store(place.root), tags(made.origin) | {PACKED_BY: code_of(*CODE)} | asks
+        there = known(store, name, wanted)
+        if there is not None:
+            return there, made
+        tracker = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name)
+        return register(store, name, made, tracker.placement(), wanted), made
 
 
 def tags(origin: Origin) -> dict[str, str]:

@@ -20,9 +20,10 @@ from lineage.files import remove, write_atomically
 from lineage.pointer import SUFFIX, Pointer
 
 if TYPE_CHECKING:
-    from dvc.repo import Repo
     from dvc_data.hashfile.db.local import LocalHashFileDB
     from dvc_data.hashfile.obj import HashFile
+
+    from lineage.private import PrivateRepo
 
 LINKS = ("hardlink", "copy")
 
@@ -152,14 +153,12 @@ class Artifacts:
             del self._repo
 
     @cached_property
-    def _repo(self) -> "Repo":
-        from dvc.repo import Repo
+    def _repo(self) -> "PrivateRepo":
+        from lineage.private import PrivateRepo
 
         _quieten()
-        # git is ours alone: without it DVC neither scans it nor says what to add to it.
-        private = {"no_scm": True, "site_cache_dir": str(self.root / ".dvc" / "tmp")}
         with _one_line(f"opening {self.root}"):
-            return Repo(str(self.root), config={"core": private})
+            return PrivateRepo(self.root)
 
 
 def objects_in(cache: Path) -> "LocalHashFileDB":

@@ -7,7 +7,7 @@ missing (tags, publication) follows from the commit alone.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -21,6 +21,8 @@ from lineage.tree import MANIFEST
 
 OWN = ("timestamp", "metrics", "branched_from")
 """What is observed of one revision alone, so that a rollback does not repeat it."""
+PLACE = ("revision", "parent")
+"""The place of a revision in its history."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,8 @@ class Lineage:
     def rollback(self, to: int, bank: Snapshot) -> Manifest:
         """Make a new revision with all state of revision ``to``, its iteration included; history stays.
 
-        The last revision need not be whole, so this is also the way out where ``recover`` finds it damaged.
+        A repetition, as after a kill, makes none: it returns the last revision, recovered. The last revision need not
+        be whole, so this is also the way out where ``recover`` finds it damaged.
 
         Raises:
             CoevoError: there is no such revision, it was dropped, or a part of it cannot be brought back.
@@ -187,14 +190,17 @@ class Lineage:
         self._clear()
         self.require(to)
         head, target = self.head(), self.manifest(to)
+        if head is not None and head.state == _restored(target) | {name: head.state[name] for name in PLACE}:
+            with suppress(CoevoError):  # a damaged one is made anew
+                self.recover(bank)
+                return head
         with self._naming(to):
             self._repository.artifacts.check(target.artifacts)
             _restore(bank, target)
             self._repository.check_out(self.commit_hash(to))
         last = head.observed if head else {}
         observed = {key: value for key, value in last.items() if key not in OWN}
-        state = {**target.state, "restored_from": to, "accepted_change": []}
-        return self._seal(head, state, {**observed, "tables": dict(bank.versions())})
+        return self._seal(head, _restored(target), {**observed, "tables": dict(bank.versions())})
 
     def branch(self, source: "Lineage", revision: int) -> None:
         """Take over another run's history up to a revision, with its work tree; this lineage is still empty.
@@ -268,6 +274,11 @@ class Lineage:
         write_manifest(manifest, self._repository.root / MANIFEST)
         self._repository.seal(manifest)
         return manifest
+
+
+def _restored(target: Manifest) -> dict[str, Any]:
+    """State of a rollback to a revision, but for its place."""
+    return {**target.state, "restored_from": target.revision, "accepted_change": []}
 
 
 def _restore(bank: Snapshot, manifest: Manifest) -> list[str]:

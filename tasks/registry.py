@@ -105,6 +105,18 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
         return Registered(model, int(made.version))
 
 
+def known(store: Store, model: str, tags: Mapping[str, str]) -> Registered | None:
+    """The last version of a model that has all of these tags; None where there is none.
+
+    Raises:
+        CoevoError: MLflow does not answer.
+    """
+    with reached(store, "does not answer") as registry:
+        versions = registry.search_model_versions(f"name='{model}'")
+        found = [int(each.version) for each in versions if tags.items() <= each.tags.items()]
+    return Registered(model, max(found)) if found else None
+
+
 def find(store: Store, text: str) -> Registered:
     """The version that ``MODEL/VERSION`` or ``MODEL@ALIAS`` names, with ``models:/`` before it or without.
 

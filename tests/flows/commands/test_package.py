@@ -2,14 +2,17 @@
 
 import json
 import shutil
+import signal
 
 import pytest
 from support import small_run
 from support.packages import untrained
+from support.runs import coevo as coevo_at
 
 from flows.evaluate import Request
 from flows.serving import evaluate_through
 from lineage.workspace import Workspace
+from tasks.tracking.store import client, tracking_store
 
 
 @pytest.fixture(scope="module")
@@ -85,3 +88,40 @@ def test_a_panel_that_is_not_there_is_named(place):
 
     with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
         evaluate_through("http://127.0.0.1:1", "first", Request("attic"), Workspace(place))
+
+
+@pytest.mark.parametrize(
+    ("kill", "made"),
+    [
+        ("mlflow:MlflowClient.log_model_artifacts@1~0.01", 0),
+        ("mlflow:MlflowClient.finalize_logged_model@1+", 0),
+        ("mlflow:MlflowClient.create_registered_model@1+", 0),
+        ("mlflow:MlflowClient.create_model_version@1+", 1),
+    ],
+)
+@pytest.mark.full
+def test_a_package_that_was_killed_and_is_repeated_is_one_version(call, place, kill, made, request):
+    name = f"killed-{request.node.callspec.indices['kill']}"
+    killed = coevo_at("package", "first@2", "--name", name, workspace=place, kill=kill)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    registry = client(tracking_store(place))
+    assert len(registry.search_model_versions(f"name='{name}'")) == made
+    for _ in range(2):
+        again = call("package", "first@2", "--name", name)
+        assert (again.code, again.out.splitlines()[0]) == (0, f"{name}/1 is first@2"), again.err
+    (version,) = registry.search_model_versions(f"name='{name}'")
+    experiments = [each.experiment_id for each in registry.search_experiments()]
+    logged = registry.search_logged_models(experiments, filter_string=f"tags.`coevo.model` = '{name}'")
+    assert [(each.status, each.artifact_location) for each in logged] == [("READY", version.source)]
+    assert call("promote", f"{name}/1").out == f"{name}/1 is champion\n"
+    assert call("package", "first@3", "--name", name).out.splitlines()[0] == f"{name}/2 is first@3"
+    aliases = registry.get_registered_model(name).aliases
+    assert {alias: int(number) for alias, number in aliases.items()} == {"champion": 1}
+    assert "no version was champion before 1" in call("demote", name).err
+
+
+def test_other_code_makes_another_version(call, monkeypatch):
+    made = call("package", "first@1", "--name", "code")
+    assert (made.code, call("package", "first@1", "--name", "code").out) == (0, made.out)
+    monkeypatch.setattr("flows.package.code_of", lambda *_: "other")
+    assert call("package", "first@1", "--name", "code").out.splitlines()[0] == "code/2 is first@1"

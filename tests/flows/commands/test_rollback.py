@@ -2,10 +2,12 @@
 
 import json
 import re
+import signal
 
 import pytest
 from mlflow import MlflowClient
 from support.kept import recovered, whole
+from support.runs import coevo as run
 from support.small_run import EDITED, HEAT, SAFE
 
 import coevo as public
@@ -143,3 +145,34 @@ def test_back_and_forward_gives_all_of_each_revision_and_history_grows(coevo, co
     coevo("rollback", "first", "--to", 3)
     assert [whole(copied, "first", revision) for revision in range(6)] == [*expected, expected[1], expected[3]]
     assert recovered(copied, "first").restored_from == 3
+
+
+def revisions(coevo):
+    return [row["what"] for row in json.loads(coevo("log", "first", "--json").out)]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("kill", "made"),
+    [
+        ("lineage.repository:Repository.seal@1", 0),
+        ("lineage.repository:Repository.seal@1+", 1),
+        ("flows.restore:publish_if_quick@1", 1),
+    ],
+)
+def test_a_rollback_that_was_killed_and_is_repeated_acts_once(coevo, copied, kill, made):
+    killed = run("rollback", "first", "--to", "1", workspace=copied, kill=kill)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert len(revisions(coevo)) == 4 + made
+    result = coevo("rollback", "first", "--to", 1)
+    again = "is revision 1 again already:" if made else "is revision 1 again:"
+    assert (result.code, f"first@4 {again}" in result.out) == (0, True)
+    assert revisions(coevo)[4:] == ["restored from 1"]
+    assert strategies(coevo) == {SAFE, HEAT}
+    assert whole(copied, "first", 4) == whole(copied, "first", 1)
+
+
+def test_a_repetition_is_known_by_what_it_would_make(coevo, copied):
+    for to, known in ((1, False), (1, True), (4, False), (4, True), (1, False), (3, False), (1, False)):
+        assert (" again already:" in coevo("rollback", "first", "--to", to).out) == known, to
+    assert len(revisions(coevo)) == 4 + 5
