@@ -95,7 +95,7 @@ def other_layout(draws, rows):
 @pytest.mark.parametrize("rows", PARTS)
 def test_parquet_files_are_read_exactly_or_refused_by_row(rows, tmp_path):
     """Few files: reading a footer takes a process of its own."""
-    draws, path, made, size = seeded("parquet"), tmp_path / "bank.parquet", 0, rows // (2 if rows == FEW else 8)
+    draws, path, made, size = seeded("parquet"), tmp_path / "bank.parquet", 0, rows // (1 if rows == FEW else 8)
 
     def write(content, **how):
         pq.write_table(content, path, row_group_size=draws.choice((1, 7, 100, size)), **how)

@@ -8,7 +8,7 @@ from support.batches import entry
 
 from records.entry import LEVELS, LONGEST, ZONES, entry_id
 
-LETTERS = "abcdefghijklmnopqrstuvwxyz     \u00e9\u00df\u65e5\u672c\u05d0\U0001f600\"'\\<>[]{}%$,;:-."
+LETTERS = "abcdefghijklmnopqrstuvwxyz     \u00e9\u00df\u65e5\u672c\u05d0\U0001f600\"'\\<[]{}%$,;:-."
 TEXTS = ("strategy", "condition", "example", "keywords", "scope")
 HIDDEN = (
     "\x00", "\x1b[2J", "\n", "\r", "\t\x0b", "\x7f", "\x85", "\u2028", "\u200b", "\u202e", "\ud800", "\udfff", "\udc80",
