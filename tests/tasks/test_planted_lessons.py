@@ -1,8 +1,8 @@
 """What confidence keeps out, and what it costs, in the embedded household: true lessons beside planted false ones.
 
-An expert plays that obeys what it reads. Seeds were fixed before anything was measured: of 96 true lessons replay lets in
-86, and 54 at a confidence of 0.95; of 55 that name a wrong place, 8 and 1 (seeds 100 to 105, 8 replays, each entry by
-itself).
+An expert plays that obeys what it reads. Seeds were fixed before anything was measured: of 96 true lessons replay lets
+in 86, and 54 at a confidence of 0.95; of 55 that name a wrong place, 8 and 1 (seeds 100 to 105, 8 replays, each entry
+by itself).
 """
 
 import random
