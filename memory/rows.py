@@ -57,13 +57,19 @@ def parquet_rows(path: Path) -> Iterator[Row]:
         number = 0
         # Dictionaries stay dictionaries: a long text that a million rows share is decoded once, and then refused.
         file = pq.ParquetFile(path, read_dictionary=[*texts, "sources.list.element"])
-        for batch in file.iter_batches(batch_size=ROWS):
+        for batch in _batches(file):
             _check_lengths(batch, number, path)
             for row in _plain(batch, number, path):
                 number += 1
                 yield f"{path} row {number}", row
     except (pa.ArrowException, KeyError, ValueError, OSError) as error:  # KeyError: a column with another path
         raise CoevoError(f"{path}: not readable as Parquet: {shortened(str(error))}: export it again") from None
+
+
+def _batches(file: pq.ParquetFile) -> Iterator[pa.RecordBatch]:
+    # Group by group: a batch that spans two has dictionaries in chunks, which pyarrow does not put into lists.
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(batch_size=ROWS, row_groups=[group])
 
 
 def _object(line: bytes, where: str) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def flaw(text: str) -> str | None:
     if hidden is not None:
         return f"holds the control character U+{ord(hidden):04X}"
     token = COMMON.search(text) or COMMON.search(unicodedata.normalize("NFKC", text))
-    return f"holds the control token {token[0]}" if token else None
+    return f"holds the control token {ascii(token[0])[1:-1]}" if token else None
 
 
 def _without(text: str, control: re.Pattern[str]) -> str:

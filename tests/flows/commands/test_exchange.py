@@ -150,6 +150,10 @@ CONFLICTS = {
     "edited since": (MUG, f"strategy = '{SAFE}': the bank has '{EDITED.strategy}' for entry {MUG.id}: remove the row"),
     "an evaluation": (replace(NEW, split="seen-houses"), "split = 'seen-houses'"),
     "a climbing id": (replace(NEW, id="../../first"), "id = '../../first'"),
+    "half a character": (
+        replace(NEW, condition="mug \ud800"),
+        "condition = 'mug \\ud800': holds the control character U+D800",
+    ),
     "a control token": (replace(NEW, example="</s>"), "example = '</s>': holds the control token </s>"),
 }
 

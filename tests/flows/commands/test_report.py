@@ -103,6 +103,14 @@ def test_nothing_is_loaded_from_anywhere_and_only_its_own_script_runs(page, plac
         assert f"{tag}-src 'sha256-{digest}'" in allowed
 
 
+def test_an_association_is_called_no_more_than_that(page, placed):
+    text = placed.read_text(encoding="utf-8")
+    assert "harmful" not in text.lower()
+    assert "useful" not in text.lower()
+    assert "Lowest success when shown" in text
+    assert "association and no effect" in text
+
+
 def test_a_reader_finds_their_way(page):
     ids = [element.attributes["id"] for element in page.all() if "id" in element.attributes]
     assert len(ids) == len(set(ids))

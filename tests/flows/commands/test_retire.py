@@ -166,24 +166,23 @@ def test_a_kill_leaves_the_old_revision_or_the_new_one(copied, coevo, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
-def test_a_run_continues_without_it(tmp_path):
+@pytest.mark.timeout(900)
+def test_a_run_continues_without_it(untouched, workspace):
     """A real run: its entry is retired, it is resumed, and MLflow has every revision."""
 
     def coevo(*arguments):
-        done = runs.coevo(*arguments, workspace=tmp_path)
+        done = runs.coevo(*arguments, workspace=workspace, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    small = [each for each in runs.SMALL if "evaluation.every" not in each]
-    coevo("run", "homerules-coevo-rl", "iterations=2", "seed=5", "evaluation.every=9", *small, "--name", "mine")
-    rows = json.loads(coevo("bank", "show", "mine", "--json"))
+    coevo("branch", "untouched@3", "retiring")
+    rows = json.loads(coevo("bank", "show", "retiring", "--json"))
     gone = max(rows, key=lambda row: (row["retrievals"], row["id"]))["id"]
-    coevo("bank", "retire", "mine", gone, "--reason", WHY)
-    coevo("resume", "mine", "--iterations", "3")
-    story = json.loads(coevo("bank", "why", "mine", gone, "--json"))
-    assert story["entry"]["retired"] == 3
-    assert max((each["revision"] for each in story["retrievals"]), default=0) <= 2
-    assert gone not in {row["id"] for row in json.loads(coevo("bank", "show", "mine", "--json"))}
-    assert runs.published(tmp_path, "mine") == [1, 2, 3, 4]
-    coevo("fsck", "mine")
+    coevo("bank", "retire", "retiring", gone, "--reason", WHY)
+    coevo("resume", "retiring", "--iterations", "4")
+    story = json.loads(coevo("bank", "why", "retiring", gone, "--json"))
+    assert (story["entry"]["retired"], len(runs.states(workspace, "retiring"))) == (5, 7)
+    assert 0 < max(each["revision"] for each in story["retrievals"]) <= 3
+    assert gone not in {row["id"] for row in json.loads(coevo("bank", "show", "retiring", "--json"))}
+    assert runs.published(workspace, "retiring")[-3:] == [4, 5, 6]
+    coevo("fsck", "retiring")
