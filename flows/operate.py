@@ -18,6 +18,8 @@ from lineage.workspace import RunPaths, Workspace
 from tasks.unchanged import check_unchanged
 from tasks.waiting import waits
 
+WAITING = 3
+"""Exit code of a run that has stopped to wait for a person."""
 WAITS = "waits for approval: coevo approve --list {run} shows what of, coevo approve {run} [--reject] decides"
 
 
@@ -29,7 +31,7 @@ def operate(
     max_hours: float | None = None,
     iterations: int | None = None,
 ) -> int:
-    """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code.
+    """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code: 0, or ``WAITING``.
 
     Another number of ``iterations`` is kept once nothing keeps the run from going on.
 
@@ -47,13 +49,12 @@ def operate(
     lengthen(paths, config.iterations)
     if over:
         return _finished(place, paths, console)
-    use_prefect(place.root)
-    from flows.coevolve import coevolve
-    from tasks.limit import Limit
-
-    limit = Limit(hours=max_hours)
-
     with _saying_how_to_go_on(paths.name, console), closing(Progress(console, config.iterations)) as progress:
+        use_prefect(place.root)
+        from flows.coevolve import coevolve
+        from tasks.limit import Limit
+
+        limit = Limit(hours=max_hours)
         coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change, limit)
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
@@ -62,7 +63,8 @@ def operate(
         summarise(place, paths)
     if waits(after):
         console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}", soft_wrap=True)
-    elif limit.reason is not None:
+        return WAITING
+    if limit.reason is not None:
         console.print(f"stopped early: {limit.reason}; go on with: coevo resume {paths.name}", soft_wrap=True)
     return 0
 

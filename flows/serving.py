@@ -19,6 +19,7 @@ from configs.errors import CoevoError
 from configs.rollout import RolloutConfig
 from envs.registry import make
 from flows.evaluate import Evaluation, Request
+from flows.interrupt import at_once
 from flows.package import package
 from flows.reference import Reference, reading
 from lineage.workspace import Workspace
@@ -80,8 +81,9 @@ def serve(what: str, host: str, port: int | None, place: Workspace) -> Iterator[
         process = _start(directory, host, chosen, log)
         try:
             url = f"http://{LOOPBACK if host == ANYWHERE else host}:{chosen}"
-            _wait(process, url, log)
-            yield Serving(name, url, process, log)
+            with at_once(lambda: os.killpg(process.pid, signal.SIGKILL)):
+                _wait(process, url, log)
+                yield Serving(name, url, process, log)
         finally:
             _stop(process)
 

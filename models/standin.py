@@ -7,7 +7,7 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from configs.policy import PolicyConfig, ScratchPolicyConfig
-from models.tokenizer import word_tokenizer
+from models.tokenizer import check_promptable, word_tokenizer
 
 LETTERS = 3
 """Characters of a guessed token: English has about four in the vocabularies of today, so lengths err upwards."""
@@ -36,10 +36,16 @@ class Guess:
 
 
 def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
-    """The tokenizer that a policy will have; ``Guess`` where it is not on this machine."""
+    """The tokenizer that a policy will have; ``Guess`` where it is not on this machine.
+
+    Raises:
+        CoevoError: it cannot write prompts.
+    """
     if isinstance(policy, ScratchPolicyConfig):
         return word_tokenizer(vocabulary)
     try:
-        return AutoTokenizer.from_pretrained(policy.path, local_files_only=True)
+        found = AutoTokenizer.from_pretrained(policy.path, local_files_only=True)
     except (OSError, ValueError):
         return Guess()
+    check_promptable(found, policy.path)
+    return found

@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
@@ -33,7 +32,7 @@ def fsck(
     from flows.repair import repair as mend
 
     place, names = workspace_at(workspace), runs or []
-    with Console(stderr=True, highlight=False).status("checking", spinner="line") as status:
+    with output.console(stderr=True).status("checking", spinner="line") as status:
         found = left = examine(place, names, status.update)
         if repair and found.findings:
             mend(place, found, status.update)

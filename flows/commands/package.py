@@ -1,7 +1,5 @@
 """``coevo package``, ``coevo promote``, ``coevo demote`` and ``coevo serve``."""
 
-import signal
-import sys
 from typing import Annotated
 
 import typer
@@ -102,7 +100,6 @@ def serve(
     """
     from flows.serving import serve as serving
 
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with serving(what, host, port, workspace_at(workspace)) as served:
         output.line(f"{served.name} answers at {served.url}/invocations until it is interrupted (Ctrl-C)")
         served.wait()
