@@ -138,7 +138,8 @@ def heeded() -> Iterator[None]:
         yield
     finally:
         if heed.number is not None:
-            heed.said.wait()
+            if not heed.said.wait(BOUNCE):  # somebody else has taken the wakeup descriptor
+                _say(LINE)
             heed.leave()
         sys.unraisablehook = unraisable
         for number, handler in before.items():
