@@ -32,7 +32,7 @@ def run(
     quiet: bool = False,
     workspace: Place = None,
 ) -> str:
-    """Start a run and play it to its end, as ``coevo run`` does.
+    """Start a run and play it to its end, as ``coevo run`` does, or until it waits for a person (see ``waiting``).
 
     Args:
         recipe: name of a shipped recipe, or path of a ``.yaml`` file.
@@ -85,7 +85,11 @@ def resume(
 
 
 def runs(*, workspace: Place = None) -> "pd.DataFrame":
-    """The runs of a workspace, oldest first: ``run``, ``recipe``, ``revision``, ``iteration``, success and seconds."""
+    """The runs of a workspace, oldest first: ``run``, ``recipe``, ``revision``, ``iteration``, success, seconds.
+
+    ``state`` is ``finished``, ``unfinished``, ``waiting`` (for a person), ``running`` (``process`` says which writes to
+    it) or ``faulty`` (``fault`` says why it cannot be read).
+    """
     import pandas as pd
 
     from flows.commands.inspect import RUN_COLUMNS, run_rows
@@ -288,10 +292,8 @@ def serve(
 def _operate(
     name: str, place: Workspace, quiet: bool, accept_change: bool = False, iterations: int | None = None
 ) -> str:
-    from rich.console import Console
-
     from flows.operate import operate
+    from flows.output import console
 
-    console = Console(highlight=False, quiet=quiet)
-    operate(place, place.existing(name), console, accept_change, iterations=iterations)
+    operate(place, place.existing(name), console(quiet=quiet), accept_change, iterations=iterations)
     return name

@@ -32,6 +32,7 @@ from flows.commands import (
 )
 from flows.interrupt import heeded
 from flows.output import plain
+from flows.settings import WorkspaceOption, standing_in
 
 app = typer.Typer(
     name="coevo",
@@ -60,6 +61,15 @@ GROUPS = (
     serve,
     package,
 )
+
+
+@app.callback()
+def _before(context: typer.Context, workspace: WorkspaceOption = None) -> None:
+    # Without a docstring, which would take the place of the program's help.
+    if workspace is not None:
+        context.with_resource(standing_in(workspace))
+
+
 for group in GROUPS:
     for command in group.COMMANDS:
         app.command()(command)

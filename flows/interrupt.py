@@ -3,7 +3,7 @@
 Python delivers a signal in the main thread, between two of its instructions: C code of a library delays it, and a
 library that catches everything swallows what it raises. So a thread of its own hears each signal through Python's
 wakeup descriptor. That thread writes the line, interrupts the main thread again as long as it does not leave, and ends
-the process where it is asked a second time. An end at any moment is safe: what is committed stays.
+the process where that does not help, or at a second Ctrl-C. An end at any moment is safe: what is committed stays.
 """
 
 import os
@@ -23,6 +23,8 @@ BOUNCE = 0.2
 """Seconds within which a second Ctrl-C is the first one again, which a program above this one has passed on."""
 LOOK = 0.3
 """Seconds between two looks whether the main thread leaves; two in a row that it does not, and it is interrupted."""
+TRIES = 3
+"""Times that what is raised in the main thread may be swallowed."""
 CLOSED = 0
 """Byte that ends the thread; no signal has this number."""
 
@@ -36,21 +38,24 @@ class _Heed:
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self.said = threading.Event()
         self.actions: list[Callable[[], object]] = []
         self._main = threading.main_thread().ident or 0
         self._heard = 0.0
         self._ours = 0
         self._strays = 0
+        self._tries = 0
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
         """Python's handler: leave, unless that is under way."""
+        self.number = self.number or number
         if not _leaves(sys.exc_info()[1]):
             raise Stopped
 
     def listen(self, reader: int) -> None:
         """Be the thread."""
         while True:
-            waits = None if self.number is None else LOOK
+            waits = LOOK if self.said.is_set() else None
             if not select.select([reader], [], [], waits)[0]:
                 self._look()
                 continue
@@ -64,9 +69,10 @@ class _Heed:
         if number == signal.SIGINT and self._ours:
             self._ours -= 1
             return
-        if self.number is None:
-            self.number, self._heard = number, time.monotonic()
+        if not self.said.is_set():
+            self.number, self._heard = self.number or number, time.monotonic()
             _say(LINE)
+            self.said.set()
         elif number == signal.SIGINT and time.monotonic() - self._heard > BOUNCE:
             self.end_now()
 
@@ -77,9 +83,15 @@ class _Heed:
             return
         self._strays += 1
         if self._strays > 1:
-            self._strays = 0
-            self._ours += 1
-            signal.pthread_kill(self._main, signal.SIGINT)
+            self._again()
+
+    def _again(self) -> None:
+        if self._tries == TRIES:
+            self.end_now()
+        self._tries += 1
+        self._strays = 0
+        self._ours += 1
+        signal.pthread_kill(self._main, signal.SIGINT)
 
     def end_now(self) -> NoReturn:
         """End the process, and what would outlive it."""
@@ -121,11 +133,15 @@ def heeded() -> Iterator[None]:
     for number, handler in before.items():
         if handler is not signal.SIG_IGN:
             signal.signal(number, heed.interrupt)
+    unraisable, sys.unraisablehook = sys.unraisablehook, _unraisable
     try:
         yield
     finally:
         if heed.number is not None:
+            if not heed.said.wait(BOUNCE):  # somebody else has taken the wakeup descriptor
+                _say(LINE)
             heed.leave()
+        sys.unraisablehook = unraisable
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(earlier)
@@ -145,6 +161,12 @@ def at_once(action: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         actions.remove(action)
+
+
+def _unraisable(error: "sys.UnraisableHookArgs") -> None:
+    """Say what a finalizer or callback swallows, but for what is raised again anyhow."""
+    if not isinstance(error.exc_value, Stopped):
+        sys.__unraisablehook__(error)
 
 
 def _leaves(error: BaseException | None) -> bool:

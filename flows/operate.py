@@ -20,6 +20,8 @@ from lineage.workspace import RunPaths, Workspace
 from tasks.unchanged import check_unchanged
 from tasks.waiting import waits
 
+WAITING = 3
+"""Exit code of a run that has stopped to wait for a person."""
 WAITS = "waits for approval: coevo approve --list {run} shows what of, coevo approve {run} [--reject] decides"
 
 
@@ -32,7 +34,7 @@ def operate(
     iterations: int | None = None,
     alone: bool = False,
 ) -> int:
-    """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code.
+    """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code: 0, or ``WAITING``.
 
     Another number of ``iterations`` is kept once nothing keeps the run from going on. ``alone`` is for a process that
     does nothing else, see ``watching``.
@@ -54,14 +56,14 @@ def operate(
         return _finished(place, paths, console)
     if config.bank is not None and (said := notice(config.bank.admission)) is not None:
         console.print(said, soft_wrap=True)
-    use_prefect(place.root)
-    from flows.coevolve import coevolve
-    from tasks.limit import Limit
+    with _saying_how_to_go_on(paths.name, console), closing(Progress(console, config.iterations)) as progress:
+        use_prefect(place.root)
+        from flows.coevolve import coevolve
+        from tasks.limit import Limit
 
-    limit = Limit(hours=max_hours)
-
-    with _saying_how_to_go_on(paths.name, console, alone), closing(Progress(console, config.iterations)) as progress:
-        coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change, limit)
+        limit = Limit(hours=max_hours)
+        with watching(going_on(paths.name), alone):
+            coevolve.with_options(flow_run_name=paths.name)(paths.name, str(place.root), progress, accept_change, limit)
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
@@ -69,16 +71,16 @@ def operate(
         summarise(place, paths)
     if waits(after):
         console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}", soft_wrap=True)
-    elif limit.reason is not None:
+        return WAITING
+    if limit.reason is not None:
         console.print(f"stopped early: {limit.reason}; go on with: coevo resume {paths.name}", soft_wrap=True)
     return 0
 
 
 @contextmanager
-def _saying_how_to_go_on(run: str, console: Console, alone: bool) -> Iterator[None]:
+def _saying_how_to_go_on(run: str, console: Console) -> Iterator[None]:
     try:
-        with watching(going_on(run), alone):
-            yield
+        yield
     except KeyboardInterrupt:
         console.print(f"interrupted: {going_on(run)}", soft_wrap=True)
         raise

@@ -1,6 +1,7 @@
 """What the reading commands print: one JSON document, or text in which nothing is taken for markup."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -11,6 +12,7 @@ from rich.text import Text
 
 PIPED_WIDTH = 240
 """Columns of a line where standard output is no terminal."""
+PLAIN_TERMINALS = ("dumb", "unknown")
 
 
 def document(value: object) -> None:
@@ -50,5 +52,18 @@ def plain(text: str) -> Text:
     return Text("".join(character if character.isprintable() else " " for character in text))
 
 
+def console(stderr: bool = False, quiet: bool = False) -> Console:
+    """The console of every command: colours, bold and moving lines only where the terminal and the user want them.
+
+    ``NO_COLOR`` and ``TERM=dumb`` mean no escape codes at all; Rich alone would leave out nothing but the colours.
+    """
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") in PLAIN_TERMINALS:
+        return Console(stderr=stderr, quiet=quiet, highlight=False, force_terminal=False, color_system=None)
+    return Console(stderr=stderr, quiet=quiet, highlight=False)
+
+
 def _console() -> Console:
-    return Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
+    made = console()
+    if not sys.stdout.isatty():
+        made.width = PIPED_WIDTH
+    return made

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from rich.console import Console
-
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.run import RunConfig
 from envs.registry import make
+from flows.interrupt import heeded
+from flows.output import console
 from flows.progress import Progress
 from flows.servers import use_prefect
 from flows.settings import workspace_at
@@ -51,7 +51,7 @@ def warmstart(config: RunConfig) -> None:
     """Clone the policy, or take it from the workspace's cache."""
     from tasks.warmstart import warm_start
 
-    with closing(Progress(Console(), config.iterations)) as progress:
+    with closing(Progress(console(), config.iterations)) as progress:
         policy = warm_start(config, make(config.env), workspace().warmstarts, progress)
     shutil.rmtree(OUTPUTS / "warmstart", ignore_errors=True)
     shutil.copytree(policy, OUTPUTS / "warmstart")
@@ -61,13 +61,14 @@ def coevolve(config: RunConfig) -> None:
     """Run the loop from that policy, as a new run of the workspace."""
     place = workspace()
     use_prefect(place.root)  # before what follows imports Prefect
-    from flows.operate import head_of, operate
+    from flows.operate import WAITING, head_of, operate
     from tasks.warmstart import adopt, identity
 
-    with closing(Progress(Console(), config.iterations)) as progress:
+    with closing(Progress(console(), config.iterations)) as progress:
         adopt(OUTPUTS / "warmstart", place.warmstarts / identity(config, make(config.env)), progress)
     paths = place.create(place.next_name(config.recipe), config)
-    operate(place, paths, Console(highlight=False), alone=True)
+    if operate(place, paths, console(), alone=True) == WAITING:
+        raise CoevoError(f"{paths.name} waits for approval: coevo approve --list {paths.name}")
     head = head_of(place, paths)
     if head is None:
         raise CoevoError(f"{paths.name} committed no revision; see {paths.log}")
@@ -107,9 +108,10 @@ STAGES = {stage.__name__: stage for stage in (tasks, warmstart, coevolve, evalua
 
 if __name__ == "__main__":
     telemetry.switch_off()
-    try:
-        recipe = load_recipe(RECIPE)
-        extend_path(recipe)
-        STAGES[sys.argv[1]](recipe)
-    except CoevoError as error:
-        sys.exit(f"coevo: {error}")
+    with heeded():
+        try:
+            recipe = load_recipe(RECIPE)
+            extend_path(recipe)
+            STAGES[sys.argv[1]](recipe)
+        except CoevoError as error:
+            sys.exit(f"coevo: {error}")

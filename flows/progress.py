@@ -1,5 +1,6 @@
 """What a run shows while it works: one line a revision, and what is under way."""
 
+from collections.abc import Callable
 from time import monotonic
 
 from rich.console import Console
@@ -13,32 +14,39 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Progress:
-    """Writes rows to a console; on a terminal, a spinner says what is under way."""
+PAUSE = 15.0
+"""Seconds after which a stage that is still under way is told of again, where there is no terminal."""
 
-    def __init__(self, console: Console, iterations: int) -> None:
+
+class Progress:
+    """Writes rows to a console; on a terminal, a spinner says what is under way, else a line now and then."""
+
+    def __init__(self, console: Console, iterations: int, clock: Callable[[], float] = monotonic) -> None:
         self.console = console
         self.iterations = iterations
         self.status: Status | None = None
         self.stage = ""
         self.rows = 0
-        self.started = monotonic()
+        self.clock = clock
+        self.said = self.started = clock()
         self.first_iteration: int | None = None
 
     def note(self, text: str) -> None:
-        """Show what is under way; where there is no terminal, a line when it begins."""
+        """Show what is under way; where there is no terminal, a line when it begins and every ``PAUSE`` seconds."""
         if not self.console.is_terminal:
-            self._begin(text.partition(":")[0])
+            self._log(text)
             return
         if self.status is None:
             self.status = self.console.status(text)
             self.status.start()
         self.status.update(text)
 
-    def _begin(self, stage: str) -> None:
-        if stage != self.stage:
-            self.stage = stage
-            self.console.print(f"{stage} ...", soft_wrap=True)
+    def _log(self, text: str) -> None:
+        stage, _, _ = text.partition(":")
+        if stage == self.stage and self.clock() - self.said < PAUSE:
+            return
+        self.console.print(f"{stage} ..." if stage != self.stage else text, markup=False, soft_wrap=True)
+        self.stage, self.said = stage, self.clock()
 
     def warn(self, text: str) -> None:
         """A line that stays."""
@@ -81,9 +89,9 @@ class Progress:
 
     def _eta(self, iteration: int) -> str:
         if self.first_iteration is None:
-            self.first_iteration, self.started = iteration, monotonic()
+            self.first_iteration, self.started = iteration, self.clock()
             return ""
-        pace = (monotonic() - self.started) / max(1, iteration - self.first_iteration)
+        pace = (self.clock() - self.started) / max(1, iteration - self.first_iteration)
         left = pace * (self.iterations - iteration)
         return f"{int(left) // 60}:{int(left) % 60:02d}"
 

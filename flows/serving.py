@@ -19,6 +19,7 @@ from configs.rollout import RolloutConfig
 from envs.registry import make
 from flows.endpoint.limits import Limits
 from flows.evaluate import Evaluation, Request
+from flows.interrupt import at_once
 from flows.package import package
 from flows.reference import Reference, reading
 from lineage.workspace import Workspace
@@ -95,8 +96,9 @@ def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iter
         process = _start(directory, ["--host", host, "--port", str(port), *_options(address, limits)], log)
         try:
             url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
-            _wait(process, url, log)
-            yield Serving(name, url, process, log)
+            with at_once(lambda: os.killpg(process.pid, signal.SIGKILL)):
+                _wait(process, url, log)
+                yield Serving(name, url, process, log)
         finally:
             _stop(process)
 

@@ -1,6 +1,8 @@
 """Options that every command shares."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -8,9 +10,10 @@ import typer
 
 from lineage.workspace import Workspace
 
+VARIABLE = "COEVO_WORKSPACE"
 WorkspaceOption = Annotated[
     Path | None,
-    typer.Option("--workspace", envvar="COEVO_WORKSPACE", show_default="workspace", help="Where runs live."),
+    typer.Option("--workspace", envvar=VARIABLE, show_default="workspace", help="Where runs live."),
 ]
 TrustOption = Annotated[
     str | None,
@@ -27,3 +30,17 @@ def workspace_of(directory: Path | str | None) -> Workspace:
 def workspace_at(directory: Path | None) -> Workspace:
     """The workspace that a command works in."""
     return Workspace(directory or Path("workspace"))
+
+
+@contextmanager
+def standing_in(directory: Path) -> Iterator[None]:
+    """Work within in a workspace where a command names none: that of an option before the command."""
+    earlier = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(directory.absolute())
+    try:
+        yield
+    finally:
+        if earlier is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = earlier

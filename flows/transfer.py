@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from flows.output import console
 
 
 class Bars:
@@ -34,6 +35,6 @@ def bars(run: str) -> Iterator[Bars]:
     """A meter on standard error, which shows nothing where that is no terminal."""
     moved = TextColumn("files {task.fields[moved]}")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), moved)
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+    shown = console(stderr=True)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
         yield Bars(progress, run)

@@ -12,6 +12,7 @@ from types import FrameType
 import psutil
 
 from flows.daemon import recorded, settled
+from flows.interrupt import at_once
 from flows.output import line
 from flows.server import ServerError
 from flows.servers import use_prefect
@@ -125,6 +126,13 @@ def supervise(command: Sequence[str], look: Callable[[], None], grace: float = G
     """
     child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0, stdin=subprocess.PIPE)
     family = {psutil.Process(child.pid)}
+    with at_once(lambda: _end(family | _below(child.pid), time.monotonic())):
+        return _attend(child, family, look, grace)
+
+
+def _attend(
+    child: "subprocess.Popen[bytes]", family: set[psutil.Process], look: Callable[[], None], grace: float
+) -> int:
     deadlines: list[float] = []
 
     def forward(number: int, _: FrameType | None) -> None:

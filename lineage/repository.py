@@ -120,12 +120,8 @@ def manifests_in(git: Git, commits: Sequence[str]) -> list[Manifest]:
     """The manifests of commits in any repository of revisions."""
     wanted = "".join(f"{commit}:{MANIFEST}\n" for commit in commits)
     found = BytesIO(git("cat-file", "--batch=%(objectsize)", stdin=wanted).encode())
-    return [_parsed(found.read(int(size) + 1), git) for size in iter(found.readline, b"")]
-
-
-def _parsed(content: bytes, git: Git) -> Manifest:
     try:
-        return Manifest.parse(content.decode())
+        return [Manifest.parse(found.read(int(size) + 1).decode()) for size in iter(found.readline, b"")]
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise CoevoError(f"{git.root}: a manifest cannot be read: {error}; see `coevo fsck`") from error
 

@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 from configs.errors import CoevoError
 from configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from models.foreign import check_adapters, check_settings, check_weights
-from models.tokenizer import word_tokenizer
+from models.tokenizer import check_promptable, word_tokenizer
 from records.draws import Key, seed_of
 
 transformers_logging.disable_progress_bar()
@@ -151,11 +151,7 @@ def _scratch(config: ScratchPolicyConfig, vocabulary: Sequence[str]) -> Policy:
 
 def _pretrained(config: PretrainedPolicyConfig) -> Policy:
     tokenizer = _read(AutoTokenizer, config.path)
-    for what, there in {"chat template": tokenizer.chat_template, "end token": tokenizer.eos_token}.items():
-        if there is None:
-            raise CoevoError(
-                f"policy.path = {config.path!r}: its tokenizer has no {what}; name an instruction-tuned model"
-            )
+    check_promptable(tokenizer, config.path)
     model = _model(config.path, getattr(torch, config.dtype))
     return Policy(model if config.lora is None else _adapted(model, config.lora), tokenizer)
 

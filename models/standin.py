@@ -8,7 +8,7 @@ from transformers import AutoTokenizer
 
 from configs.policy import PolicyConfig, ScratchPolicyConfig
 from models.foreign import check_settings
-from models.tokenizer import word_tokenizer
+from models.tokenizer import check_promptable, word_tokenizer
 
 LETTERS = 3
 """Characters of a guessed token: English has about four in the vocabularies of today, so lengths err upwards."""
@@ -41,12 +41,14 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
     """The tokenizer that a policy will have; ``Guess`` where it is not on this machine.
 
     Raises:
-        CoevoError: it needs code of its own.
+        CoevoError: it needs code of its own, or cannot write prompts.
     """
     if isinstance(policy, ScratchPolicyConfig):
         return word_tokenizer(vocabulary)
     check_settings(policy.path)
     try:
-        return AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)
+        found = AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)
     except (OSError, ValueError):
         return Guess()
+    check_promptable(found, policy.path)
+    return found

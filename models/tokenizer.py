@@ -1,9 +1,12 @@
 """A word-level tokenizer in Hugging Face format: one token a word, split at blanks."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
+
+from configs.errors import CoevoError
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
 ROLES = ("system", "user", "assistant")
@@ -26,3 +29,18 @@ def word_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
         chat_template=TEMPLATE,
         clean_up_tokenization_spaces=False,
     )
+
+
+def check_promptable(tokenizer: Any, path: str) -> None:
+    """Make sure that a pretrained model's tokenizer can write prompts and end answers.
+
+    Raises:
+        CoevoError: it has no chat template or no end token; names the model and what to do.
+    """
+    remedies = {"chat template": "add one to its folder as chat_template.jinja", "end token": "set its eos_token"}
+    has = {"chat template": tokenizer.chat_template, "end token": tokenizer.eos_token}
+    for what, remedy in remedies.items():
+        if has[what] is None:
+            raise CoevoError(
+                f"policy.path = {path!r}: its tokenizer has no {what}; name an instruction-tuned model, or {remedy}"
+            )

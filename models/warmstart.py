@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from peft import PeftModel
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
@@ -108,17 +109,27 @@ def padded(examples: Examples) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _optimizers(model: Any, config: WarmStartConfig) -> list[torch.optim.Optimizer]:
-    """Muon for the matrices of the blocks, AdamW for embeddings, norms and biases."""
-    embeddings = {id(parameter) for parameter in model.get_input_embeddings().parameters()}
-    embeddings |= {id(parameter) for parameter in model.get_output_embeddings().parameters()}
+    """Muon for the matrices of the blocks, AdamW for embeddings, norms and biases.
+
+    Adapters get AdamW alone: Muon makes all directions of an update equally large, and the two factors of an adapter
+    are no weights of their own but multiply to one.
+    """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    matrices = [parameter for parameter in trained if parameter.ndim == 2 and id(parameter) not in embeddings]
+    matrices = [] if isinstance(model, PeftModel) else _matrices(model, trained)
     chosen = {id(parameter) for parameter in matrices}
     rest = [parameter for parameter in trained if id(parameter) not in chosen]
-    return [
-        torch.optim.Muon(matrices, lr=config.lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"),
-        torch.optim.AdamW(rest, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0),
-    ]
+    found: list[torch.optim.Optimizer] = []
+    if matrices:
+        found.append(torch.optim.Muon(matrices, lr=config.lr, weight_decay=0.0, adjust_lr_fn="match_rms_adamw"))
+    if rest:
+        found.append(torch.optim.AdamW(rest, lr=config.lr, betas=(0.9, 0.95), weight_decay=0.0))
+    return found
+
+
+def _matrices(model: Any, trained: Sequence[torch.nn.Parameter]) -> list[torch.nn.Parameter]:
+    embeddings = {id(parameter) for parameter in model.get_input_embeddings().parameters()}
+    embeddings |= {id(parameter) for parameter in model.get_output_embeddings().parameters()}
+    return [parameter for parameter in trained if parameter.ndim == 2 and id(parameter) not in embeddings]
 
 
 def _step(

@@ -38,7 +38,8 @@ def blind_expert(session: Session, panel: Panel) -> dict[str, float]:
     env = session.parts.env
     if not env.has_expert:
         return {}
-    return {f"expert/{panel.name}": expert_success(env, panel.tasks, key(session.config.seed, "expert"))}
+    base, most = key(session.config.seed, "expert"), session.config.rollout.max_turns
+    return {f"expert/{panel.name}": expert_success(env, panel.tasks, base, most)}
 
 
 def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:

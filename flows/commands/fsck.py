@@ -5,7 +5,6 @@ from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
@@ -41,7 +40,7 @@ def fsck(
     from lineage.remote.place import to_pull
 
     place, names = workspace_at(workspace), runs or []
-    with Console(stderr=True, highlight=False).status("checking", spinner="line") as status:
+    with output.console(stderr=True).status("checking", spinner="line") as status:
         banks = RemoteBanks(to_pull(source), place) if source else None
         found = left = examine(place, names, status.update, banks)
         if repair and found.findings:

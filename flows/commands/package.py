@@ -1,7 +1,5 @@
 """``coevo package``, ``coevo promote``, ``coevo demote`` and ``coevo serve``."""
 
-import signal
-import sys
 from typing import Annotated
 
 import typer
@@ -118,7 +116,6 @@ def serve(
 
     place = workspace_at(workspace)
     trust_served(place, what, trust)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     address, limits = Address(host, port, tuple(allow_host or ())), Limits(max_body, max_rows, max_text)
     with serving(what, address, limits, place) as served:
         output.line(f"{served.name} answers at {served.url}/invocations until it is interrupted (Ctrl-C)")

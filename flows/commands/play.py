@@ -10,10 +10,13 @@ import typer
 
 from configs.errors import CoevoError
 from configs.load import load_env
+from configs.rollout import RolloutConfig
 from flows import output
 from records.demonstration import Answer, Moment, PastTurn
 
 Act = Callable[[Any, Moment], Answer]
+MAX_TURNS = RolloutConfig().max_turns
+"""Turns of an episode in an environment that has no limit of its own, as in a run with default settings."""
 RANDOM_EPISODES = 8
 """Expert episodes of other worlds whose actions a random agent draws from."""
 
@@ -38,8 +41,9 @@ def play(
     python_path: Annotated[
         list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Where your own modules are.")
     ] = None,
+    turns: Annotated[int, typer.Option(min=1, help="Turns after which the episode is cut.")] = MAX_TURNS,
 ) -> None:
-    """Play one training task, turn by turn.
+    """Play one training task, turn by turn, to its end or to --turns.
 
     Example: coevo play homerules level=2 --agent human --seed 3
     """
@@ -50,18 +54,18 @@ def play(
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     environment = make(load_env(env, settings or []))
     try:
-        _episode(environment, _agent(agent, environment, seed), key(seed, "play"))
+        _episode(environment, _agent(agent, environment, seed), key(seed, "play"), turns)
     except MissingPartError as error:
         raise CoevoError(f"--agent {agent}: {error}; or play with --agent human") from None
 
 
-def _episode(environment: Any, act: Act, key: Any) -> None:
+def _episode(environment: Any, act: Act, key: Any, turns: int) -> None:
     (task,) = environment.sample(1, key)
     state, observation = environment.start(task)
     output.line(f"task      {task.instruction}")
     history: tuple[PastTurn, ...] = ()
     done = False
-    while not done:
+    while not done and len(history) < turns:
         output.line(f"observe   {observation}")
         answer = act(state, Moment(task.instruction, (), history, observation))
         output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
@@ -69,7 +73,8 @@ def _episode(environment: Any, act: Act, key: Any) -> None:
         output.line(f"feedback  {step.feedback}" + ("" if step.valid else "   (not understood)"))
         history = (*history, PastTurn(observation, answer.action, step.feedback))
         state, observation, done = step.state, step.observation, step.done
-    output.line(f"{'solved' if step.success else 'not solved'} in {len(history)} turns")
+    cut = "" if done else ", and cut there: --turns sets the limit"
+    output.line(f"{'solved' if step.success else 'not solved'} in {len(history)} turns{cut}")
 
 
 def _agent(agent: Agent, environment: Any, seed: int) -> Act:

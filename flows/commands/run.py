@@ -3,11 +3,11 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.run import RunConfig
+from flows.output import console
 from flows.settings import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from flows.standing import Standing, unfinished
 from lineage.trust import extend_path
@@ -31,7 +31,8 @@ def run(
 ) -> int:
     """Start a run, or say with --dry-run what it would take.
 
-    A run that cannot fit this machine is refused before anything is written; a dry run of it ends with exit code 1.
+    A run that cannot fit this machine is refused before anything is written; a dry run of it ends with exit code 1. A
+    run that stops to wait for a person ends with exit code 3.
 
     Example: coevo run homerules-coevo-rl --name first seed=11 iterations=6
     """
@@ -47,13 +48,13 @@ def run(
     _check(config)
     earlier = unfinished(config.recipe, place)
     paths = place.create(name or place.next_name(config.recipe), config)
-    console = Console(highlight=False)
-    console.print(f"run {paths.name} in {place.root}", soft_wrap=True)
+    shown = console()
+    shown.print(f"run {paths.name} in {place.root}", soft_wrap=True)
     if earlier is not None:
-        console.print(f"({_of(earlier)})", soft_wrap=True)
+        shown.print(f"({_of(earlier)})", soft_wrap=True)
     from flows.operate import operate
 
-    return operate(place, paths, console, alone=True)
+    return operate(place, paths, shown, alone=True)
 
 
 def resume(
@@ -68,7 +69,7 @@ def resume(
     trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> int:
-    """Continue a run from its last revision.
+    """Continue a run from its last revision; exit code 3 says that it has stopped to wait for a person.
 
     A run from elsewhere may hold settings that start a program, import code or reach a network. They are shown with
     their values, and nothing is done before they are confirmed: one by one on a terminal, or by name with --trust.
@@ -83,7 +84,7 @@ def resume(
     config = wanted(paths, iterations)
     trust_run(place, run, config, trust)
     _check(config)
-    return operate(place, paths, Console(highlight=False), accept_change, max_hours, iterations, alone=True)
+    return operate(place, paths, console(), accept_change, max_hours, iterations, alone=True)
 
 
 def _of(earlier: Standing) -> str:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,6 +74,24 @@ def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(untouched, workspa
     assert said.splitlines()[-1] == "interrupted: what is committed is safe, continue with `coevo resume interrupted`"
     assert coevo("resume", "interrupted", workspace=workspace).returncode == 0
     assert states(workspace, "interrupted") == untouched
+
+
+def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_run_beside_it_stops_nothing(
+    untouched, workspace
+):
+    broken = workspace / "runs" / "homerules-coevo-rl-5"
+    broken.mkdir()
+    (broken / "created").write_text("yesterday")
+    (broken / "config.json").write_text("{}")
+    done = coevo(*RUN, "approval.admission=person", "--name", "asking", workspace=workspace)
+    listed = coevo("runs", "--json", workspace=workspace)
+    planned = coevo("schedule", "list", "--json", workspace=workspace)
+    shutil.rmtree(broken)
+    assert done.returncode == 3, done.stderr
+    assert done.stdout.splitlines()[-1].startswith("asking@1 waits for approval: coevo approve --list asking")
+    states_of = {row["run"]: row["state"] for row in json.loads(listed.stdout)}
+    assert (states_of["asking"], states_of["homerules-coevo-rl-5"]) == ("waiting", "faulty")
+    assert (planned.returncode, planned.stdout) == (0, "[]\n")
 
 
 def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouched, workspace):

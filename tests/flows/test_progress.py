@@ -50,3 +50,16 @@ def test_where_there_is_no_terminal_a_stage_is_named_once():
         progress.warn("it [did] not read")
 
     assert shown(notes) == ["warm start ...", "warning: it [did] not read"]
+
+
+def test_where_there_is_no_terminal_a_long_stage_is_told_of_every_so_often():
+    now, out = [0.0], io.StringIO()
+    progress = Progress(Console(file=out, width=60), 4, lambda: now[0])
+    for step in range(8):
+        progress.note(f"warm start: step {step} of at most 900, loss {step / 10}, success [0.5]")
+        now[0] += 6.0
+    assert out.getvalue().splitlines() == [
+        "warm start ...",
+        "warm start: step 3 of at most 900, loss 0.3, success [0.5]",
+        "warm start: step 6 of at most 900, loss 0.6, success [0.5]",
+    ]

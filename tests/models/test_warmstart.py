@@ -3,9 +3,9 @@ import torch
 from support.policies import WORDS
 
 from configs.context import ContextConfig
-from configs.policy import ScratchPolicyConfig, WarmStartConfig
+from configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig, WarmStartConfig
 from models.context import CONTEXT_WORDS, Context
-from models.policy import build
+from models.policy import build, load, save
 from models.warmstart import IGNORED, ProbeResult, WarmStartReport, batches, clone, padded
 from records.demonstration import Answer, Demonstration, Moment
 from records.draws import generator, key
@@ -139,3 +139,17 @@ def test_loss_counts_answers_only():
             total -= sum(float(logprobs[len(prompt) - 1 + place, token]) for place, token in enumerate(target))
             count += len(target)
     assert f"loss {total / count:.3f}" in lines[0]
+
+
+def test_adapters_of_a_pretrained_policy_learn_to_read_and_are_kept(tmp_path):
+    save(policy(), tmp_path / "base")
+    config = PretrainedPolicyConfig(path=str(tmp_path / "base"), dtype="float32", lora=LoraConfig(r=16, alpha=32))
+    adapted = build(config, (), key(1))
+    base = {name: value.clone() for name, value in adapted.model.named_parameters() if "lora_" not in name}
+    context = Context(ContextConfig(), adapted.tokenizer)
+    report = clone(adapted, context, shown, reading(context), QUICK, lambda line: None)
+    assert (report.passed, report.probe.right) == (True, 1.0)
+    after = dict(adapted.model.named_parameters())
+    assert all(torch.equal(value, after[name]) for name, value in base.items())
+    save(adapted, tmp_path / "kept")
+    assert reading(context)(load(tmp_path / "kept")) == report.probe

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
+from support.policies import qwen
 
 from configs.admission import notice
 from configs.errors import CoevoError
 from configs.load import load_recipe, names
+from models.policy import save
 
 SMALL, LARGE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b"
 
@@ -113,3 +115,15 @@ def test_a_panel_that_is_not_there_is_said(coevo):
     done = coevo("run", SMALL, "evaluation.panels=[nope]", "--dry-run")
     assert (done.code, done.err.count("\n")) == (2, 1)
     assert "'nope' is no panel of homerules" in done.err
+
+
+def test_a_tokenizer_without_a_chat_template_is_one_line_before_anything_is_started(coevo, tmp_path):
+    given = qwen()
+    given.tokenizer.chat_template = None
+    save(given, tmp_path / "base-model")
+    policy = ("policy.type=pretrained", f"policy.path={tmp_path / 'base-model'}", "policy.lora={r: 4, alpha: 8}")
+    for options in (("--dry-run",), ("--workspace", tmp_path / "none")):
+        result = coevo("run", "homerules-coevo-rl", *options, *policy)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+        assert f"'{tmp_path / 'base-model'}': its tokenizer has no chat template; name an instruction" in result.err
+    assert not (tmp_path / "none").exists()

@@ -4,6 +4,11 @@ import io
 
 import pytest
 
+from configs.load import load_env
+from envs.registry import make
+from records.draws import key
+from tasks.expert import expert_success, play_expert
+
 WORLD = '''
 from envs.base import Environment, Step
 from records.task import Panel, Task
@@ -115,3 +120,53 @@ def test_an_environment_without_an_expert_says_how_to_play_it(coevo, door, agent
     result = coevo("play", door, "--agent", agent)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "--agent human" in result.err
+
+
+ENDLESS = '''
+from envs.base import Environment, Step
+from records.demonstration import Answer
+from records.task import Panel, Task
+
+
+class Endless(Environment):
+    """A corridor without an end."""
+
+    name, version, panels = "endless", "1", {}
+
+    def sample(self, count, key):
+        return [Task("endless", "walk", "walk on", "", "train", {})] * count
+
+    def panel(self, name, size):
+        return Panel(name, "1", ())
+
+    def start(self, task):
+        return 0, "a corridor"
+
+    def step(self, states, actions):
+        return [Step(state + 1, "a corridor", "ok", 0.0, False, False) for state in states]
+
+    def advise(self, state, moment, key):
+        return Answer("", "walk")
+'''
+
+
+@pytest.fixture
+def endless(tmp_path, monkeypatch):
+    (tmp_path / "endless_world.py").write_text(ENDLESS)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "endless_world:Endless"
+
+
+@pytest.mark.timeout(60)
+def test_an_environment_without_a_limit_is_cut_and_that_is_said(coevo, endless):
+    result = coevo("play", endless)
+    assert (result.code, result.out.count("act  ")) == (0, 50)
+    assert result.out.splitlines()[-1] == "not solved in 50 turns, and cut there: --turns sets the limit"
+    assert coevo("play", endless, "--turns", "3").out.count("act  ") == 3
+
+
+@pytest.mark.timeout(60)
+def test_the_expert_of_an_environment_without_a_limit_comes_to_an_end(endless):
+    env = make(load_env(endless, []))
+    assert expert_success(env, env.sample(2, key(0)), key(0)) == 0.0
+    assert len(play_expert(env, *env.sample(1, key(0)), (), key(0), max_turns=7)) == 7
