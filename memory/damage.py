@@ -10,10 +10,13 @@ import pyarrow as pa
 
 from configs.errors import CoevoError
 
+os.environ.setdefault("LANCE_LOG", "error")  # before Lance is imported: what it warns of is no concern of a user
 PANICS = ("RustPanic", "PanicException")
 """Raised where code of Lance's panics over what it reads; the classes cannot be imported."""
 NOISE = re.compile(rb"\n?^thread '.*panicked at .*\n(?:.+\n)*", re.MULTILINE)
 """Report of a panic on standard error, as Rust writes it: it ends with an empty line."""
+VARYING = re.compile(r"\b(?<=task) \d+(?= panicked)|\S*\bcoevo-\w{8}/|, /\S+\.rs:\d+:\d+")
+"""Parts of a message that differ from one reading to the next, or that only who makes Lance understands."""
 STDERR = 2
 
 
@@ -45,8 +48,8 @@ def readable(table: str, version: int | None = None) -> Iterator[None]:
 
 
 def said(error: BaseException) -> str:
-    """The message on one line, and not more of it than one reads."""
-    return " ".join(str(error).split())[:160]
+    """The message on one line, the same each time, and not more of it than one reads."""
+    return VARYING.sub("", " ".join(str(error).split()))[:160]
 
 
 class _Reports:

@@ -1,6 +1,5 @@
 """The bank of one run on LanceDB: the store of record. Rollouts read an in-memory index of one version instead."""
 
-import os
 from collections.abc import Collection, Mapping
 from functools import partial
 from pathlib import Path
@@ -27,8 +26,6 @@ from memory.stats import Stats
 from memory.versioned import RecordedTable, VersionedTable
 from records.arrow import table_to_entries
 from records.entry import Entry
-
-os.environ.setdefault("LANCE_LOG", "error")
 
 
 class BankView:

@@ -43,7 +43,7 @@ class BankCheck:
         """A finding for each table version of the revisions that cannot be read or has other content."""
         found = faults(self._bank, self._recorded)
         mended = {name: self._mended(name) for name in {fault.table for fault in found}}
-        broken = {(name, version) for name in mended for version in _broken(found, name, self._recorded[name])}
+        broken = {(name, version) for name in mended for version in self._broken(found, name)}
         left = {(name, version) for name, version in broken if version not in mended[name]}
         return [self._finding(fault, left) for fault in found]
 
@@ -53,6 +53,12 @@ class BankCheck:
             with suppress(CoevoError):
                 found = find_mend(self._bank, table, self._recorded[table], self._donors)
                 place(self._bank, found, self._recorded[table], scratch)
+
+    def _broken(self, found: Sequence[Fault], table: str) -> set[int]:
+        """Versions of a table that are not what was recorded: all of them where it is gone."""
+        if not (self._bank / f"{table}.lance").is_dir():
+            return {version for version, _ in self._recorded[table]}
+        return {fault.version for fault in found if fault.table == table and fault.version is not None}
 
     def _mended(self, table: str) -> frozenset[int]:
         return find_mend(self._bank, table, self._recorded[table], self._donors).versions
@@ -95,10 +101,3 @@ def check_latest(bank: Path, head: Revision, versions: Sequence[Finding], run: s
 
 def _named(table: str, version: int | None = None) -> str:
     return f"bank table {table} " + ("(latest)" if version is None else f"version {version}")
-
-
-def _broken(found: Sequence[Fault], table: str, recorded: set[tuple[int, str]]) -> set[int]:
-    """Versions of a table that are not what was recorded: all of them where it is gone."""
-    versions = {fault.version for fault in found if fault.table == table and fault.version is not None}
-    alone = [fault for fault in found if fault.table == table] and not versions
-    return {version for version, _ in recorded} if alone else versions

@@ -83,8 +83,17 @@ class Case:
     harm: str
     needed: frozenset
 
+    @property
+    def path(self):
+        """The file, relative to the bank."""
+        return f"{self.table}.lance/{self.file}"
+
     def apply(self, bank, number):
-        HARMS[self.harm](bank / f"{self.table}.lance" / self.file, generator(key("damaged bank", number)))
+        HARMS[self.harm](bank / self.path, generator(key("damaged bank", number)))
+
+    def copy_in(self, bank):
+        """The file's content there, None where there is none."""
+        return (bank / self.path).read_bytes() if (bank / self.path).is_file() else None
 
 
 def case(number, bank):
@@ -118,5 +127,9 @@ def _first(item):
 
 def copy(source, root):
     """A workspace like another one, of which no file is a link to the other's."""
-    shutil.copytree(source, root)
+    shutil.copytree(source, root, copy_function=_copied)
     return Path(root)
+
+
+def _copied(source, target):
+    return os.mkfifo(target) if Path(source).is_fifo() else shutil.copy2(source, target)

@@ -124,13 +124,12 @@ def judge(number, places, tmp_path, call, printed, noise, monkeypatch, tracking_
     assert {version for _, version in lost} <= found.needed
     commands_say_the_same_or_name_it(call, printed, root, found, lost)
     named_by_fsck(root, found, lost)
-    shared = mended_from_the_branch(call, root, found, lost)
-    if lost - shared:
-        what_remains_can_be_used(call, root, tmp_path / "rolled back", lost - shared)
+    left = mended_from_the_branch(call, root, lost, found.copy_in(root / "runs/twin/bank") == before.get(found.path))
+    if left:
+        what_remains_can_be_used(call, root, tmp_path / "rolled back", left)
     mended_from_the_remote(call, root, remote)
-    assert {name: files_of(bank).get(name) for name in before if needed(name)} == {
-        name: value for name, value in before.items() if needed(name)
-    }
+    if lost:
+        assert found.copy_in(bank) == before[found.path]
     for line in commands():
         assert call(*line, root=root) == printed[line]
     goes_on_equally(root, copy(whole, tmp_path / "never damaged"))
@@ -140,11 +139,6 @@ def judge(number, places, tmp_path, call, printed, noise, monkeypatch, tracking_
 def commands():
     of_first = [tuple(part.format(name) for part in line) for line in READING for name in REVISIONS]
     return [*of_first, ("bank", "show", "other"), ("bank", "show", "twin"), ("log", "first")]
-
-
-def needed(name):
-    """Whether what a file says is read by anybody."""
-    return "_transactions" not in name and "hint" not in name
 
 
 def files_of(bank):
@@ -203,19 +197,18 @@ def of_bank(findings):
     return [finding for finding in findings if "bank table" in finding.problem]
 
 
-def mended_from_the_branch(call, root, found, lost):
-    """Repair with what is in the workspace; the versions that this brings back."""
-    shared = {(table, version) for m in manifests(root)[:3] for table, version in m.versions.items()}
-    mendable = {f.problem: f.mendable for f in of_bank(fsck(root, "first"))}
+def mended_from_the_branch(call, root, lost, copied):
+    """Repair with what is in the workspace, ``copied``: where there is another copy; the versions that stay lost."""
+    problems = {f.problem: f.mendable for f in of_bank(fsck(root, "first"))}
     result = call("fsck", "first", "--repair", "--json", root=root)
     said = json.loads(result.out)
     left = [row for row in said["findings"] if "bank table" in row["problem"]]
-    assert lost_versions(root) == lost - shared
-    assert {row["problem"] for row in left} == {problem for problem, can in mendable.items() if not can}
+    assert lost_versions(root) == (set() if copied else lost)
+    assert {row["problem"] for row in left} == {problem for problem, mendable in problems.items() if not mendable}
     for row in left:
         assert row["remedy"].startswith("no other copy is here: ")
         assert "rollback first --to" in row["remedy"] or "coevo resume first" in row["remedy"]
-    return lost & shared
+    return lost_versions(root)
 
 
 def what_remains_can_be_used(call, root, place, lost):
