@@ -5,6 +5,7 @@ tagged ones out is another package with another copy of Lance. So what may go is
 the manifest (Lance's ``table.proto``), and ``memory.retention`` proves it before anything is removed.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,7 @@ from shutil import copyfile
 from configs.errors import CoevoError
 
 MAGIC = b"LANC"
-FRAGMENTS, VERSION, TRANSACTION = 2, 3, 12
+FRAGMENTS, VERSION, TRANSACTION, BASES = 2, 3, 12, 18
 FRAGMENT_ID, DATA_FILES, DELETION_FILE = 1, 2, 3
 DATA_PATH = 1
 DELETION_READ, DELETION_ID = 2, 3
@@ -22,6 +23,8 @@ LATEST = 2**64 - 1
 NOTHING: Mapping[str, Path] = {}
 FIXED = {1: 8, 5: 4}
 """Bytes of the wire types that are neither a number nor of given length."""
+
+STEM = re.compile(r"(data|_deletions|_transactions)/\w[\w.-]*")
 
 Value = int | bytes
 
@@ -64,6 +67,16 @@ def versions(table: Path) -> list[Version]:
     return sorted((read_version(table / name) for name in manifests(table)), key=lambda version: version.number)
 
 
+def check_enclosed(bank: Path) -> None:
+    """Make sure that no table of a bank reads files elsewhere; call it before Lance opens a bank from outside.
+
+    Raises:
+        CoevoError: a manifest names such a file, or is not one of the format that is known here.
+    """
+    for table in sorted(bank.glob("*.lance")):
+        versions(table)
+
+
 def files(table: Path) -> list[str]:
     """Files of a table that only some versions need, relative to it."""
     folders = (table / name for name in ("data", "_deletions", "_transactions"))
@@ -102,7 +115,10 @@ def read_version(path: Path) -> Version:
             raise ValueError("it does not end as a manifest does")
         fields = list(_fields(content[start + 4 : start + 4 + size]))
         (number,) = (value for field, value in fields if field == VERSION)
-        return Version(_number(number), path, frozenset(_stems(fields)))
+        stems = frozenset(_stems(fields))
+        if any(field == BASES for field, _ in fields) or not all(STEM.fullmatch(stem) for stem in stems):
+            raise ValueError("it names files outside of its table")
+        return Version(_number(number), path, stems)
     except (ValueError, IndexError, KeyError) as error:
         raise CoevoError(
             f"{path}: not a manifest of Lance as it is known here ({error}): nothing was removed"

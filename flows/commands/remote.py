@@ -111,8 +111,10 @@ def _sentence(found: Transferred, done: str) -> str:
 
 
 def _open_bank(path: Path) -> Bank:
+    from memory.files import check_enclosed
     from memory.store import Bank as Opened
 
+    check_enclosed(path)
     return Opened(path)
 
 

@@ -67,7 +67,7 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
         standing = Standing(here, theirs.commits)
         _check_standing(run, theirs, store, standing)
         arrival = _fetch(run, theirs, Objects(store, place.cache, meter), scratch)
-        check_tables(open_bank(arrival.bank), theirs.whole(), f"remote {store.label}: run {name!r}")
+        _check_bank(arrival, open_bank, f"remote {store.label}: run {name!r}")
         if there:
             _update(run, place, arrival, standing, open_bank)
         else:
@@ -121,6 +121,14 @@ def _check_size(pointer: Pointer, files: Mapping[str, str], objects: Objects) ->
             f"remote {objects.label}: {pointer.name}.dvc says {pointer.files} files and {pointer.size} bytes, but the "
             f"object {pointer.content} has {count} and {size}: do not use this run"
         )
+
+
+def _check_bank(arrival: Arrival, open_bank: OpenBank, where: str) -> None:
+    try:
+        bank = open_bank(arrival.bank)
+    except CoevoError as error:
+        raise CoevoError(f"{where}: {error}") from None
+    check_tables(bank, arrival.bundle.whole(), where)
 
 
 def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBank) -> None:

@@ -1,5 +1,11 @@
 """Attacks by whoever owns a remote that lie in what a sound history names: lists of files, and sizes."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import lancedb
+import pyarrow as pa
+
 
 def pointer_of_another_size(it):
     text = it.show("policy.dvc")
@@ -22,6 +28,15 @@ def _artifact(*rows):
     return attack
 
 
+def table_that_reads_elsewhere(it):
+    with TemporaryDirectory() as made:
+        lancedb.connect(f"{made}/victim").create_table("entries", pa.table({"id": ["secret"]}))
+        lancedb.connect(f"{made}/lure").clone_table("entries", f"{made}/victim/entries.lance")
+        (manifest,) = Path(made, "lure").rglob("*.manifest")
+        row = {"md5": it.object(manifest.read_bytes()), "relpath": f"entries.lance/_versions/{manifest.name}"}
+    it.record(bank=it.object([row], ".dir"))
+
+
 def list_that_is_none(it):
     it.point("policy", it.object({"relpath": "x"}, ".dir"), 1, 1)
 
@@ -41,6 +56,7 @@ LISTS = [
     ("list of an artifact: a file as a folder", _artifact("a", "a/b"), "as a file and as a directory"),
     *((f"list of the bank: {path!r}"[:40], _bank(path), "a file outside of its directory") for path in OUTWARD[:4]),
     ("list of the bank: beside the tables", _bank("hooks/x"), "its list of the bank's files names 'hooks/x'"),
+    ("table that reads elsewhere", table_that_reads_elsewhere, "it names files outside of its table"),
     ("list that is none", list_that_is_none, "is not a list of files"),
     ("list of objects elsewhere", list_of_objects_elsewhere, "is not a list of files"),
     ("content of another size", content_of_another_size, "policy.dvc says 1 files and 5 bytes"),
