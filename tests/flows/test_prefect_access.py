@@ -142,7 +142,7 @@ def test_a_server_that_is_named_without_its_secret_is_a_line(working, monkeypatc
     monkeypatch.delenv("PREFECT_API_AUTH_STRING", raising=False)
     done = coevo("schedule", "list", workspace=working.root)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    assert "answers 401: set PREFECT_API_AUTH_STRING to what it asks for" in done.stderr
+    assert "refuses us (401): set PREFECT_API_AUTH_STRING to what it asks for" in done.stderr
 
 
 def test_who_has_the_secret_has_it_run(working, tmp_path):
