@@ -66,14 +66,14 @@ def record() -> None:
     from prefect import flow
 
     from tasks.artifacts import artifacts_of
-    from tasks.prune import kept_task_runs
+    from tasks.prune import pruner
     from tasks.stage import stage
 
     tasks = [stage(name)(lambda: None) for name in names]
 
     @flow(name="coevolve", persist_result=False)
     def play() -> None:
-        with artifacts_of(RUN, REVISIONS, print, kept_task_runs(place.root)) as artifacts:
+        with artifacts_of(RUN, REVISIONS, print, pruner(place.root)) as artifacts:
             assert artifacts is not None
             for number, publication in enumerate(islice(cycle(published(source)), REVISIONS), 1):
                 for task in tasks:

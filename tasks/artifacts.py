@@ -6,6 +6,7 @@ does not take one costs a warning. The same thread prunes the server's task runs
 """
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,7 +20,6 @@ from prefect.context import FlowRunContext
 
 from memory.pending import Pending
 from tasks.proposal_page import proposal_page
-from tasks.prune import prune
 from tasks.revision_page import page
 from tasks.tracking.publication import Publication
 
@@ -32,17 +32,23 @@ class Artifacts:
         iterations: those of the whole run.
         flow_run: what the artifacts belong to.
         warn: told in one line what was not taken.
-        keep: number of task runs that the server keeps, see ``tasks.prune``; all of them where None.
+        prune: deletes what the server need not keep, see ``tasks.prune``.
     """
 
     def __init__(
-        self, run: str, iterations: int, flow_run: UUID, warn: Callable[[str], None], keep: int | None = None
+        self,
+        run: str,
+        iterations: int,
+        flow_run: UUID,
+        warn: Callable[[str], None],
+        prune: Callable[[], None] | None = None,
     ) -> None:
         self._run = run
         self._iterations = iterations
         self._flow_run = flow_run
         self._warn = warn
-        self._keep = keep
+        self._prune = prune
+        self._failed_to_prune = False
         self._progress: UUID | None = None
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="artifacts")
 
@@ -63,18 +69,18 @@ class Artifacts:
                     asked = proposal_page(name, proposed, publication.entries or (), publication.episodes)
                     self._create(client, "approval", "markdown", asked, name)
                 self._show_progress(client, publication)
-                self._prune(client)
         except (TransportError, HTTPStatusError) as error:
             self._warn(f"Prefect has no artifact of revision {publication.revision}: {error}")
+        if self._prune is not None:
+            self._try(self._prune)
 
-    def _prune(self, client: SyncPrefectClient) -> None:
-        if self._keep is None:
-            return
+    def _try(self, prune: Callable[[], None]) -> None:
         try:
-            prune(client, self._keep)
-        except (TransportError, HTTPStatusError) as error:
-            self._keep = None
-            self._warn(f"Prefect keeps old task runs, its database grows: {error}")
+            prune()
+        except sqlite3.Error as error:
+            if not self._failed_to_prune:
+                self._warn(f"Prefect keeps old task runs, its database grows: {error}; tried again with each revision")
+            self._failed_to_prune = True
 
     def _show_progress(self, client: SyncPrefectClient, publication: Publication) -> None:
         share = 100.0 * publication.manifest.state["iteration"] / max(1, self._iterations)
@@ -92,14 +98,14 @@ class Artifacts:
 
 @contextmanager
 def artifacts_of(
-    run: str, iterations: int, warn: Callable[[str], None], keep: int | None = None
+    run: str, iterations: int, warn: Callable[[str], None], prune: Callable[[], None] | None = None
 ) -> Iterator[Artifacts | None]:
     """Those of the flow run that this is called in, see ``Artifacts``; None outside of one."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         yield None
         return
-    artifacts = Artifacts(run, iterations, context.flow_run.id, warn, keep)
+    artifacts = Artifacts(run, iterations, context.flow_run.id, warn, prune)
     try:
         yield artifacts
     finally:

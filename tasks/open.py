@@ -21,7 +21,7 @@ from tasks.artifacts import artifacts_of
 from tasks.assemble import assemble, check_engine, check_panels, open_engine
 from tasks.catchup import open_publisher
 from tasks.episodes import episodes_of
-from tasks.prune import kept_task_runs
+from tasks.prune import pruner
 from tasks.report import Reporter
 from tasks.room import trainer_environment
 from tasks.session import Draft, Session, Stores
@@ -58,8 +58,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
         engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
-        keep = kept_task_runs(root)
-        artifacts = stack.enter_context(artifacts_of(run, config.iterations, reporter.warn, keep))
+        artifacts = stack.enter_context(artifacts_of(run, config.iterations, reporter.warn, pruner(root)))
         stores = Stores(paths, bank, lineage, publisher, reporter, artifacts)
         session = Session(config, assemble(config, env, engine, trainer), stores)
         session.accepted = accepted
