@@ -11,6 +11,7 @@ from support.kept import recovered, whole
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED
 
 from flows.spending import spending
+from lineage.cursor import Cursor
 from lineage.lineage import Lineage
 from lineage.lock import writer_lock
 from lineage.workspace import Workspace
@@ -47,6 +48,7 @@ def test_it_leaves_the_bank_and_everything_else_stays(copied, coevo, document):
     }
     assert after["artifacts"]["policy"] == before["artifacts"]["policy"]
     assert after["metrics"] == {"bank/retired": 1.0, "bank/size": 1.0}
+    assert Cursor(copied / "runs/first/published.json").read() == 4
 
 
 def test_who_retired_it_and_why_is_shown(copied, coevo, document):
