@@ -51,6 +51,13 @@ class Import(_Part):
     known: Number
 
 
+class Retirement(_Part):
+    """An entry that a person took out of the bank."""
+
+    entry: Digest
+    reason: Text
+
+
 class State(_Part):
     """``state`` of a manifest, see ``lineage.manifest``."""
 
@@ -72,6 +79,7 @@ class State(_Part):
     waiting: bool = False
     approval: Approval | None = None
     imported: Import | None = None
+    retired: Retirement | None = None
 
 
 class Origin(_Part):

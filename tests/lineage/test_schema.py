@@ -30,6 +30,7 @@ LATER = {
     "waiting": False,
     "approval": {"revision": 0, "proposal": OBJECT, "approved": True},
     "imported": {"file": "e" * 64, "added": 2, "known": 0},
+    "retired": {"entry": "be2ed4d78501", "reason": "it misleads"},
 }
 SEEN = {"timestamp": 1_795_322_846_830, "tables": {"entries": 3}}
 MORE = {
