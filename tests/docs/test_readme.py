@@ -8,7 +8,7 @@ import pytest
 from flows.cli import main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 COMMANDS = sorted({line for text in TEXT.values() for line in re.findall(r"^\$ coevo ([^#\n]+)", text, re.MULTILINE)})
 LINKS = [(page, link) for page, text in TEXT.items() for link in re.findall(r"\]\((?!http)([^)#]+)", text)]
