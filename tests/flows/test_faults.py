@@ -147,7 +147,7 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
 
 
 def test_a_workspace_that_becomes_read_only_ends_a_run_in_one_line_and_it_goes_on(
-    bereft, workspace, disk, prefect_url, monkeypatch
+    bereft, workspace, disk, prefect_url, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("PREFECT_API_URL", prefect_url)
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
@@ -163,4 +163,5 @@ def test_a_workspace_that_becomes_read_only_ends_a_run_in_one_line_and_it_goes_o
         assert re.fullmatch(line, stopped.stderr)
         disk.uncover()
     assert on(disk, "resume", "first").returncode == 0
-    assert states(disk.outside, "first") == states(workspace, "first")
+    copy = shutil.copytree(disk.outside, tmp_path / "copy")
+    assert states(copy, "first") == states(workspace, "first")
