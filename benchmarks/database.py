@@ -4,6 +4,7 @@ The tasks are those of a real run, stage by stage, but do nothing; the pages are
 and task runs deleted, beside the next iteration, so that each iteration waits as long as one of the recipe works.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -47,9 +48,11 @@ def measure(workspace: Workspace, history: Sequence[Manifest]) -> Result:
     place = Workspace(workspace.root / "recorded")
     shutil.rmtree(place.root, ignore_errors=True)
     names = [name for name in stages(history[-2]) if name != "rest"]
-    script = [sys.executable, "-c", "from benchmarks.database import record; record()"]
+    script = [sys.executable, "-P", "-c", "from benchmarks.database import record; record()"]
     try:
-        said = subprocess.check_output([*script, workspace.root, place.root, *names], cwd=ROOT, text=True)
+        said = subprocess.check_output(
+            [*script, workspace.root, place.root, *names], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True
+        )
     finally:
         coevo(place, "down")
     sizes = [int(line) for line in said.split()]

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from configs.approval import NOTHING, ApprovalConfig
 from configs.bank import BankConfig
-from configs.base import MANY, ROWS, SEED, Config
+from configs.base import FEW, MANY, ROWS, SEED, Config
 from configs.compositions import flaws
 from configs.context import ContextConfig
 from configs.env import EnvConfig
@@ -81,7 +81,7 @@ class RunConfig(Config):
     """What waits for a person."""
 
     python_path: Annotated[tuple[str, ...], Trusted("imports from there")] = Field(
-        default=(), exclude_if=lambda folders: not folders
+        default=(), max_length=FEW, exclude_if=lambda folders: not folders
     )
     """Folders of your own modules, searched after the installed packages; a relative one is taken from where the
     command runs, and kept as an absolute one."""

@@ -18,6 +18,13 @@ def table(copied):
     return lambda name="entries": copied / TABLE.format(name)
 
 
+@pytest.fixture
+def unpublished(copied, monkeypatch):
+    """No MLflow answers: a rollback here is none in the database that the other tests share."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+
+
 def spoil(path):
     path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
 
@@ -47,7 +54,7 @@ def test_a_byte_that_changes_an_entry_is_not_shown_as_if_it_were_the_entry(coevo
     assert result.err.startswith("coevo: run 'first', revision 1: bank table entries: version 2 has content ")
 
 
-def test_a_damaged_newest_version_leaves_the_others_to_read_and_to_go_back_to(coevo, table):
+def test_a_damaged_newest_version_leaves_the_others_to_read_and_to_go_back_to(coevo, table, unpublished):
     before = coevo("bank", "show", "first@1").out
     spoil(table() / NEWEST)
     assert coevo("bank", "show", "first@1").out == before
@@ -60,7 +67,7 @@ def test_a_damaged_newest_version_leaves_the_others_to_read_and_to_go_back_to(co
     assert coevo("bank", "show", "first").out == before
 
 
-def test_the_damaged_rows_of_the_last_revision_do_not_keep_one_from_going_back(coevo, table):
+def test_the_damaged_rows_of_the_last_revision_do_not_keep_one_from_going_back(coevo, table, unpublished):
     before = coevo("bank", "show", "first@1").out
     path, content = rows(table(), b"drawer")
     path.write_bytes(content[:100])
