@@ -35,7 +35,8 @@ class VllmEngineConfig(Config):
     devices: tuple[str, ...] = Field(default=(), max_length=FEW)
     """GPUs of each server, as ``CUDA_VISIBLE_DEVICES`` names them (``0,1`` splits the model); none leaves them all."""
     python: Annotated[str, Trusted("starts it")] = ".venv-vllm/bin/python"
-    """Interpreter of the environment that has vLLM; a relative one is looked for here, then beside the sources."""
+    """Interpreter of the environment that has vLLM; a relative one is looked for here, then beside the sources,
+    the default beside the sources alone."""
     draws: Literal["keyed", "free"] = "keyed"
     """Whether each completion has a seed of its own, which repeats it and needs our extension in the server; or not."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"

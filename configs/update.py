@@ -26,7 +26,7 @@ class OptimizerConfig(Config):
     """Largest gradient norm."""
     minibatches: int = Field(default=1, ge=1, le=10_000)
     """Optimizer steps a pass over the batch."""
-    epochs: int = Field(default=1, ge=1, le=1000)
+    epochs: int = Field(default=1, ge=1, le=100_000)
     """Passes over the batch."""
 
 

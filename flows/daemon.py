@@ -17,7 +17,7 @@ import psutil
 from filelock import FileLock
 
 from flows.secret import VARIABLE
-from flows.server import Server, ServerError, wait
+from flows.server import Server, ServerError, reach_directly, wait
 from flows.server_records import read_records, records_lock, write_records
 from lineage.files import make_private
 from tasks import telemetry
@@ -41,6 +41,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
     Raises:
         ServerError: it did not start, or ``servers.json`` is damaged.
     """
+    reach_directly()
     make_private(workspace)
     with _starting(workspace, name):
         known = read_records(workspace).get(name)

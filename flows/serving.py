@@ -22,6 +22,7 @@ from flows.evaluate import Evaluation, Request
 from flows.interrupt import at_once
 from flows.package import package
 from flows.reference import Reference, reading
+from flows.server import reach_directly
 from lineage.workspace import Workspace
 from tasks import telemetry
 from tasks.evaluate import play_panel
@@ -90,6 +91,7 @@ def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iter
     Raises:
         CoevoError: it is not there, the port is taken, or the server did not start.
     """
+    reach_directly()
     host, port = address.host, _port(address.host, address.port)
     with _model(what, place) as (name, directory):
         log = place.root.resolve() / f"serve-{port}.log"

@@ -67,7 +67,8 @@ def _check(path: Path, files: Mapping[str, object]) -> None:
     strangers = [name for name in files if not is_inner(name)]
     if strangers:
         raise CoevoError(
-            f"{path} names {str(strangers[0])[:100]!r}, a file outside of its directory: do not use this remote"
+            f"{path} names {str(strangers[0])[:100]!r}, a file outside of its directory or a hidden one: do not use "
+            "this remote"
         )
     if any(not isinstance(oid, str) or not FILE.fullmatch(oid) for oid in files.values()):
         raise _wrong(path)

@@ -22,7 +22,9 @@ def is_inner(path: object) -> bool:
     pure = PurePosixPath(path)
     sizes = [len(part.encode()) for part in pure.parts]
     fits = bool(sizes) and max(sizes) <= LONGEST_PART and sum(sizes) <= LONGEST
-    return fits and pure.as_posix() == path and not pure.is_absolute() and ".." not in pure.parts
+    # No part is hidden: git, DVC and other programs obey files such as .git/config wherever somebody works.
+    hidden = any(part.startswith(".") for part in pure.parts)
+    return fits and not hidden and pure.as_posix() == path and not pure.is_absolute()
 
 
 def first_clash(paths: Collection[str]) -> str | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from filelock import FileLock
+from pydantic import TypeAdapter
 
 from configs.errors import CoevoError
 from configs.run import RunConfig
@@ -19,6 +20,8 @@ from configs.trust import Setting, chosen
 from lineage.files import write_atomically
 
 FILE = "trusted.json"
+CONFIRMED = TypeAdapter(dict[str, dict[str, list[Any]]])
+"""Confirmed values by run and setting."""
 
 
 class UntrustedError(CoevoError):
@@ -82,7 +85,7 @@ class Trust:
     def _read(self) -> dict[str, dict[str, list[Any]]]:
         try:
             known = json.loads(self._file.read_text(encoding="utf-8"))
-            runs: dict[str, dict[str, list[Any]]] = known["runs"]
+            runs = CONFIRMED.validate_python(known["runs"])
             return runs if known["workspace"] == self._place() else {}
         except FileNotFoundError:
             return {}

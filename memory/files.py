@@ -18,6 +18,10 @@ FRAGMENTS, VERSION, TRANSACTION, BASES = 2, 3, 12, 18
 FRAGMENT_ID, DATA_FILES, DELETION_FILE = 1, 2, 3
 DATA_PATH = 1
 DELETION_READ, DELETION_ID = 2, 3
+LIMIT = 1 << 26
+"""Bytes of a manifest; one of a large bank has some kB."""
+LONGEST = 63
+"""Most bits that a number of a protocol buffer is shifted by: it has ten bytes at most."""
 LATEST = 2**64 - 1
 """The name of a manifest is this less its version, so that the newest is listed first."""
 NOTHING: Mapping[str, Path] = {}
@@ -108,7 +112,7 @@ def read_version(path: Path) -> Version:
     """
     try:
         # Reading a pipe would wait for ever.
-        content = path.read_bytes() if path.is_file() else b""
+        content = path.read_bytes() if path.is_file() and path.stat().st_size <= LIMIT else b""
         start = int.from_bytes(content[-16:-8], "little")
         size = int.from_bytes(content[start : start + 4], "little")
         if content[-4:] != MAGIC or start + 4 + size > len(content):
@@ -161,6 +165,8 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     while message[at] & 128:
         value |= (message[at] & 127) << shift
         at, shift = at + 1, shift + 7
+        if shift > LONGEST:
+            raise ValueError("a number has no end")
     return value | message[at] << shift, at + 1
 
 

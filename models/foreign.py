@@ -49,6 +49,17 @@ def check_weights(path: str) -> None:
         )
 
 
+def check_alone(path: str) -> None:
+    """Make sure that no adapters lie within a base model: Transformers would load them with it, unchecked.
+
+    Raises:
+        CoevoError: some do.
+    """
+    folder = _folder(path) or Path(path)
+    if (folder / "adapter_config.json").is_file():
+        raise CoevoError(f"model {path!r} holds adapters (adapter_config.json): name a model without, or merge them")
+
+
 def check_adapters(file: Path) -> None:
     """Make sure that an ``adapter_config.json`` describes LoRA adapters and names nothing to import.
 

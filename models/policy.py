@@ -25,7 +25,7 @@ from transformers.utils import logging as transformers_logging
 
 from configs.errors import CoevoError
 from configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from models.foreign import check_adapters, check_settings, check_weights
+from models.foreign import check_adapters, check_alone, check_settings, check_weights
 from models.tokenizer import check_promptable, word_tokenizer
 from records.draws import Key, seed_of
 
@@ -78,7 +78,7 @@ def load(directory: Path) -> Policy:
     tokenizer = _read(AutoTokenizer, str(directory))
     if not (directory / PEFT_CONFIG).is_file():
         return Policy(_model(str(directory)), tokenizer)
-    base = _model(_base(directory))
+    base = _model(base_of(directory))
     _demand(directory / PEFT_WEIGHTS)
     return Policy(PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval(), tokenizer)
 
@@ -91,7 +91,7 @@ def bundle(directory: Path, into: Path) -> None:
     """
     shutil.copytree(directory, into)
     if (into / PEFT_CONFIG).is_file() and not (into / BASE).is_dir():
-        _model(_base(directory)).save_pretrained(into / BASE)
+        _model(base_of(directory)).save_pretrained(into / BASE)
 
 
 def load_weights(policy: Policy, directory: Path) -> None:
@@ -110,7 +110,7 @@ def load_weights(policy: Policy, directory: Path) -> None:
         raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
 
 
-def _base(directory: Path) -> str:
+def base_of(directory: Path) -> str:
     """Where the base model of the adapters in a directory is: beside them, else where they were made.
 
     Raises:
@@ -159,6 +159,7 @@ def _pretrained(config: PretrainedPolicyConfig) -> Policy:
 def _model(path: str, dtype: Any = "auto") -> Any:
     options = {"dtype": dtype, "attn_implementation": "sdpa", "use_safetensors": True}
     check_weights(path)
+    check_alone(path)
     return _read(AutoModelForCausalLM, path, **options).eval()
 
 
@@ -167,7 +168,7 @@ def _read(kind: Any, path: str, **options: Any) -> Any:
     check_settings(path)
     try:
         return kind.from_pretrained(path, local_files_only=True, trust_remote_code=False, **options)
-    except (OSError, ValueError, SafetensorError) as error:
+    except Exception as error:  # noqa: BLE001  (Transformers raises whatever a malformed file leads to)
         reason = " ".join(str(error).split())[:160]
         raise CoevoError(
             f"policy {path!r}: cannot be read ({reason}); name a directory with a causal LM in safetensors"

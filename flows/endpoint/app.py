@@ -33,7 +33,7 @@ def application(model: Model, limits: Limits, hosts: Hosts) -> Starlette:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise refusal(415, "send JSON, with Content-Type: application/json")
-        asked = question(await _body(request, limits.body), limits)
+        asked = await asyncio.to_thread(question, await _body(request, limits.body), limits)
         try:
             return JSONResponse({"predictions": await asyncio.to_thread(model.predict, *asked)})
         except UnfitError as error:

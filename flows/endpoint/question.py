@@ -9,6 +9,8 @@ from pydantic_core import from_json
 from flows.endpoint.guard import refusal
 from flows.endpoint.limits import Limits
 
+TURN = 32
+"""Bytes that a turn counts as, besides its text."""
 FORMATS = ("dataframe_records", "dataframe_split", "inputs", "instances")
 """Keys under which MLflow's clients send rows."""
 
@@ -38,8 +40,8 @@ class Row(Strict):
     history: list[Turn] | None = Field(default=None, fail_fast=True)
 
     def size(self) -> int:
-        """Bytes of all its text."""
-        return sum(len(text.encode()) for text in self._texts() if text)
+        """Bytes of all its text, with some for the words around each turn: a turn without text takes tokens, too."""
+        return TURN * len(self.history or ()) + sum(len(text.encode()) for text in self._texts() if text)
 
     def complete(self) -> dict[str, Any]:
         """All fields, since the rows of a table have the same ones."""
@@ -113,10 +115,10 @@ def _rows(given: Any, most: int) -> Any:
     if len(found) != 1 or found[0] not in FORMATS:
         raise refusal(422, f"a request is an object of {' or '.join(FORMATS)} with the rows, and of params")
     sent = given[found[0]]
-    rows = Split.model_validate(sent).rows() if found == ["dataframe_split"] else sent
-    if isinstance(rows, list) and len(rows) > most:
-        raise refusal(413, f"{len(rows)} rows: at most {most}")
-    return rows
+    listed = sent.get("data") if isinstance(sent, dict) else sent
+    if isinstance(listed, list) and len(listed) > most:
+        raise refusal(413, f"{len(listed)} rows: at most {most}")
+    return Split.model_validate(sent).rows() if found == ["dataframe_split"] else sent
 
 
 def _first(error: ValidationError) -> str:

@@ -17,6 +17,8 @@ from lineage.remote.faults import one_line
 from lineage.remote.meter import Meter, Moved
 from lineage.remote.store import Store
 
+FILES = 500_000
+"""Most files in all lists of a run together."""
 BATCH = 32
 """Files between two looks at what has failed, so that a dead server is noticed soon."""
 OBJECTS = ("cache", "files", "md5")
@@ -82,12 +84,12 @@ class Objects:
         lacking = {folder / oid: oid for oid in sorted(wanted - set(self._here.oids_exist(wanted)))}
         moved = self.fetch_files(lacking)
         try:
-            found = {oid: read_list(path) for path, oid in lacking.items()}
+            found = _read_lists({oid: path for path, oid in lacking.items()})
         except CoevoError as error:
             raise CoevoError(f"remote {self.label}: {error}") from error
         for path, oid in lacking.items():
             self._cache.adopt(path, oid)
-        return moved, found | {oid: read_list(self.path(oid)) for oid in wanted - found.keys()}
+        return moved, found | _read_lists({oid: self.path(oid) for oid in wanted - found.keys()})
 
     def fetch_files(self, files: Mapping[Path, str]) -> Moved:
         """Bring objects to files outside the cache, {file: content hash}; raises as ``fetch`` does."""
@@ -173,3 +175,19 @@ class _File(Callback):  # type: ignore[misc]
 
     def relative_update(self, inc: int = 1) -> None:
         self._meter.advance(0, inc)
+
+
+def _read_lists(paths: Mapping[str, Path]) -> dict[str, dict[str, str]]:
+    """Lists of files by content hash.
+
+    Raises:
+        CoevoError: one is malformed, or they name more files together than a run has.
+    """
+    found: dict[str, dict[str, str]] = {}
+    total = 0
+    for oid, path in paths.items():
+        found[oid] = dict(read_list(path))
+        total += len(found[oid])
+        if total > FILES:
+            raise CoevoError(f"its lists name more than {FILES} files: do not use this remote")
+    return found

@@ -44,7 +44,7 @@ def copy_bank(bank: Path, into: Path) -> None:
     Lance's hint about the last version is left out: it is the one file that changes.
     """
     manifests = list(bank.glob(f"*/{MANIFESTS}"))
-    others = [path for path in bank.rglob("*") if path.is_file() and path.parent.name != VERSIONS]
+    others = [path for path in bank.rglob("[!.]*") if path.is_file() and path.parent.name != VERSIONS]
     for path in [*manifests, *others]:
         target = into / path.relative_to(bank)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ Every commit is: a remote that somebody else writes to could hide in an old revi
 
 import json
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 
 from configs.errors import CoevoError
 from configs.load import validate
@@ -18,6 +19,8 @@ from lineage.tree import read_revisions
 
 LIMITS = {"commit": 1 << 14, "tree": TREE_LIMIT, "blob": schema.LIMIT}
 """Bytes of the largest object of each kind; there are no others, since coevo writes no annotated tags."""
+TOTAL = 1 << 29
+"""Bytes of all objects together, unpacked: a bundle of some kB may hold terabytes of manifests that differ little."""
 
 
 def check_objects(git: Git) -> None:
@@ -27,7 +30,11 @@ def check_objects(git: Git) -> None:
         CoevoError: one is, or is of another kind.
     """
     listed = git("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectsize)")
-    for kind, size in {(kind, int(size)) for kind, _, size in (line.partition(" ") for line in listed.splitlines())}:
+    found = [(kind, int(size)) for kind, _, size in (line.partition(" ") for line in listed.splitlines())]
+    total = sum(size for _, size in found)
+    if total > TOTAL:
+        raise CoevoError(f"its objects have {total} bytes together; at most {TOTAL} are read")
+    for kind, size in set(found):
         if kind not in LIMITS:
             raise CoevoError(f"it holds an object of the kind {kind}")
         if size > LIMITS[kind]:
@@ -98,7 +105,7 @@ def _check_revision(manifest: Manifest, number: int, configs: set[str]) -> None:
         raise CoevoError(f"its manifest says revision {manifest.revision} with parent {manifest.parent}")
     if manifest.restored_from is not None and manifest.restored_from >= number:
         raise CoevoError(f"its manifest says it was restored from revision {manifest.restored_from}")
-    config = json.dumps(manifest.state["config"], sort_keys=True)
+    config = sha256(json.dumps(manifest.state["config"], sort_keys=True).encode()).hexdigest()  # texts may be large
     if config not in configs:
         validate(manifest.state["config"], source="its configuration")
         configs.add(config)

@@ -98,6 +98,7 @@ def test_a_schedule_is_shown_with_its_next_night(page, shown):
     (planned,) = json.loads(coevo("schedule", "list", "--json", workspace=shown.place.root).stdout)
     due = datetime.fromisoformat(planned["next"]).astimezone(UTC)
     (deployment,) = shown.ask("deployments/filter")
+    shown.enter(page)
     page.goto(f"{shown.prefect}/deployments/deployment/{deployment['id']}?tab=Upcoming")
     expect(page.get_by_text("At 02:30 AM every day")).to_be_visible()
     night = page.get_by_text("Scheduled for").first  # in UTC, as the browser is

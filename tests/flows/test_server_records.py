@@ -54,6 +54,14 @@ def test_a_copy_leaves_the_servers_of_its_original_alone_and_starts_its_own(plac
     assert start(place).pid == server.pid
 
 
+def test_a_proxy_is_not_asked_for_a_server_of_this_machine(place, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.setenv(name, "example.com")
+    assert ensure(place, "files", COMMAND, "/", {}).answers()
+    assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == "example.com,127.0.0.1,localhost"
+
+
 def test_another_way_to_the_same_workspace_is_the_same(place, tmp_path):
     server = start(place)
     (tmp_path / "link").symlink_to(place)

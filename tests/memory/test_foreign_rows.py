@@ -118,7 +118,9 @@ def test_parquet_files_are_read_exactly_or_refused_by_row(rows, tmp_path):
                 content = table([*good[:at], bad, *good[at + 1 :]])
             except (pa.ArrowException, UnicodeEncodeError, OverflowError):
                 continue
-            break
+            written = content[field][at].as_py()
+            if (type(written), written) == (type(bad[field]), bad[field]):  # pyarrow makes 1 of true, which is right
+                break
         write(content)
         assert field in refusal(path)
         write(other_layout(draws, good))

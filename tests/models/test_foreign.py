@@ -77,6 +77,13 @@ def test_pickled_weights_are_refused_unread(model):
     assert not (model.parent / "mark").exists()
 
 
+def test_adapters_within_a_base_model_are_refused(model):
+    """Transformers would load them with it."""
+    (model / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "megatron_core": "megatron.evil"}))
+    with pytest.raises(CoevoError, match="holds adapters"):
+        build(config(model), (), key(0))
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
@@ -128,7 +135,7 @@ def test_a_template_stays_in_its_sandbox_and_fails_in_one_line(source):
 def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
     monkeypatch.setattr(template, "SECONDS", 0.3)
     tokenizer = chat()
-    tokenizer.chat_template = source.replace("99999", "3000")  # ends by itself, so that later tests have the machine
+    tokenizer.chat_template = source.replace("99999", "8000")  # ends by itself, so that later tests have the machine
     with pytest.raises(CoevoError, match=said):
         Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
 

@@ -55,6 +55,11 @@ LISTS = [
     ("list of an artifact: a file twice", _artifact("a", "a"), "is not a list of files"),
     ("list of an artifact: a file as a folder", _artifact("a", "a/b"), "as a file and as a directory"),
     *((f"list of the bank: {path!r}"[:40], _bank(path), "a file outside of its directory") for path in OUTWARD[:4]),
+    *(
+        (f"list of an artifact: {path!r}", _artifact(path), "or a hidden one")
+        for path in (".git/config", "a/.dvcignore")
+    ),
+    ("list of the bank: '.git/config'", _bank("entries.lance/.git/config"), "or a hidden one"),
     ("list of the bank: beside the tables", _bank("hooks/x"), "its list of the bank's files names 'hooks/x'"),
     ("table that reads elsewhere", table_that_reads_elsewhere, "it names files outside of its table"),
     ("list that is none", list_that_is_none, "is not a list of files"),

@@ -100,6 +100,7 @@ LARGE = {
     "10^5 empty rows": b'{"dataframe_records": [' + b"{}," * (10**5 - 1) + b"{}]}",
     "a long text": changed(instruction="mug " * 20_000),
     "a long history": changed(history=[{"observation": "mug", "action": "go", "feedback": "mug"}] * 20_000),
+    "turns without text": changed(history=[{"observation": "", "action": "", "feedback": ""}] * 3000),
     "257 rows": rows(*[ROW] * 257),
     "20 MB": changed(instruction="mug " * 5_000_000),
     "20 MB of spaces": b" " * 20_000_000,

@@ -3,8 +3,8 @@
     coevo("resume", "first", workspace=w, kill="git:commit/refs locked@2")
 
 ``git:command/point@n`` dies in the n-th git of that command at one of the ``POINTS``. A ``git`` that is first on PATH
-starts the real one with what makes it stop there: a filter or a hook of its own. That one kills the whole process
-group, so nothing outlives it: start the victim as the leader of a group.
+starts the real one with what makes it stop there: a filter or a hook of its own. That one kills the victim's process
+group, then its own, which is that of git: start the victim as the leader of a group, so that nothing outlives it.
 """
 
 import os
@@ -13,9 +13,10 @@ import shutil
 from pathlib import Path
 
 PLACE = re.compile(r"git:(?P<command>[\w-]+)/(?P<point>[^@]+)@(?P<count>\d+)")
-KILL = "kill -KILL 0"
-"""Everything in the process group, itself included."""
-WRAPPER = """here='{here}' real='{real}' command='{command}' found=
+KILL = 'kill -KILL "-$VICTIM"; kill -KILL 0'
+"""Everything in the victim's process group, then in git's, itself included."""
+WRAPPER = """export VICTIM=$PPID
+here='{here}' real='{real}' command='{command}' found=
 for argument do [ "$argument" != "$command" ] || found=yes; done
 [ "$found" ] || exec "$real" "$@"
 echo >> "$here/count"
@@ -33,21 +34,21 @@ FILTER = """-c 'core.attributesFile={here}/attributes' -c 'filter.kill.clean="{h
 PATIENCE = "-c core.filesRefLockTimeout=-1"
 START = 'exec "$real" "$@"'
 START_TOUCHED = f'touch -d 2001-01-01 "$GIT_WORK_TREE/manifest.json"\n{START}'
-START_WAITING = """lock="$GIT_DIR/refs/heads/main.lock"
+START_WAITING = f"""lock="$GIT_DIR/refs/heads/main.lock"
 touch "$lock"
 "$real" "$@" &
 while [ ! -e "$GIT_DIR/HEAD.lock" ]; do sleep 0.01; done
 kill -STOP $!
 rm "$lock"
-kill -KILL 0"""
+{KILL}"""
 POINTS = {
     # Git compares the content of a file that was touched while it has the index locked, through the filter.
     "index locked": (FILTER, "filter", KILL, START_TOUCHED),
     "index written": (HOOKS, "post-index-change", KILL, START),
     "message written": (HOOKS, "commit-msg", KILL, START),
     "objects written": (PATIENCE, "none", KILL, START_WAITING),
-    "refs locked": (HOOKS, "reference-transaction", f'[ "$1" != prepared ] || {KILL}', START),
-    "refs updated": (HOOKS, "reference-transaction", f'[ "$1" != committed ] || {KILL}', START),
+    "refs locked": (HOOKS, "reference-transaction", f'[ "$1" != prepared ] || {{ {KILL}; }}', START),
+    "refs updated": (HOOKS, "reference-transaction", f'[ "$1" != committed ] || {{ {KILL}; }}', START),
     "about to end": (HOOKS, "post-commit", KILL, START),
 }
 """By name: git's options, the name of a script that it starts at that point, the script, and how git is started."""

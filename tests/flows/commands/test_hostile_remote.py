@@ -103,6 +103,16 @@ def test_a_hostile_list_of_files_is_refused(refused, remote, scene, tmp_path, at
     assert said in refused(remote)
 
 
+def test_what_is_small_only_as_long_as_it_is_packed_is_refused(refused, remote, monkeypatch):
+    monkeypatch.setattr("lineage.remote.vet.TOTAL", 1000)
+    assert "its objects have" in refused(remote)
+
+
+def test_lists_that_are_many_are_refused_together(refused, remote, monkeypatch):
+    monkeypatch.setattr("lineage.remote.objects.FILES", 3)
+    assert "its lists name more than 3 files" in refused(remote)
+
+
 @pytest.mark.full
 def test_the_same_attacks_are_refused_from_s3(coevo, bucket, scene, tmp_path):
     real = bucket.read(BUNDLE)

@@ -21,7 +21,7 @@ PUBLISH = """
 import sys
 from dataclasses import replace
 from pathlib import Path
-sys.path[:0] = ["tests"]
+sys.path[:0] = [".", "tests"]
 from support.batches import entry, episode
 from support.publications import publication
 from tasks.tracking.store import tracking_store

@@ -300,7 +300,7 @@ def test_the_environment_variable_wins(tmp_path, monkeypatch):
 PUBLISH = """
 import sys
 from pathlib import Path
-sys.path[:0] = ["tests"]
+sys.path[:0] = [".", "tests"]
 from support.publications import publication
 from tasks.tracking.store import tracking_store
 from tasks.tracking.tracker import Tracker

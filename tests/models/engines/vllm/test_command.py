@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from configs.engine import VllmEngineConfig
-from models.engines.vllm.command import Serving, command, settings
+from configs.errors import CoevoError
+from models.engines.vllm.command import Serving, command, interpreter, settings
 
 
 @pytest.fixture
@@ -16,6 +17,17 @@ def line(python, rank=0, length=512, sleeps=False, **changes):
     config = VllmEngineConfig(type="vllm", python=python, **changes)
     words = command(config, Serving("model", rank, length, sleeps))
     return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0, key="k")
+
+
+def test_the_working_directory_does_not_choose_the_default_interpreter(tmp_path, monkeypatch):
+    mine = tmp_path / VllmEngineConfig(type="vllm").python
+    mine.parent.mkdir(parents=True)
+    mine.touch()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("models.engines.vllm.command.ROOT", tmp_path / "sources")
+    with pytest.raises(CoevoError, match="no such interpreter"):
+        interpreter(VllmEngineConfig(type="vllm"))
+    assert interpreter(VllmEngineConfig(type="vllm", python=str(mine))) == mine
 
 
 def test_on_a_cpu_a_prompt_is_never_cut(python, monkeypatch):
