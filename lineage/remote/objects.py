@@ -83,13 +83,14 @@ class Objects:
         folder.mkdir()
         lacking = {folder / oid: oid for oid in sorted(wanted - set(self._here.oids_exist(wanted)))}
         moved = self.fetch_files(lacking)
+        cached = {oid: self.path(oid) for oid in wanted.difference(lacking.values())}
         try:
-            found = _read_lists({oid: path for path, oid in lacking.items()})
+            found = _read_lists({oid: path for path, oid in lacking.items()} | cached)
         except CoevoError as error:
             raise CoevoError(f"remote {self.label}: {error}") from error
         for path, oid in lacking.items():
             self._cache.adopt(path, oid)
-        return moved, found | _read_lists({oid: self.path(oid) for oid in wanted - found.keys()})
+        return moved, found
 
     def fetch_files(self, files: Mapping[Path, str]) -> Moved:
         """Bring objects to files outside the cache, {file: content hash}; raises as ``fetch`` does."""

@@ -24,21 +24,21 @@ TOTAL = 1 << 29
 
 
 def check_objects(git: Git) -> None:
-    """See that no object of a repository is larger than any that coevo writes, reachable or not.
+    """See that no object of a repository is larger than any that coevo writes, nor all of them together, reachable or not.
 
     Raises:
         CoevoError: one is, or is of another kind.
     """
     listed = git("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectsize)")
     found = [(kind, int(size)) for kind, _, size in (line.partition(" ") for line in listed.splitlines())]
-    total = sum(size for _, size in found)
-    if total > TOTAL:
-        raise CoevoError(f"its objects have {total} bytes together; at most {TOTAL} are read")
     for kind, size in set(found):
         if kind not in LIMITS:
             raise CoevoError(f"it holds an object of the kind {kind}")
         if size > LIMITS[kind]:
             raise CoevoError(f"it holds a {kind} of {size} bytes; none that coevo writes has over {LIMITS[kind]}")
+    total = sum(size for _, size in found)
+    if total > TOTAL:
+        raise CoevoError(f"its objects have {total} bytes together; at most {TOTAL} are read")
 
 
 def check_history(git: Git, refs: Mapping[str, str], own: Mapping[str, str]) -> dict[str, Pointer]:

@@ -12,6 +12,12 @@ TABLE = "runs/first/bank/{}.lance"
 NEWEST, OLD = (f"_versions/{2**64 - 1 - version}.manifest" for version in (3, 2))
 
 
+@pytest.fixture(scope="module")
+def tracking_uri(tmp_path_factory):
+    """A database of this file's own: what other files publish would be found by ``fsck`` here."""
+    return f"sqlite:///{tmp_path_factory.mktemp('tracking') / 'mlflow.db'}"
+
+
 @pytest.fixture
 def table(copied):
     """Tables of the run ``first`` by name; none of their files is a link to another one."""
