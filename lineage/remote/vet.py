@@ -24,7 +24,7 @@ TOTAL = 1 << 29
 
 
 def check_objects(git: Git) -> None:
-    """See that no object of a repository is larger than any that coevo writes, nor all of them together, reachable or not.
+    """See that no object, reachable or not, is larger than any that coevo writes, and that all together are bounded.
 
     Raises:
         CoevoError: one is, or is of another kind.
