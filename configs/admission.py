@@ -9,7 +9,7 @@ from configs.base import FACTOR, MANY, Config
 
 
 class AdmissionConfig(Config):
-    """What every admission's configuration says of it."""
+    """Base of the configuration of every admission."""
 
     @property
     def unproven(self) -> str | None:
@@ -117,7 +117,7 @@ class CapacityConfig(Config):
 
 
 class ScoreAdmissionConfig(AdmissionConfig):
-    """What is new enters while there is room, then only by what it is worth (SLEA-RL section 3.4).
+    """New entries are admitted while there is room, then by their score alone (SLEA-RL section 3.4).
 
     Entries enter without evidence: nothing is replayed, and an episode that earned 0 may teach them.
     """

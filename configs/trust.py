@@ -36,7 +36,7 @@ class Setting(NamedTuple):
     value: JsonValue
     """As JSON holds it."""
     does: str
-    """What coevo does with it."""
+    """The use that coevo makes of it, as in "starts it"."""
 
 
 def chosen(config: BaseModel, prefix: str = "") -> Iterator[Setting]:
@@ -56,5 +56,5 @@ def marked(field: FieldInfo) -> Trusted | None:
 
 
 def is_stored(info: ValidationInfo[Any]) -> bool:
-    """Whether a validator checks the configuration that a run keeps, rather than what a user writes."""
+    """Return True if a validator checks the configuration that a run keeps, not one that a user writes."""
     return bool(info.context and info.context.get("stored"))

@@ -51,7 +51,7 @@ def evaluated(history: Sequence[Manifest]) -> Manifest | None:
 
 
 def is_rollback(manifest: Manifest) -> bool:
-    """Whether the revision was made by ``rollback``; a branch, too, begins with the state of an earlier one."""
+    """Return True if ``rollback`` made the revision; a branch begins with the state of an earlier one as well."""
     return manifest.state["restored_from"] is not None and "branched_from" not in manifest.observed
 
 

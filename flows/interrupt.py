@@ -170,7 +170,7 @@ def _unraisable(error: "sys.UnraisableHookArgs") -> None:
 
 
 def _leaves(error: BaseException | None) -> bool:
-    """Whether an exception that is being handled is one that leaves the program, or follows from such a one."""
+    """Return True if a handled exception leaves the program, or follows from one that does."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         if not isinstance(error, Exception | GeneratorExit):

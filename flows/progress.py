@@ -15,7 +15,7 @@ COLUMNS = (
 
 
 PAUSE = 15.0
-"""Seconds after which a stage that is still under way is told of again, where there is no terminal."""
+"""Seconds between two reports of a running stage where there is no terminal."""
 
 
 class Progress:

@@ -45,7 +45,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def runs(self) -> bool:
-        """Whether its process is still the one that was started."""
+        """Return True if its process is still the one that was started."""
         try:
             process = psutil.Process(self.pid)
             return process.status() != psutil.STATUS_ZOMBIE and self._is(process)
@@ -57,7 +57,7 @@ class Server:
         return bool(process.create_time() == self.started or process.cmdline()[-1:] == [str(self.port)])
 
     def answers(self) -> bool:
-        """Whether it takes requests."""
+        """Return True if it takes requests."""
         try:
             with urllib.request.urlopen(self.url + self.health, timeout=5) as response:
                 return bool(response.status == 200)

@@ -60,7 +60,7 @@ def _spent(manifest: Manifest) -> Spent:
 
 
 def _is_by_hand(manifest: Manifest) -> bool:
-    """Whether a command imported or retired entries; the loop played nothing for such a revision."""
+    """Return True if a command imported or retired entries: such a revision has no episodes."""
     return "bank/imported" in manifest.state["metrics"] or "retired" in manifest.state
 
 

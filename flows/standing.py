@@ -13,7 +13,7 @@ from lineage.workspace import RunPaths, Workspace
 from tasks.waiting import waits
 
 DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
-"""What reading a damaged run may raise, from a file that is gone to one that is no text."""
+"""Exceptions that reading a damaged run may raise, from a missing file to one that is no text."""
 LONGEST = 300
 """Most characters of a fault."""
 

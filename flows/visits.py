@@ -57,11 +57,11 @@ class Visits:
         return PAGE.format(key=key), f"{self.name}={cookie}; HttpOnly; SameSite=Strict; Path=/"
 
     def has_cookie(self, cookie: str) -> bool:
-        """Whether the cookie is that of a browser which may load the pages; what they show needs the key, too."""
+        """Return True if the cookie allows a browser to load the pages; their data needs the key as well."""
         return self._key(cookie) is not None
 
     def has_both(self, cookie: str, key: str) -> bool:
-        """Whether cookie and key belong to each other."""
+        """Return True if cookie and key belong to each other."""
         return self._key(cookie) == _digest(key)
 
     def _key(self, cookie: str) -> str | None:

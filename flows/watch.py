@@ -56,7 +56,7 @@ class Pulse:
         self._listened = clock()
 
     def is_dead(self, answer: Answer) -> bool:
-        """Whether the server is dead, after one more look."""
+        """Return True if the server is dead, after one more look."""
         now = self._clock()
         if answer is Answer.ANSWERED:
             self._answered = now

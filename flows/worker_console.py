@@ -8,7 +8,7 @@ from prefect.logging.handlers import PrefectConsoleHandler
 from websockets.exceptions import WebSocketException
 
 LOST = (ConnectionError, TransportError, WebSocketException)
-"""What clients raise once their server has gone."""
+"""Exceptions that clients raise once their server is dead."""
 
 
 class Console(PrefectConsoleHandler):

@@ -16,7 +16,7 @@ LONGEST = 1024
 
 
 def is_inner(path: object) -> bool:
-    """Whether a value is the path of a file below a directory, written in the one way in which DVC writes it."""
+    """Return True if a value is the path of a file below a directory, in the form that DVC writes."""
     if not isinstance(path, str) or FORBIDDEN.search(path):
         return False
     pure = PurePosixPath(path)

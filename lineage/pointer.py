@@ -18,7 +18,7 @@ FORM = re.compile(
 
 @dataclass(frozen=True)
 class Pointer:
-    """What a ``.dvc`` file says.
+    """Content of a ``.dvc`` file.
 
     Attributes:
         name: of the artifact.

@@ -112,7 +112,7 @@ class Repository:
 
 
 def own_files(root: Path, cache: Path) -> dict[str, str]:
-    """What every revision of the lineage at ``root`` holds beside manifest and artifacts: text by path."""
+    """Fixed files of every revision of the lineage at ``root``: text by path."""
     return {".gitignore": TRACKED, **Artifacts(root, cache).own()}
 
 

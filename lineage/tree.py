@@ -112,7 +112,7 @@ def _pointers(tree: _Tree, manifest: Manifest, texts: Sequence[bytes]) -> list[P
 
 
 def _expected(own: Mapping[str, str]) -> dict[str, Entry]:
-    """What coevo sets up, as entries of a tree: hashes are computed, so one that differs in a byte differs here."""
+    """Fixed files of a revision as entries of a tree, by git hash: one different byte makes another hash."""
     found: dict[str, Entry] = {}
     folders = defaultdict[str, dict[str, str]](dict)
     for path, text in own.items():

@@ -33,7 +33,7 @@ class Donor(Protocol):
 
 @dataclass(frozen=True)
 class Mend:
-    """What mends a table.
+    """Files that mend a table.
 
     Attributes:
         table: its name.
@@ -63,7 +63,7 @@ class OtherBank:
 
 
 def related(bank: Path, others: Iterable[Path]) -> list[Donor]:
-    """Those of other banks that share files with this one, as a branch does with the run it comes from."""
+    """Other banks that share files with this one, such as those of branches."""
     own = _shareable(bank)
     return [OtherBank(other) for other in others if own & _shareable(other)]
 

@@ -60,7 +60,7 @@ class VersionedTable:
         return self._hash
 
     def openable(self) -> bool:
-        """Whether the table can be opened; it then is."""
+        """Open the table; return False if it cannot be opened."""
         try:
             return self._table is not None
         except UnreadableError:

@@ -100,7 +100,7 @@ class Artifacts:
 def artifacts_of(
     run: str, iterations: int, warn: Callable[[str], None], prune: Callable[[], None] | None = None
 ) -> Iterator[Artifacts | None]:
-    """Those of the flow run that this is called in, see ``Artifacts``; None outside of one."""
+    """``Artifacts`` of the current flow run; None outside of a flow run."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         yield None

@@ -10,9 +10,9 @@ from memory.store import Bank
 from tasks.episodes import write_episodes
 
 FRESH: Mapping[str, object] = {"restored_from": None, "accepted_change": [], "panels": {}, "outcomes": {}}
-"""What the state of such a revision begins anew: it has no evaluation of its own."""
+"""Fields of the state that such a revision resets: it has no evaluation of its own."""
 OWN = ("artifacts", "imported", "approval", "retired")
-"""What the state of a revision says of that revision alone."""
+"""Fields of the state that belong to one revision alone."""
 
 
 def commit_by_hand(

@@ -79,7 +79,7 @@ class BankCheck:
         return lost(subject, what, f"no other copy is here: {ELSEWHERE}; {self._remaining(left)}")
 
     def _remaining(self, left: set[tuple[str, int]]) -> str:
-        """What the run can do with what is left of its bank."""
+        """Commands that still work with the rest of the bank."""
         gone = {number for needed in left for number in self._users[needed]}
         whole = [revision.number for revision in self._kept if revision.number not in gone]
         if not whole:

@@ -31,7 +31,7 @@ class Hosts:
     addresses: bool
 
     def allow(self, host: str) -> bool:
-        """Whether a header names this server, with a port or without."""
+        """Return True if a header names this server, with or without a port."""
         try:
             name = urlsplit(f"//{host}").hostname or ""
         except ValueError:

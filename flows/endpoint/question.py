@@ -83,7 +83,7 @@ ROWS = TypeAdapter(Annotated[list[Row], Field(min_length=1, fail_fast=True)])
 
 
 class Question(NamedTuple):
-    """What the model is given."""
+    """Input of the model."""
 
     rows: list[dict[str, Any]]
     params: dict[str, Any]

@@ -72,7 +72,7 @@ def push(run: RunPaths, cache: Path, store: Store, open_bank: OpenBank, meter: M
 
 
 def remote_bundle(store: Store, run: str, scratch: Path, own: Mapping[str, str]) -> tuple[Held | None, Bundle | None]:
-    """What a remote has of a run: the file as it was read, and its history.
+    """Read a run at a remote: the file as it was read, and its history.
 
     Raises:
         CoevoError: the remote fails, or holds a history that coevo did not write.
