@@ -25,6 +25,8 @@ LONGEST = 63
 LATEST = 2**64 - 1
 """The name of a manifest is this less its version, so that the newest is listed first."""
 NOTHING: Mapping[str, Path] = {}
+TRANSACTIONS = "_transactions/"
+"""Folder of files that no reader of a version needs."""
 FIXED = {1: 8, 5: 4}
 """Bytes of the wire types that are neither a number nor of given length."""
 
@@ -46,6 +48,11 @@ class Version:
     number: int
     manifest: Path
     stems: frozenset[str]
+
+    @property
+    def read(self) -> list[str]:
+        """The ``stems`` that reading the version needs, in order."""
+        return sorted(stem for stem in self.stems if not stem.startswith(TRANSACTIONS))
 
     def needs(self, name: str) -> bool:
         """Whether a file, relative to the table, belongs to this version."""
@@ -132,7 +139,7 @@ def read_version(path: Path) -> Version:
 def _stems(fields: list[tuple[int, Value]]) -> Iterator[str]:
     for field, value in fields:
         if field == TRANSACTION:
-            yield f"_transactions/{_bytes(value).decode()}"
+            yield f"{TRANSACTIONS}{_bytes(value).decode()}"
         if field == FRAGMENTS:
             fragment = list(_fields(_bytes(value)))
             number = _number(dict(fragment).get(FRAGMENT_ID, 0))

@@ -17,8 +17,6 @@ from configs.errors import CoevoError
 from memory.files import files, manifest_name, manifests, mirror, read_version
 from memory.fsck import faults
 
-TRANSACTIONS = "_transactions/"
-"""Files that no reader of a version needs."""
 Recorded = Collection[tuple[int, str]]
 """Versions of a table, each with the content hash that was recorded of it."""
 
@@ -149,11 +147,10 @@ def _offers(path: Path, table: str, version: int, donor: Donor) -> Iterator[dict
     theirs = donor.file(table, name)
     for manifest, own in ((path / name, {}), (theirs, {name: theirs})):
         try:
-            stems = read_version(manifest).stems if manifest is not None else frozenset()
+            needed = read_version(manifest).read if manifest is not None else []
         except CoevoError:
             continue
-        needed = (stem for stem in stems if not stem.startswith(TRANSACTIONS))
-        offered = ((stem, donor.file(table, stem)) for stem in sorted(needed))
+        offered = ((stem, donor.file(table, stem)) for stem in needed)
         more = {stem: copy for stem, copy in offered if copy is not None and _differs(path / stem, copy)}
         more |= {stem: copy for stem, copy in own.items() if copy is not None and _differs(path / stem, copy)}
         if more:

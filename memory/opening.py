@@ -97,7 +97,7 @@ def require_files(table: Path, version: int) -> None:
         needed = read_version(table / manifest_name(version))
     except CoevoError:
         raise ValueError(f"the manifest of version {version} is damaged") from None
-    for stem in needed.stems:
+    for stem in needed.read:
         _require_file(table / stem)
 
 

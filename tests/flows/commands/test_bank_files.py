@@ -40,6 +40,11 @@ def pipe(path):
     os.mkfifo(path)
 
 
+def folder(path):
+    path.unlink()
+    path.mkdir()
+
+
 def rows(table, text):
     """The file of the table's data that holds a text, and what it holds."""
     found = ((path, path.read_bytes()) for path in (table / "data").iterdir() if path.is_file())
@@ -79,6 +84,18 @@ def test_the_damaged_rows_of_the_last_revision_do_not_keep_one_from_going_back(c
     path.write_bytes(content[:100])
     assert coevo("rollback", "first", "--to", 1).code == 0
     assert coevo("bank", "show", "first").out == before
+
+
+@pytest.mark.parametrize("harm", [pipe, folder], ids=lambda harm: harm.__name__)
+def test_a_transaction_that_is_no_file_is_no_loss(coevo, table, unpublished, harm):
+    revisions = [f"first@{number}" for number in range(4)]
+    before = [coevo("bank", "show", revision) for revision in revisions]
+    for path in (table() / "_transactions").iterdir():
+        harm(path)
+    assert [coevo("bank", "show", revision) for revision in revisions] == before
+    assert "bank table" not in coevo("fsck", "first").out
+    assert coevo("rollback", "first", "--to", 1).code == 0
+    assert coevo("bank", "show", "first").out == before[1].out
 
 
 @pytest.mark.full
