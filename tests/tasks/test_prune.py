@@ -1,22 +1,26 @@
 """What the workspace's Prefect server keeps, on a real server."""
 
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from functools import partial
 from uuid import uuid4
 
 import pytest
-from prefect import flow, runtime
+from prefect import flow
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.nights import wait_for
 from support.publications import publication
+from support.runs import ROOT
 
 from configs.errors import CoevoError
+from flows.daemon import down
+from flows.secret import VARIABLE as SECRET
+from flows.servers import ensure_prefect
 from tasks.artifacts import artifacts_of, key_of
 from tasks.prune import KEEP, VARIABLE, prune, pruner
-from tasks.stage import stage
 
 
 @pytest.mark.parametrize(("written", "kept"), [(None, KEEP), ("50", 50), ("0", None)])
@@ -46,38 +50,70 @@ def client(prefect_url):
         yield client
 
 
-def named(client, flow_run):
-    """Names of a flow run's task runs that have ended."""
-    own = FlowRunFilter(id=FlowRunFilterId(any_=[flow_run]))
-    found = client.read_task_runs(flow_run_filter=own, limit=200)
-    return sorted(run.name.partition("-")[0] for run in found if run.state is not None and run.state.is_final())
+PRUNED = """
+import sys
+from pathlib import Path
+from flows.servers import use_prefect
+use_prefect(Path(sys.argv[1]))
+from prefect import flow
+from tasks.stage import stage
+
+@flow(name="pruned")
+def run():
+    for name in ("first", "second", "third", "work"):
+        stage(name)(lambda: None)()
+    stage("under way")(sys.stdin.readline)()
+
+run()
+"""
+"""A flow whose last task run is under way until a line comes."""
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A workspace whose Prefect server has the task runs of one test."""
+    for name in ("PREFECT_API_URL", SECRET):
+        monkeypatch.delenv(name, raising=False)
+    try:
+        ensure_prefect(tmp_path)
+        yield tmp_path
+    finally:
+        down(tmp_path)
+
+
+WRITTEN = """
+SELECT task_run.name, type FROM task_run LEFT JOIN task_run_state ON task_run_id = task_run.id
+UNION ALL
+SELECT '', type FROM task_run_state WHERE task_run_id NOT IN (SELECT id FROM task_run)
+"""
+
+
+def states(database):
+    """Task runs by name, each with its states; those whose task run has gone are under the empty name."""
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as opened:
+        assert opened.execute("SELECT count(*) FROM events").fetchone() == (0,)
+        found = opened.execute(WRITTEN).fetchall()
+    names = {name for name, _ in found}
+    return {one.rpartition("-")[0]: sorted(state or "" for name, state in found if name == one) for one in names}
 
 
 @pytest.mark.full
-def test_the_oldest_task_runs_go_and_those_under_way_stay(client, prefect_workspace):
-    database = prefect_workspace / "prefect" / "prefect.db"
-
-    @stage("under way")
-    def under_way():
-        wait_for(lambda: len(named(client, runtime.flow_run.id)) == 4, 60)
-        prune(database, 2)
-        prune(database, 2)  # nothing more
-        assert named(client, runtime.flow_run.id) == ["third", "work"]
-
-    @flow(name="pruned")
-    def run():
-        for name in ("first", "second", "third", "work"):
-            stage(name)(lambda: None)()
-        under_way()
-        return [runtime.flow_run.id]
-
-    (flow_run,) = run()
-    wait_for(lambda: named(client, flow_run) == ["third", "under way", "work"], 60)
-    with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as opened:
-        assert opened.execute("select count(*) from events").fetchone() == (0,)
-        (states,) = opened.execute("select count(*) from task_run_state").fetchone()
-        (runs,) = opened.execute("select count(*) from task_run").fetchone()
-        assert (runs, states <= 4 * runs) == (3, True)  # states go with their task runs
+def test_the_oldest_task_runs_go_and_those_under_way_stay(own):
+    database = own / "prefect" / "prefect.db"
+    begun, ended = ["PENDING", "RUNNING"], ["COMPLETED", "PENDING", "RUNNING"]
+    names = ("first", "second", "third", "work")
+    with subprocess.Popen([sys.executable, "-c", PRUNED, own], cwd=ROOT, stdin=subprocess.PIPE) as process:
+        try:
+            # What a client has done is written later, and a state that comes last brings back a task run that has gone.
+            wait_for(lambda: states(database) == {**dict.fromkeys(names, ended), "under way": begun}, 120)
+            prune(database, 2)
+            prune(database, 2)  # nothing more
+            assert states(database) == {"third": ended, "work": ended, "under way": begun}
+            process.communicate(b"\n", 120)
+        finally:
+            process.kill()
+    assert process.returncode == 0
+    wait_for(lambda: states(database) == dict.fromkeys(("third", "work", "under way"), ended), 60)
 
 
 @pytest.mark.full
