@@ -16,6 +16,7 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.states import Crashed
 
+from configs.errors import CoevoError
 from lineage.lock import in_use
 from lineage.workspace import Workspace
 
@@ -64,7 +65,10 @@ def _is_dead(night: FlowRun, place: Workspace) -> bool:
     began = night.state.timestamp if night.state is not None else night.expected_start_time
     if night.parameters.get("workspace") != str(place.root) or began is None or datetime.now(UTC) - began < GRACE:
         return False
-    return not in_use(place.run(night.parameters["run"]))
+    try:
+        return not in_use(place.run(night.parameters["run"]))
+    except (CoevoError, OSError):  # a damaged run does not say who plays it
+        return False
 
 
 def _in(*states: StateType) -> FlowRunFilterState:

@@ -60,6 +60,11 @@ def readable(place: Workspace) -> list[Standing]:
     return [found for found in standings(place) if found.fault is None]
 
 
+def faults(found: Sequence[Standing]) -> list[str]:
+    """A line for each run that cannot be read: its name and its fault."""
+    return [f"{one.paths.name}: {one.fault}" for one in found if one.fault is not None]
+
+
 def standing(paths: RunPaths, place: Workspace) -> Standing:
     """One run, whatever has become of it."""
     try:

@@ -42,10 +42,13 @@ def work(place: Workspace) -> int:
     named = bool(os.environ.get("PREFECT_API_URL"))
     url = use_prefect(place.root)
     from flows.schedules import POOL, prepare_server
+    from flows.standing import faults, standings
 
     prepare_server(place)
     pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
     line(f"Nights of {place.root} begin here. {pages}. Stop with Ctrl-C.")
+    for fault in faults(standings(place)):
+        line(fault)
     return supervise(worker_of(POOL), (lambda: None) if named else Looker(place, url).look)
 
 

@@ -8,7 +8,7 @@ import typer
 from flows import history, output
 from flows.reference import reading
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from flows.standing import Standing, standings
+from flows.standing import Standing, faults, standings
 from lineage.lock import holder
 from lineage.manifest import Manifest
 from lineage.workspace import Workspace
@@ -32,14 +32,14 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
     Example: coevo runs --json
     """
     place = workspace_at(workspace)
-    rows = run_rows(place)
+    found = standings(place)
+    rows = [_run_row(one) for one in found]
     if as_json:
         output.document(rows)
     elif rows:
         output.table([row | {"state": _state(row)} for row in rows], SHOWN)
-        for row in rows:
-            if row["fault"] is not None:
-                output.line(f"{row['run']}: {row['fault']}")
+        for fault in faults(found):
+            output.line(fault)
     else:
         output.line(f"No runs in {place.root}; start one with: coevo run homerules-coevo-rl")
 

@@ -11,7 +11,7 @@ from rich.filesize import decimal
 from configs.errors import CoevoError
 from flows import output
 from flows.settings import JsonOption, WorkspaceOption, workspace_at
-from flows.standing import standings
+from flows.standing import faults, standings
 from flows.transfer import Bars, bars
 from lineage.remote.place import runs_at, to_pull, to_push
 from lineage.remote.push import Transferred
@@ -42,15 +42,14 @@ def push(
     place = workspace_at(workspace)
     found = [] if runs else standings(place)
     paths = [place.existing(name) for name in runs] if runs else [one.paths for one in found if one.revisions]
-    faulty = [one for one in found if one.fault is not None]
+    faulty = faults(found)
     if not paths and not faulty:
         raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
     store = to_push(remote)
     by_name = {run.name: run for run in paths}
     _each(by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent")
     if faulty:
-        left = "; ".join(f"{one.paths.name}: {one.fault}" for one in faulty)
-        raise CoevoError(f"not pushed, since it cannot be read: {left}")
+        raise CoevoError(f"not pushed, since it cannot be read: {'; '.join(faulty)}")
 
 
 def pull(

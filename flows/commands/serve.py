@@ -9,6 +9,7 @@ import typer
 from flows import output
 from flows.settings import WorkspaceOption, workspace_at
 from flows.visits import LINK, OPEN_WITHIN
+from lineage.workspace import Workspace
 
 
 def ui(
@@ -27,6 +28,7 @@ def ui(
     """
     from flows.prefect_pages import page_to, prefect_pages
     from flows.servers import ensure_mlflow_ui
+    from flows.standing import faults, standings
 
     root = workspace_at(workspace).root
     if sample:
@@ -39,6 +41,8 @@ def ui(
             typer.launch(page_to(url, root) if LINK in url else url)
     if LINK in prefect.result():
         output.line(f"Prefect's link opens once, within {OPEN_WITHIN / 60:.0f} minutes; this command makes another.")
+    for fault in faults(standings(Workspace(root))):
+        output.line(fault)
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
 
 

@@ -12,6 +12,8 @@ from uuid import uuid4
 
 import psutil
 import pytest
+from support import small_run
+from support.damaged import Damaged
 from support.nights import Nights, create, wait_for, worker
 from support.runs import coevo, revisions
 from websockets.exceptions import ConnectionClosed
@@ -98,6 +100,8 @@ def working(tmp_path_factory):
         for name in ("PREFECT_API_URL", "PREFECT_API_AUTH_STRING", "MLFLOW_TRACKING_URI"):
             patch.delenv(name, raising=False)
         create(root, "nightly", iterations=100_000)
+        small_run.build(root)
+        Damaged(root).object("r3:manifest.json").unlink()
         with worker(root, log) as process:
             try:
                 wait_for(lambda: b"begin here" in log.read_bytes())
@@ -150,6 +154,18 @@ def test_who_has_the_secret_has_it_run(working, tmp_path):
     statuses = working.have_run(f"touch {tmp_path / 'ran'}", having_it(secret))
     assert all(200 <= status < 300 for status in statuses)
     wait_for((tmp_path / "ran").exists)
+
+
+def test_a_broken_run_is_a_line_and_its_night_fails_alone(working):
+    (fault,) = (line for line in coevo("runs", workspace=working.root).stdout.splitlines() if line[:7] == "first: ")
+    wait_for(lambda: working.log.read_text().splitlines().count(fault) == 1, 60)
+    added = coevo("schedule", "add", "first", "--cron", "0 2 1 1 *", workspace=working.root)
+    assert added.returncode == 0, added.stderr
+    nights = Nights(f"http://{working.address}/api", "first", secret_of(working.root))
+    ended = nights.end_of(nights.begin())
+    assert (ended.name, ended.message.count("\n")) == ("Failed", 0)
+    assert "manifest" in ended.message
+    assert working.process.poll() is None
 
 
 def test_nights_are_played_the_secret_stays_where_it_is_and_down_ends_them_without_a_traceback(working, tmp_path):

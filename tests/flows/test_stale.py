@@ -29,8 +29,8 @@ def begun(tmp_path, prefect_url, monkeypatch):
     create(tmp_path, "first", iterations=1)
     with temporary_settings({PREFECT_API_URL: prefect_url}), client_of(prefect_url) as client:
 
-        def begin(state, workspace=tmp_path):
-            parameters = {"run": "first", "workspace": str(Workspace(workspace).root)}
+        def begin(state, workspace=tmp_path, run="first"):
+            parameters = {"run": run, "workspace": str(Workspace(workspace).root)}
             return client.create_flow_run(night, parameters=parameters, state=state).id
 
         def state_of(identity: UUID):
@@ -53,6 +53,14 @@ def test_one_that_no_process_plays_is_marked_where_no_night_goes_on(begun, tmp_p
         assert stale.mark_dead_nights(Workspace(tmp_path)) == 0
     assert stale.mark_dead_nights(Workspace(tmp_path)) == 1
     assert state_of(dead) == "Crashed"
+
+
+def test_one_of_a_damaged_run_is_left_alone_and_hides_no_other(begun, tmp_path):
+    begin, state_of = begun
+    Workspace(tmp_path).run("broken").lock.mkdir(parents=True)
+    unknown, dead = (begin(Running(), run=run) for run in ("broken", "first"))
+    assert stale.mark_dead_nights(Workspace(tmp_path)) == 1
+    assert (state_of(unknown), state_of(dead)) == ("Running", "Crashed")
 
 
 def test_one_that_has_just_begun_is_given_time(begun, tmp_path, monkeypatch):

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 
@@ -17,12 +18,15 @@ def test_servers_that_the_environment_names_are_shown_and_left_alone(coevo, tmp_
 
 
 @pytest.mark.full
-def test_started_servers_answer_are_used_again_and_stop(coevo, tmp_path, monkeypatch):
+def test_started_servers_answer_are_used_again_and_stop_and_a_broken_run_is_a_line(coevo, copied, monkeypatch):
     for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("COEVO_WORKSPACE", str(tmp_path))
+    shutil.rmtree(copied / "runs" / "other" / "lineage" / ".git")
     try:
         first = coevo("ui")
+        assert (first.code, first.err) == (0, "")
+        said = [line for line in first.out.splitlines() if line.startswith("other: ")]
+        assert said == coevo("runs").out.splitlines()[-1:]
         assert len(re.findall(r"http://127.0.0.1:\d+", first.out)) == 2
         again = coevo("ui")
         assert re.sub(LINK, "/", again.out) == re.sub(LINK, "/", first.out)
