@@ -3,6 +3,7 @@
 import json
 import pickle
 import sys
+from unittest.mock import Mock
 
 import pytest
 from support.chat import chat
@@ -12,11 +13,11 @@ from configs.context import ContextConfig
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.policy import LoraConfig, PretrainedPolicyConfig
-from models import template
+from models import template, trial
 from models.context import Context
 from models.policy import build, bundle, load, save
 from models.shape import config_of
-from models.standin import tokenizer_of
+from models.standin import Guess, tokenizer_of
 from records.demonstration import Moment
 from records.draws import key
 
@@ -138,6 +139,34 @@ def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch
     tokenizer.chat_template = source.replace("99999", "8000")  # ends by itself, so that later tests have the machine
     with pytest.raises(CoevoError, match=said):
         Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{{ 7 ** (7 ** 9) }}", "does not end within 0.3 s"),
+        ("{{ 'a' * 10 ** 10 }}", "needs more than"),
+        ("{% set long = 'a' * (2 ** 31) %}", "needs more than"),
+    ],
+)
+def test_one_operation_without_measure_ends_in_a_process_of_its_own(source, said, monkeypatch):
+    """Nothing stops it in this one: no thread runs beside it, or the memory is gone."""
+    monkeypatch.setattr(template, "SECONDS", 0.3)
+    tokenizer = chat()
+    tokenizer.chat_template = source
+    with pytest.raises(CoevoError, match=f"chat template cannot be used: {said}") as stopped:
+        Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
+    assert str(stopped.value).isprintable()
+
+
+def test_a_template_is_tried_out_once_and_one_of_ours_never(monkeypatch):
+    started = Mock(wraps=trial.subprocess.run)
+    monkeypatch.setattr(trial.subprocess, "run", started)
+    strange = chat()
+    strange.chat_template += " "
+    for tokenizer in (strange, strange, qwen().tokenizer, Guess()):
+        template.render(tokenizer, [{"role": "user", "content": "hello"}])
+    assert started.call_count == 1
 
 
 def test_templates_of_honest_tokenizers_are_rendered_as_before():
