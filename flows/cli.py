@@ -9,6 +9,7 @@ import typer
 from configs.errors import CoevoError
 from configs.faults import fault
 from configs.garbage import collect_seldom
+from flows import output
 from flows.commands import (
     approve,
     bank,
@@ -31,7 +32,6 @@ from flows.commands import (
     tag,
 )
 from flows.interrupt import heeded
-from flows.output import plain
 from flows.settings import WorkspaceOption, standing_in
 
 app = typer.Typer(
@@ -108,5 +108,5 @@ def _command(error: typer.TyperException) -> str:
 
 
 def _stop(message: str) -> None:
-    sys.stderr.write(f"coevo: {plain(' '.join(message.split())).plain}\n")
+    output.fault(message)
     sys.exit(2)

@@ -25,6 +25,11 @@ def line(text: str = "") -> None:
     _console().print(plain(text), soft_wrap=True)
 
 
+def fault(text: str) -> None:
+    """A line on standard error for what a command refuses."""
+    sys.stderr.write(f"coevo: {plain(' '.join(text.split())).plain}\n")
+
+
 def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     """These columns of the rows, numbers to the right; nothing where there are no rows."""
     if not rows:

@@ -1,7 +1,8 @@
 """Models from elsewhere: files that would run code are refused before a library reads them.
 
 Transformers asks "run the custom code? [y/N]" where a ``config.json`` has an ``auto_map``, PEFT imports modules that
-adapters name, and weights as pickles run what they hold. None of that is needed to read a model.
+adapters name, attention may be the name of a kernel to download, and weights as pickles run what they hold. None of
+that is needed to read a model.
 """
 
 import json
@@ -15,6 +16,8 @@ from configs.errors import CoevoError
 
 SETTINGS = ("config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 """Files in which ``auto_map`` names classes of the model's own."""
+KERNEL = "_implementation"
+"""Part of the name of settings, such as ``_attn_implementation``, that may name a kernel of the hub: ``org/kernel``."""
 IMPORTING = ("auto_mapping", "megatron_config")
 """Settings of adapters that name modules to import."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
@@ -30,23 +33,31 @@ def check_settings(path: str) -> None:
     Raises:
         CoevoError: they do, or are no JSON objects.
     """
-    folder = _folder(path)
+    folder = folder_of(path)
     for file in [folder / name for name in SETTINGS] if folder else ():
-        if "auto_map" in _settings(file):
+        settings = _settings(file)
+        named = "auto_map" if "auto_map" in settings else _kernel(settings)
+        if named is not None:
             raise CoevoError(
-                f"model {path!r} needs code of its own ({file.name}: auto_map), which coevo does not run: name a model "
-                "that transformers knows, or remove auto_map where it does"
+                f"model {path!r} needs code of its own ({file.name}: {named}), which coevo does not run: name a model "
+                f"that transformers knows, or remove {named} where it does"
             )
 
 
 def check_weights(path: str) -> None:
     """Make sure that a model's weights are not pickles alone. Raises ``CoevoError`` where they are."""
-    folder = _folder(path)
+    folder = folder_of(path)
     pickled = _pickled([folder, *folder.glob("[0-9]_*")]) if folder else []
     if pickled:
         raise CoevoError(
             f"model {path!r} cannot be read: {pickled[0]} is a pickle, which can run code: convert it to safetensors"
         )
+
+
+def malformed(files: str, error: Exception) -> CoevoError:
+    """The line for settings that a library cannot read: it raises whatever they lead to."""
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:240]
+    return CoevoError(f"{files}: cannot be read ({reason}): correct it, or name another directory")
 
 
 def check_alone(path: str) -> None:
@@ -55,7 +66,7 @@ def check_alone(path: str) -> None:
     Raises:
         CoevoError: some do.
     """
-    folder = _folder(path) or Path(path)
+    folder = folder_of(path) or Path(path)
     if (folder / "adapter_config.json").is_file():
         raise CoevoError(f"model {path!r} holds adapters (adapter_config.json): name a model without, or merge them")
 
@@ -73,6 +84,20 @@ def check_adapters(file: Path) -> None:
         raise CoevoError(f"{file}: {wrong}: name adapters that coevo or PEFT's LoRA has written")
 
 
+def _kernel(settings: dict[str, Any]) -> str | None:
+    """Name of a setting, at any depth, whose value names a kernel of the hub."""
+    left: list[tuple[str, Any]] = list(settings.items())
+    while left:
+        name, value = left.pop()
+        if isinstance(value, dict):
+            left += [(name if KERNEL in name else inner, part) for inner, part in value.items()]
+        elif isinstance(value, list):
+            left += [(name, part) for part in value]
+        elif KERNEL in name and "/" in str(value):
+            return name
+    return None
+
+
 def _pickled(folders: Iterable[Path]) -> list[str]:
     """Pickles in folders that have no weights as safetensors beside them."""
     return [
@@ -84,7 +109,8 @@ def _pickled(folders: Iterable[Path]) -> list[str]:
     ]
 
 
-def _folder(path: str) -> Path | None:
+def folder_of(path: str) -> Path | None:
+    """The directory of a model, also of one in the local cache of the hub; None where it is not on this machine."""
     if Path(path).is_dir():
         return Path(path)
     try:

@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen3Con
 from configs.errors import CoevoError
 from configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from configs.shape import ShapeConfig
-from models.foreign import check_settings
+from models.foreign import check_settings, malformed
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes of a number."""
@@ -60,11 +60,17 @@ def shape_of(policy: PolicyConfig, words: int) -> Shape:
         words: size of the vocabulary of a policy from scratch.
 
     Raises:
-        CoevoError: the model is not on this machine, and its settings do not say its shape.
+        CoevoError: the model is not on this machine, and its settings do not say its shape; or what they say is none.
     """
     if isinstance(policy, ScratchPolicyConfig):
         return _measured(_scratch(policy, words), "float32", None)
-    return _measured(architecture(policy), policy.dtype, policy.lora)
+    found = architecture(policy)
+    try:
+        return _measured(found, policy.dtype, policy.lora)
+    except CoevoError:
+        raise
+    except Exception as error:  # noqa: BLE001  (PyTorch and Transformers raise whatever a wrong size leads to)
+        raise malformed(f"{policy.path}: config.json", error) from None
 
 
 def architecture(policy: PretrainedPolicyConfig) -> Any:
@@ -83,7 +89,7 @@ def config_of(path: str) -> Any | None:
     """The ``config.json`` of a model on this machine, by directory or hub name; None where it is not here.
 
     Raises:
-        CoevoError: transformers does not know the model, or it needs code of its own.
+        CoevoError: transformers does not know the model or cannot read its settings, or it needs code of its own.
     """
     check_settings(path)
     try:
@@ -92,6 +98,8 @@ def config_of(path: str) -> Any | None:
         if (Path(path) / "config.json").is_file():
             raise CoevoError(f"{path}/config.json: no model that transformers knows: name another directory") from None
         return None
+    except Exception as error:  # noqa: BLE001  (Transformers raises whatever a malformed file leads to)
+        raise malformed(f"{path}: config.json", error) from None
 
 
 def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> Shape:

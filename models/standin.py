@@ -7,13 +7,16 @@ from typing import Any
 from transformers import AutoTokenizer
 
 from configs.policy import PolicyConfig, ScratchPolicyConfig
-from models.foreign import check_settings
+from models.foreign import check_settings, folder_of, malformed
 from models.tokenizer import check_promptable, word_tokenizer
 
 LETTERS = 3
 """Characters of a guessed token: English has about four in the vocabularies of today, so lengths err upwards."""
 MARKED = "<|im_start|>{role}\n{content}<|im_end|>\n"
 """A message in the chat format of most models."""
+
+FILES = ("tokenizer.json", "tokenizer_config.json")
+"""Files of a tokenizer; a model without any may be given one later."""
 
 
 class Guess:
@@ -41,14 +44,18 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
     """The tokenizer that a policy will have; ``Guess`` where it is not on this machine.
 
     Raises:
-        CoevoError: it needs code of its own, or cannot write prompts.
+        CoevoError: it needs code of its own, cannot be read, or cannot write prompts.
     """
     if isinstance(policy, ScratchPolicyConfig):
         return word_tokenizer(vocabulary)
     check_settings(policy.path)
     try:
         found = AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)
-    except (OSError, ValueError):
-        return Guess()
+    except Exception as error:  # noqa: BLE001  (Transformers raises whatever a malformed file leads to)
+        folder = folder_of(policy.path)
+        named = [name for name in FILES if folder is not None and (folder / name).is_file()]
+        if not named and isinstance(error, OSError | ValueError):
+            return Guess()
+        raise malformed(f"{policy.path}: {' or '.join([*named, 'config.json'])}", error) from None
     check_promptable(found, policy.path)
     return found

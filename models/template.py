@@ -6,8 +6,12 @@ from threading import Thread
 from typing import Any
 
 from configs.errors import CoevoError
+from models.standin import MARKED
 from models.tokenizer import TEMPLATE
+from models.trial import try_out
 
+OWN = (TEMPLATE, MARKED)
+"""Templates of coevo itself."""
 SECONDS = 20.0
 """Longest time for one prompt: a template takes a millisecond, so more is a loop without end."""
 LONGEST = 4 * 2**20
@@ -18,10 +22,11 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
     """The prompt that a tokenizer's template makes of messages.
 
     Raises:
-        CoevoError: the template fails, does not end, or writes without measure.
+        CoevoError: the template fails, does not end, or takes memory or writes without measure.
     """
-    if tokenizer.chat_template == TEMPLATE:
+    if tokenizer.chat_template in OWN:
         return _rendered(tokenizer, messages)
+    _check(tokenizer)
     answer: SimpleQueue[str | Exception] = SimpleQueue()
     # A thread of its own, which need not end: nothing stops a loop in Python from outside it.
     Thread(target=_answer, args=(tokenizer, messages, answer), daemon=True).start()
@@ -34,6 +39,17 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
     if len(text) > LONGEST:
         raise _refused(f"writes {len(text)} characters")
     return text
+
+
+def _check(tokenizer: Any) -> None:
+    """Try a template out once per process, where what it takes can be bounded."""
+    try:
+        source = tokenizer.get_chat_template()
+    except ValueError as error:
+        raise _refused(" ".join(str(error).split())[:160]) from None
+    fault = try_out(source, tokenizer.special_tokens_map, SECONDS)
+    if fault is not None:
+        raise _refused(fault)
 
 
 def _answer(tokenizer: Any, messages: Sequence[Mapping[str, str]], answer: "SimpleQueue[str | Exception]") -> None:

@@ -1,6 +1,6 @@
 """``coevo push`` and ``coevo pull``: runs at a remote."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -47,9 +47,14 @@ def push(
         raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
     store = to_push(remote)
     by_name = {run.name: run for run in paths}
-    _each(by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent")
+    moved = _each(
+        by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent"
+    )
+    if as_json:
+        output.document([_row(found) for found in moved.values()])
     if faulty:
         raise CoevoError(f"not pushed, since it cannot be read: {'; '.join(faulty)}")
+    _complete(moved, by_name)
 
 
 def pull(
@@ -61,17 +66,23 @@ def pull(
     """Bring runs from a remote, to go on with them here.
 
     A run that is here already must be an older copy of the one there. All that arrives is checked by content. Settings
-    of it that can start a program, import code or reach a network are listed: `coevo resume` asks for them.
+    of it that can start a program, import code or reach a network are listed: `coevo resume` asks for them. A run that
+    is refused stops none of the others.
 
     Example: coevo pull s3://team-bucket/coevo homerules-coevo-rl-1
     """
     place = workspace_at(workspace)
     store = to_pull(remote)
     names = _wanted(runs, place, store)
-    _each(names, lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
-    for name in names if not as_json else ():
-        for setting in place.trust.open_questions(name, place.existing(name).read_config()):
+    moved = _each(names, lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
+    asked = {name: place.trust.open_questions(name, place.existing(name).read_config()) for name in moved}
+    if as_json:
+        rows = [(_row(found), asked[name]) for name, found in moved.items()]
+        output.document([{**row, "to_confirm": [each._asdict() for each in settings]} for row, settings in rows])
+    for name, settings in asked.items() if not as_json else ():
+        for setting in settings:
             output.line(f"{name}: to be confirmed before anything acts on it: {described(setting)}")
+    _complete(moved, names)
 
 
 def _wanted(runs: list[str] | None, place: Workspace, store: Store) -> list[str]:
@@ -87,16 +98,26 @@ def _pull(name: str, place: Workspace, store: Store, meter: Bars) -> Transferred
     return fetch(name, place, store, _open_bank, meter)
 
 
-def _each(names: Iterable[str], transfer: Transfer, as_json: bool, done: str) -> None:
-    rows = []
+def _each(names: Collection[str], transfer: Transfer, as_json: bool, done: str) -> dict[str, Transferred]:
+    """Move the runs that can be; each of several that cannot is a line on standard error."""
+    moved = {}
     for name in names:
-        with bars(name) as meter:
-            found = transfer(name, meter)
-        rows.append(_row(found))
-        if not as_json:
-            output.line(_sentence(found, done))
-    if as_json:
-        output.document(rows)
+        try:
+            with bars(name) as meter:
+                moved[name] = transfer(name, meter)
+        except CoevoError as error:
+            if len(names) == 1:
+                raise
+            output.fault(f"{name}: {error}")
+        else:
+            if not as_json:
+                output.line(_sentence(moved[name], done))
+    return moved
+
+
+def _complete(moved: Collection[str], names: Collection[str]) -> None:
+    if len(moved) < len(names):
+        raise typer.Exit(2)
 
 
 def _row(found: Transferred) -> dict[str, object]:

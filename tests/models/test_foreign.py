@@ -3,6 +3,7 @@
 import json
 import pickle
 import sys
+from unittest.mock import Mock
 
 import pytest
 from support.chat import chat
@@ -12,11 +13,11 @@ from configs.context import ContextConfig
 from configs.errors import CoevoError
 from configs.load import load_recipe
 from configs.policy import LoraConfig, PretrainedPolicyConfig
-from models import template
+from models import template, trial
 from models.context import Context
 from models.policy import build, bundle, load, save
-from models.shape import config_of
-from models.standin import tokenizer_of
+from models.shape import config_of, shape_of
+from models.standin import Guess, tokenizer_of
 from records.demonstration import Moment
 from records.draws import key
 
@@ -62,6 +63,61 @@ def test_code_of_its_own_is_refused_without_a_question(model, file, known, monke
         with pytest.raises(CoevoError, match=rf"needs code of its own \({file}: auto_map\)"):
             read()
     assert not mark.exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"attn_implementation": "evil/kernel"}, "attn_implementation"),
+        ({"_attn_implementation": "evil/kernel@main:forward"}, "_attn_implementation"),
+        ({"text_config": {"_attn_implementation": {"": "paged|evil/kernel"}}}, "_attn_implementation"),
+    ],
+)
+def test_a_kernel_of_the_hub_is_refused(model, settings, named):
+    change(model / "config.json", **settings)
+    for read in loads(model):
+        with pytest.raises(CoevoError, match=rf"needs code of its own \(config\.json: {named}\)"):
+            read()
+
+
+def test_attention_of_transformers_own_is_no_kernel(model):
+    change(model / "config.json", _attn_implementation="sdpa")
+    for read in loads(model):
+        read()
+
+
+@pytest.mark.parametrize(
+    ("file", "settings", "said"),
+    [
+        ("config.json", {"num_attention_heads": "four"}, "num_attention_heads"),
+        ("config.json", {"num_attention_heads": 0}, "ZeroDivisionError"),
+        ("config.json", {"hidden_size": 32.5}, "hidden_size"),
+        ("config.json", {"hidden_size": 10**30}, "empty"),
+        ("config.json", {"model_type": [3]}, "unhashable"),
+        ("config.json", {"model_type": "clip"}, "CLIPConfig"),
+        ("config.json", {"text_config": 3}, "to_dict"),
+        ("config.json", {"dtype": "evil"}, "evil"),
+        ("tokenizer_config.json", {"tokenizer_class": 3}, "removesuffix"),
+        ("tokenizer_config.json", {"eos_token": 3}, "eos_token"),
+        ("tokenizer_config.json", {"added_tokens_decoder": {"x": 3}}, "added_tokens_decoder"),
+        ("tokenizer.json", {"added_tokens": None}, "added_tokens|NoneType"),
+        ("tokenizer.json", {"model": {"type": "Evil"}}, "ModelUntagged"),
+    ],
+)
+def test_a_malformed_model_is_named_with_file_and_field(model, file, settings, said):
+    change(model / file, **settings)
+    reads = {"config.json": lambda: shape_of(config(model), 0)}
+    with pytest.raises(CoevoError, match=said) as stopped:
+        reads.get(file, lambda: tokenizer_of(config(model), ()))()
+    assert file in str(stopped.value)
+    assert str(model) in str(stopped.value)
+    assert str(stopped.value).isprintable()
+
+
+def test_a_tokenizer_that_is_no_json_is_not_guessed(model):
+    (model / "tokenizer.json").write_text("[")
+    with pytest.raises(CoevoError, match=r"tokenizer\.json .*cannot be read"):
+        tokenizer_of(config(model), ())
 
 
 def test_pickled_weights_are_refused_unread(model):
@@ -138,6 +194,34 @@ def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch
     tokenizer.chat_template = source.replace("99999", "8000")  # ends by itself, so that later tests have the machine
     with pytest.raises(CoevoError, match=said):
         Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("{{ 7 ** (7 ** 9) }}", "does not end within 0.3 s"),
+        ("{{ 'a' * 10 ** 10 }}", "needs more than"),
+        ("{% set long = 'a' * (2 ** 31) %}", "needs more than"),
+    ],
+)
+def test_one_operation_without_measure_ends_in_a_process_of_its_own(source, said, monkeypatch):
+    """Nothing stops it in this one: no thread runs beside it, or the memory is gone."""
+    monkeypatch.setattr(template, "SECONDS", 0.3)
+    tokenizer = chat()
+    tokenizer.chat_template = source
+    with pytest.raises(CoevoError, match=f"chat template cannot be used: {said}") as stopped:
+        Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
+    assert str(stopped.value).isprintable()
+
+
+def test_a_template_is_tried_out_once_and_one_of_ours_never(monkeypatch):
+    started = Mock(wraps=trial.subprocess.run)
+    monkeypatch.setattr(trial.subprocess, "run", started)
+    strange = chat()
+    strange.chat_template += " "
+    for tokenizer in (strange, strange, qwen().tokenizer, Guess()):
+        template.render(tokenizer, [{"role": "user", "content": "hello"}])
+    assert started.call_count == 1
 
 
 def test_templates_of_honest_tokenizers_are_rendered_as_before():

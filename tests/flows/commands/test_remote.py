@@ -249,6 +249,23 @@ def test_a_bank_ahead_of_its_revision_is_pushed_as_the_revision(call, source, re
         assert Bank(paths.bank).hashes() == lineage.head().tables
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_run_that_is_refused_stops_no_other(coevo, small_workspace, remote, tmp_path, options):
+    for name in ("bankless", "first", "other"):
+        copy_run(small_workspace, tmp_path / "source", name)
+    assert coevo("push", remote, "--workspace", tmp_path / "source").code == 0
+    bundle = remote / "runs" / "first" / "lineage.bundle"
+    bundle.write_bytes(bundle.read_bytes()[:-50])
+    (remote / "runs" / "bankless" / "lineage.bundle").write_bytes(b"")
+    done = coevo("pull", remote, *options, "--workspace", tmp_path / "new")
+    assert done.code == 2
+    assert [line.split(": remote ")[0] for line in done.err.splitlines()] == ["coevo: bankless", "coevo: first"]
+    assert [row["run"] for row in json.loads(done.out)] == ["other"] if options else "other@3: " in done.out
+    assert content(tmp_path / "new", "other") == content(tmp_path / "source", "other")
+    pushed = coevo("push", remote, *options, "--workspace", tmp_path / "source")
+    assert (pushed.code, pushed.err.count("\n"), "other" in pushed.out) == (2, 2, True)
+
+
 def test_without_names_all_runs_go(coevo, small_workspace, remote, tmp_path):
     for name in ("first", "other"):
         copy_run(small_workspace, tmp_path / "source", name)

@@ -109,6 +109,14 @@ def pulled(sent, tmp_path, coevo, monkeypatch, tracking_uri, traps):
     return tmp_path / "mine"
 
 
+def test_a_pull_for_programs_lists_what_is_to_be_confirmed(sent, tmp_path, coevo):
+    done = coevo("pull", sent / "remote", "--json", "--workspace", tmp_path / "new")
+    (row,) = json.loads(done.out)
+    config = Workspace(tmp_path / "new").existing("first").read_config()
+    assert row["to_confirm"] == [each._asdict() for each in chosen(config)]
+    assert [each["name"] for each in row["to_confirm"]] == NAMES.split(",")
+
+
 def marks(traps):
     return sorted(path.name for path in (traps / "marks").iterdir())
 
