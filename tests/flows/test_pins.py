@@ -55,7 +55,8 @@ def test_the_server_logs_no_error(prefect_workspace, prefect_url):
     scheduled_runs(prefect_url)
     log = (prefect_workspace / "prefect.log").read_text()
     assert log
-    assert [line for line in log.splitlines() if "ERROR" in line or "Traceback" in line] == []
+    wrong = [line for line in log.splitlines() if "ERROR" in line or "Traceback" in line]
+    assert wrong == [], log[log.find(wrong[0]) :][:8000]
 
 
 def test_the_folder_mlflow_is_no_package():
