@@ -15,13 +15,17 @@ from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
 from support.prefect_client import client_of, secret
 
+from flows.daemon import down
+from flows.secret import secret_of
+from flows.servers import ensure_prefect
+
 ROOT = Path(__file__).parents[2]
 
 
-def scheduled_runs(url, seconds=90):
+def scheduled_runs(url, auth_string=None, seconds=90):
     """Runs that the server creates for a new deployment with a cron, waited for."""
     # Prefect's own client: it asks again where the server says that its database is busy.
-    with client_of(url) as client:
+    with client_of(url, auth_string) as client:
         schedule = DeploymentScheduleCreate(schedule=CronSchedule(cron="* * * * *"), active=True)
         flow = client.create_flow_from_name("pinned")
         deployment = client.create_deployment(flow, f"cron-{time.time_ns()}", schedules=[schedule])
@@ -35,8 +39,8 @@ def scheduled_runs(url, seconds=90):
     return runs
 
 
-def answer_without_limit(url):
-    return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30, auth=secret())
+def answer_without_limit(url, auth=None):
+    return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30, auth=auth or secret())
 
 
 @pytest.mark.full
@@ -50,10 +54,16 @@ def test_a_deployment_with_a_cron_acquires_runs(prefect_url):
 
 
 @pytest.mark.full
-def test_the_server_logs_no_error(prefect_workspace, prefect_url):
-    answer_without_limit(prefect_url)
-    scheduled_runs(prefect_url)
-    log = (prefect_workspace / "prefect.log").read_text()
+def test_the_server_logs_no_error(tmp_path, monkeypatch):
+    """On a server of its own: tests of the shared one kill its clients."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    try:
+        url, auth_string = ensure_prefect(tmp_path), secret_of(tmp_path)
+        answer_without_limit(url, tuple(auth_string.split(":")))
+        assert scheduled_runs(url, auth_string)
+    finally:
+        down(tmp_path)
+    log = (tmp_path / "prefect.log").read_text()
     assert log
     wrong = [line for line in log.splitlines() if "ERROR" in line or "Traceback" in line]
     assert wrong == [], log[log.find(wrong[0]) :][:8000]
