@@ -55,7 +55,7 @@ def check_weights(path: str) -> None:
 
 
 def malformed(files: str, error: Exception) -> CoevoError:
-    """The line for settings that a library cannot read: it raises whatever they lead to."""
+    """Error for files that a library cannot read, whatever it raised."""
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:240]
     return CoevoError(f"{files}: cannot be read ({reason}): correct it, or name another directory")
 

@@ -42,7 +42,7 @@ def render(tokenizer: Any, messages: Sequence[Mapping[str, str]]) -> str:
 
 
 def _check(tokenizer: Any) -> None:
-    """Try a template out once per process, where what it takes can be bounded."""
+    """Try a template in a bounded process before it is rendered in this one."""
     try:
         source = tokenizer.get_chat_template()
     except ValueError as error:

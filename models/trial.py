@@ -1,7 +1,7 @@
-"""A first rendering of a stranger's chat template, in a process of its own.
+"""Trial of a chat template: its first rendering, in a process with bounded time and memory.
 
-Jinja's sandbox bounds what a template reaches, not what one operation of it takes: nothing within a process can stop
-``7 ** 7 ** 9``, or ``'a' * 10 ** 10`` before the memory is gone. Errors of a template are not looked at here.
+Jinja's sandbox limits the objects that a template can reach, not the cost of one operation: nothing within a process
+can stop ``7 ** 7 ** 9``, or ``'a' * 10 ** 10`` before the memory is gone. The trial ignores errors of the template.
 """
 
 import json
@@ -15,26 +15,29 @@ from functools import lru_cache
 from psutil import Process
 
 MEMORY = 2**30
-"""Bytes that a template may take for a prompt of two short messages."""
+"""Most bytes that a template may allocate for a prompt of two short messages."""
 SYSTEM, USER = ({"role": role, "content": "hello"} for role in ("system", "user"))
 FULL = 3
-"""Exit status of a process that got no more memory."""
+"""Exit status of a process that ran out of memory."""
 
 
 def try_out(template: str, tokens: Mapping[str, object], seconds: float) -> str | None:
-    """What is wrong with a chat template; None where it keeps within its bounds.
+    """Render a chat template in a process of its own, once per template.
 
     Args:
-        template: its source.
-        tokens: special tokens of its tokenizer, by their names in the template.
-        seconds: longest processor time of its rendering.
+        template: source of the template.
+        tokens: special tokens of the tokenizer by their names in the template.
+        seconds: limit of processor time.
+
+    Returns:
+        The fault of the template; None if it stays within the limits.
     """
     return _fault(template, json.dumps(dict(tokens), default=str), seconds)
 
 
 @lru_cache(maxsize=64)
 def _fault(template: str, tokens: str, seconds: float) -> str | None:
-    given = json.dumps([template, json.loads(tokens), seconds])
+    given = json.dumps([template, tokens, seconds])
     line = [sys.executable, "-P", __file__]
     status = subprocess.run(line, input=given, capture_output=True, text=True, check=False).returncode
     faults = {0: None, -signal.SIGPROF: f"does not end within {seconds:g} s", FULL: f"needs more than {MEMORY} bytes"}
@@ -42,14 +45,14 @@ def _fault(template: str, tokens: str, seconds: float) -> str | None:
 
 
 def main() -> None:
-    """Render the template that standard input names, for a user's message and after a system's."""
+    """Render the template from standard input for a user message, then for a system and a user message."""
     from transformers.utils.chat_template_utils import render_jinja_template
 
     template, tokens, seconds = json.load(sys.stdin)
     _bound(seconds)
     for messages in ([USER], [SYSTEM, USER]):
         try:
-            render_jinja_template([messages], chat_template=template, add_generation_prompt=True, **tokens)
+            render_jinja_template([messages], chat_template=template, add_generation_prompt=True, **json.loads(tokens))
         except MemoryError:
             sys.exit(FULL)
         except Exception:  # noqa: BLE001  (a template may raise whatever Python can, and do so again)
@@ -57,7 +60,7 @@ def main() -> None:
 
 
 def _bound(seconds: float) -> None:
-    """Bound this process from now on; the timer's signal ends it within an operation, too."""
+    """Limit time and memory of this process; the signal of the timer ends it within an operation, too."""
     size = Process().memory_info().vms + MEMORY
     resource.setrlimit(resource.RLIMIT_AS, (size, size))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

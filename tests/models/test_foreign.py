@@ -181,31 +181,25 @@ def test_a_template_stays_in_its_sandbox_and_fails_in_one_line(source):
     assert str(stopped.value).isprintable()
 
 
+LOOP = "{% for i in range(8000) %}{% for i in range(8000) %}{% endfor %}{% endfor %}"
+"""Seconds of work, which end, so that later tests have the machine."""
+LATER = "{{% if messages[-1].content != 'hello' %}}{}{{% endif %}}"
+"""Nothing for the message of the trial."""
+
+
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("{% for i in range(99999) %}{% for i in range(99999) %}{% endfor %}{% endfor %}", "does not end within 0.3 s"),
+        (LOOP, "does not end within 0.3 s"),
+        (LATER.format(LOOP), "does not end within 0.3 s"),
         ("{{ 'a' * 5000000 }}", "writes 5000000 characters"),
-    ],
-)
-def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
-    monkeypatch.setattr(template, "SECONDS", 0.3)
-    tokenizer = chat()
-    tokenizer.chat_template = source.replace("99999", "8000")  # ends by itself, so that later tests have the machine
-    with pytest.raises(CoevoError, match=said):
-        Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
+        # One operation, which nothing in this process could stop.
         ("{{ 7 ** (7 ** 9) }}", "does not end within 0.3 s"),
         ("{{ 'a' * 10 ** 10 }}", "needs more than"),
         ("{% set long = 'a' * (2 ** 31) %}", "needs more than"),
     ],
 )
-def test_one_operation_without_measure_ends_in_a_process_of_its_own(source, said, monkeypatch):
-    """Nothing stops it in this one: no thread runs beside it, or the memory is gone."""
+def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
     monkeypatch.setattr(template, "SECONDS", 0.3)
     tokenizer = chat()
     tokenizer.chat_template = source
