@@ -18,7 +18,8 @@ def retrieval_metrics(
 ) -> dict[str, float]:
     """Metrics of one iteration that a repeated run reproduces.
 
-    The mean best score is named after its scorer; metrics of optional settings appear only with these settings.
+    The mean best score is named after its scorer; metrics of optional settings appear only with these settings, and
+    ``left_out`` only where entries were left out.
     """
     answers = seen.answers if isinstance(seen, Retrieved) else {"task": {}, "step": {}}
     hits = [*answers["task"].values(), *answers["step"].values()]
@@ -32,6 +33,8 @@ def retrieval_metrics(
         figures["bank/retrieval/enabled"] = float(isinstance(seen, Retrieved))
     if isinstance(seen, Retrieved):
         figures |= {f"bank/retrieval/{what}": float(count) for what, count in seen.tally().items()}
+    left = _left_out(config, seen, episodes, group)
+    figures |= {"bank/retrieval/left_out": left} if left else {}
     return figures | (_halves(config, episodes, group) if config.share < 1 else {})
 
 
@@ -64,6 +67,19 @@ def _step_tokens(seen: Experience, episodes: Sequence[Episode], size: Size) -> f
         for turn in episode.turns
     ]
     return _mean(added)
+
+
+def _left_out(config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[Episode], group: int) -> float:
+    """Mean retrieved entries per turn that exceed the budget of the prompt (``context.experience_tokens``)."""
+    conditioned = [episode for episode in played(episodes) if sees(config, episode.replica, group)]
+    turns = [(episode.task, turn) for episode in conditioned for turn in episode.turns]
+    found = [{*seen.of_task(task), *seen.of_step(task, turn.observation)} for task, turn in turns]
+    return _mean(
+        [
+            float(sum(entry.id not in turn.retrieved for entry in entries))
+            for entries, (_, turn) in zip(found, turns, strict=True)
+        ]
+    )
 
 
 def _added(task: Sequence[Entry], step: Sequence[Entry], size: Size) -> int:

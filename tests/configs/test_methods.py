@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.configs.load.load import load_method, names
+from coevo.configs.load.load import load_method, load_recipe, names
 
 GROUPS = {"tasks": 16, "group_size": 8}
 LR = {"lr": 1e-6}
@@ -146,3 +146,9 @@ def test_a_method_has_the_values_of_its_paper(name):
     settings = load_method(name).model_dump(mode="json")
     expected = dict(leaves(PAPERS[name]))
     assert {key: at(settings, key) for key in expected} == expected
+
+
+@pytest.mark.parametrize("name", [name for name in names("recipes") if "-qwen" in name])
+def test_language_models_have_room_for_lessons_of_their_own_length_except_in_slea_rl(name):
+    # SLEA-RL's number is 200. Eight lessons of 240 characters take about 60 tokens each, and their frame.
+    assert load_recipe(name).context.experience_tokens == (200 if "slea-rl" in name else 800)

@@ -12,12 +12,12 @@ from coevo.records.draws import key
 from coevo.tasks.play.retrieval_metrics import retrieval_metrics, retrieval_rates
 from coevo.tasks.play.retrieve import NOTHING, Given, Retrieved, is_shown, recall, sees
 
-MUG, FORK = entry("mug in safe", scope="s"), entry("fork in chest", scope="s")
+MUG, FORK, TASK = (entry(text, scope="s") for text in ("mug in safe", "fork in chest", "do 1"))
 ASKED = task(1)
 
 
 def seen(config):
-    return Retrieved(Index([MUG, FORK, entry("do 1", scope="s")], config), key("test"))
+    return Retrieved(Index([MUG, FORK, TASK], config), key("test"))
 
 
 def texts(entries):
@@ -71,7 +71,7 @@ def metrics(config, it, episodes):
 
 
 def test_each_choice_leaves_a_figure_of_its_own():
-    played = [episode(1, n, (turn(observation="a mug", retrieved=(MUG.id,)),)) for n in range(4)]
+    played = [episode(1, n, (turn(observation="a mug", retrieved=(MUG.id, TASK.id)),)) for n in range(4)]
     figures = {}
     for name, config in {
         "task": TfidfConfig(),
@@ -104,6 +104,17 @@ def test_each_choice_leaves_a_figure_of_its_own():
     assert figures["gate"]["bank/retrieval/enabled"] == 1.0
     assert figures["explore"]["bank/retrieval/explored"] == 0.0
     assert figures["cluster"]["bank/retrieval/fallbacks"] == 1.0
+
+
+def test_entries_that_the_prompt_leaves_out_are_counted():
+    config = TfidfConfig(per="both", share=0.5)
+    shown, cut, bare = (
+        episode(1, n, (turn(observation="a mug", retrieved=ids),) * 2) for n, ids in ((0, (MUG.id,)), (1, ()), (2, ()))
+    )
+    figures = metrics(config, seen(config), [shown, cut, bare])  # "do 1" and "mug in safe", in two of the episodes
+    assert figures["bank/retrieval/left_out"] == (1 + 1 + 2 + 2) / 4
+    whole = episode(1, 0, (turn(observation="a mug", retrieved=(MUG.id, TASK.id)),))
+    assert "bank/retrieval/left_out" not in metrics(config, seen(config), [whole])
 
 
 def test_the_name_of_the_score_is_there_before_anything_is_found():
