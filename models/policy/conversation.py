@@ -57,7 +57,7 @@ class Dialogue:
     def _branch(self, moment: Moment, first: int, lessons: str) -> tuple[int, ...]:
         """Prompt that begins with a turn; the block of lessons stands in its opening."""
         seen = [*(turn.observation for turn in moment.history), moment.observation][first]
-        start = Moment(moment.instruction, (), (), seen, moment.guide)
+        start = Moment(moment.instruction, (), (), seen, moment.guide, moment.tools)
         opening = self._layout.opening.parts(self._encoder, self._prose.messages(start, lessons, ()))
         later = (self._next(moment, number, "") for number in range(first + 1, len(moment.history) + 1))
         return (*self._encoder.ids(opening), *(index for ids in later for index in ids))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 
 from coevo.configs.context import ContextConfig
-from coevo.models.answers.forms import Form
+from coevo.models.answers.forms import FORMS, Form
 from coevo.records.demonstration import Moment, PastTurn
 
 SYSTEM = "You act in an environment, one action a turn."
@@ -24,6 +24,7 @@ class Prose:
 
     def __init__(self, config: ContextConfig, form: Form) -> None:
         self._system = f"{SYSTEM} {form.request}"
+        self._calling = f"{SYSTEM} {(FORMS['call'] if config.parser == 'auto' else form).request}"
         self._past = _PAST[config.history]
         self._placement = config.placement
 
@@ -32,8 +33,9 @@ class Prose:
         return f"- {json.dumps(' '.join(lesson.split()), ensure_ascii=False)}\n"
 
     def messages(self, moment: Moment, lessons: str, recent: Sequence[PastTurn]) -> tuple[str, ...]:
-        """System message, with the environment's guide, and user message."""
-        system = f"{self._system}\n\n{moment.guide}" if moment.guide else self._system
+        """System message, with the environment's guide, and user message. With tools, ``auto`` asks for a call."""
+        asked = self._calling if moment.tools else self._system
+        system = f"{asked}\n\n{moment.guide}" if moment.guide else asked
         notes = f"\n{NOTES}\n{lessons}" if lessons else ""
         past = "".join(self._past.format(**turn._asdict()) for turn in recent)
         history = f"\nSo far:\n{past}" if past else ""
