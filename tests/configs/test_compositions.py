@@ -57,6 +57,10 @@ REFUSED = {
         "homerules-slea-rl", ["bank.writer.strategies=0", "bank.writer.warnings=0"], "write nothing", "1 or more",
     ),
     "a bank that shows nothing": (COEVO, ["bank.retrieval.k=0"], "shows nothing", "or bank=null"),
+    "skills without kinds": ("homerules-skillrl-style", ["bank.key=task"], "writes for kinds", "set bank.key=kind"),
+    "pairs without references": (
+        "homerules-retroagent", ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4",
+    ),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
     "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: task}"], "'step' or 'both'"),
