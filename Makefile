@@ -9,7 +9,9 @@ TORCH_INDEX ?=
 RECIPE ?= homerules-coevo-rl
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
-PYTEST := $(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# One process more than cores: tests wait for servers and processes of their own for a third of the time.
+WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from support.migrated import copy_databases
 
+from coevo.flows.servers import servers
 from coevo.flows.servers.daemon import down
 from coevo.flows.servers.secret import VARIABLE, secret_of
-from coevo.flows.servers.servers import ensure_prefect
 
 hypothesis.settings.register_profile("coevo", deadline=None)  # a loaded machine is no counterexample
 hypothesis.settings.load_profile("coevo")
 HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
 SERVED = tempfile.TemporaryDirectory(prefix="prefect workspace-")
+DATABASES = copy_databases()
 os.environ["PREFECT_HOME"] = HOME.name  # before Prefect is imported, which would make ~/.prefect
 os.environ[VARIABLE] = secret_of(Path(SERVED.name))  # and which reads this once
 
@@ -34,7 +36,7 @@ def prefect_workspace():
     workspace = Path(SERVED.name)
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("PREFECT_API_URL", raising=False)
-        ensure_prefect(workspace)
+        servers.ensure_prefect(workspace)
     yield workspace
     down(workspace)
 
@@ -43,4 +45,4 @@ def prefect_workspace():
 def prefect_url(prefect_workspace):
     """Its API."""
     assert not os.environ.get("PREFECT_API_URL")
-    return ensure_prefect(prefect_workspace)
+    return servers.ensure_prefect(prefect_workspace)

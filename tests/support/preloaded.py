@@ -25,7 +25,9 @@ from prefect.logging.configuration import setup_logging  # noqa: E402
 
 import coevo.configs.load.load  # noqa: E402, F401
 from coevo.flows.servers import servers  # noqa: E402
+from tests.support.migrated import copy_databases  # noqa: E402
 
+copy_databases()
 _use_prefect = servers.use_prefect
 
 

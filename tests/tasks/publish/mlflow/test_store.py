@@ -4,7 +4,14 @@ import sqlite3
 
 import pytest
 
+from coevo.tasks.publish.mlflow import store as stores
 from coevo.tasks.publish.mlflow.store import TrackingError, reached, tracking_store
+
+
+@pytest.fixture(autouse=True)
+def made_by_mlflow(monkeypatch):
+    """No copies of other databases, see ``support.migrated``."""
+    monkeypatch.setattr(stores, "make_database", stores.make_database.__wrapped__)
 
 
 def test_a_database_that_was_not_finished_is_made_anew(tmp_path, monkeypatch):
