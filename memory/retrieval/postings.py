@@ -1,126 +1,115 @@
-"""Word counts of entries by field, and the entries that have each word: the basis of TF-IDF and BM25."""
+"""Sums over the words of a question: the score of TF-IDF and of BM25 in every entry, or of the best entries alone.
 
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import attrgetter
+An entry's score is added up in the order of the question's terms, whichever way it is found, and its parts depend on
+the library alone. Therefore scores do not depend on how the library came about, in one step or in many.
+
+A question with many postings is answered without reading most of them, see ``maxscore``.
+"""
+
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from coevo.memory.library import Floats, Library
-from coevo.memory.text import WORD
+from coevo.memory.catalogue import Rows
+from coevo.memory.library import Floats
+from coevo.memory.retrieval.base import NEVER, Question
+from coevo.memory.retrieval.lexicon import Asked, Counts
+from coevo.memory.retrieval.maxscore import TermEntries, candidates, scores_of
+from coevo.memory.retrieval.segment import Ints, positions
 
-Ints = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Counts:
-    """Counts of each entry's terms; a term is a word of a field.
-
-    Attributes:
-        rows: row of the library, ascending.
-        terms: number of the term.
-        fields: number of the field.
-        times: count of the term in the row's field.
-        frequency: (terms,) entries that have the term.
-        shape: entries, terms and fields.
-        vocabulary: for each field, terms by word; includes terms of other libraries.
-    """
-
-    rows: Ints
-    terms: Ints
-    fields: Ints
-    times: Floats
-    frequency: Floats
-    shape: tuple[int, int, int]
-    vocabulary: Sequence[Mapping[str, int]]
-
-    def asked(self, text: str, without: frozenset[str]) -> list[dict[int, int]]:
-        """For each field, the terms of a text that the library has, with their counts in the text."""
-        words = Counter(word for word in WORD.findall(text.lower()) if word not in without)
-        return [
-            {terms[word]: times for word, times in words.items() if self._held(terms.get(word))}
-            for terms in self.vocabulary
-        ]
-
-    def _held(self, term: int | None) -> bool:
-        return term is not None and term < len(self.frequency) and self.frequency[term] > 0
-
-    def sums(self, values: Floats) -> Floats:
-        """(entries, fields) sums of values given per count."""
-        entries, _, fields = self.shape
-        flat = np.bincount(self.rows * fields + self.fields, values, entries * fields).astype(float)
-        return flat.reshape(entries, fields)
+MANY = 1 << 15
+"""Postings of a question that are all read, which costs less than bounds."""
+FEW = 16
+"""Entries per posting from which on the entries found are sorted rather than all sums searched."""
 
 
-class Lexicon:
-    """Numbers of words per field; the words of an entry are counted once, whatever its library."""
+class Weights(Protocol):
+    """Score of a term in an entry, as a product."""
 
-    def __init__(self, fields: Iterable[str]) -> None:
-        names = tuple(fields)
-        self._vocabulary: list[dict[str, int]] = [{} for _ in names]
-        self._field_of = array("q")
-        # All counts end to end; those of the texts with number i begin at _starts[i].
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._terms, self._times, self._starts = array("q"), array("q"), array("q", [0])
-        # With a single name, attrgetter would return the text itself.
-        self._texts = attrgetter(*names, "id")
+    def factors(self, asked: Asked) -> Floats:
+        """(terms,) factors that depend on the question and the term; above 0."""
+        ...
 
-    def count(self, library: Library) -> Counts:
-        """Count the words of a library."""
-        find, learn = self._numbers.get, self._learn
-        found = (find(texts, -1) for texts in map(self._texts, library.entries))
-        known = [learn(self._texts(entry)) if at < 0 else at for at, entry in zip(found, library.entries, strict=True)]
-        numbers, starts = np.array(known, np.int64), np.array(self._starts)
-        sizes = starts[numbers + 1] - starts[numbers]
-        rows = np.repeat(np.arange(len(numbers)), sizes)
-        at = np.arange(len(rows)) + np.repeat(starts[numbers] - sizes.cumsum() + sizes, sizes)
-        terms, fields = np.array(self._terms)[at], np.array(self._field_of)
-        return Counts(
-            rows=rows,
-            terms=terms,
-            fields=fields[terms],
-            times=np.array(self._times, float)[at],
-            frequency=np.bincount(terms, minlength=len(fields)).astype(float),
-            shape=(len(numbers), len(fields), len(self._vocabulary)),
-            vocabulary=self._vocabulary,
-        )
-
-    def _learn(self, texts: tuple[str, ...]) -> int:
-        counts: Counter[int] = Counter()
-        for field, text in enumerate(texts[:-1]):
-            counts.update(self._number(field, word) for word in WORD.findall(text.lower()))
-        self._terms.extend(counts.keys())
-        self._times.extend(counts.values())
-        self._starts.append(len(self._terms))
-        return self._numbers.setdefault(texts, len(self._numbers))
-
-    def _number(self, field: int, word: str) -> int:
-        terms = self._vocabulary[field]
-        if word not in terms:
-            terms[word] = len(self._field_of)
-            self._field_of.append(field)
-        return terms[word]
+    def values(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+        """(postings,) factors that depend on the entry's field and the count of the term in it; above 0."""
+        ...
 
 
 class Postings:
-    """Weights by term: the entries that have each term, and its weight in them."""
+    """Scores of a library.
 
-    def __init__(self, counts: Counts, weights: Floats) -> None:
-        from scipy.sparse import csr_matrix
+    Args:
+        counts: words of the library.
+        weights: their weights.
+        missing: score of entries without a word of the question.
+    """
 
-        entries, terms, _ = counts.shape
-        starts = np.searchsorted(counts.rows, np.arange(entries + 1))
-        columns = csr_matrix((weights, counts.terms, starts), shape=(entries, terms)).tocsc()
-        self._entries = entries
-        self._rows, self._weights, self._starts = columns.indices, columns.data, columns.indptr
+    def __init__(self, counts: Counts, weights: Weights, missing: float = NEVER) -> None:
+        self._counts, self._weights, self._missing = counts, weights, missing
+        self._whole = len(counts.numbers) == len(counts.row_of)
+        self._terms: dict[int, TermEntries] = {}
 
-    def add_up(self, asked: Mapping[int, float]) -> Floats:
-        """(entries,) sums over the given terms of factor times weight in the entry."""
-        scores = np.zeros(self._entries)
-        for term, factor in asked.items():
-            held = slice(self._starts[term], self._starts[term + 1])
-            scores[self._rows[held]] += factor * self._weights[held]
-        return scores
+    def __call__(self, question: Question) -> Floats:
+        """(rows,) scores."""
+        asked = self._counts.asked(question.text, question.without)
+        scores = self._sums(*self._read(asked, self._weights.factors(asked)))[question.rows]
+        return np.where(scores > 0, scores, self._missing)
+
+    def best(self, question: Question, k: int) -> tuple[Rows, Floats]:
+        """Positions in ``question.rows``, ascending, and scores; see ``BestScore``."""
+        asked = self._counts.asked(question.text, question.without)
+        factors = self._weights.factors(asked)
+        if sum(int((ends - starts).sum()) for starts, ends in self._bounds(asked.terms)) <= MANY:
+            return self._all(question.rows, asked, factors)
+        pairs = zip(asked.terms.tolist(), asked.fields.tolist(), factors.tolist(), strict=True)
+        terms = [self._term(term, field).times(factor) for term, field, factor in pairs]
+        pool = np.zeros(len(self._counts.row_of), bool)
+        pool[self._counts.numbers[question.rows]] = True
+        numbers = candidates(terms, pool, max(k, 1))
+        scores = scores_of(numbers, terms)
+        places = np.searchsorted(question.rows, self._counts.row_of[numbers].astype(np.intp))
+        order = places.argsort()
+        return places[order], scores[order]
+
+    def _bounds(self, terms: Rows) -> list[tuple[Rows, Rows]]:
+        return [segment.bounds(terms) for segment in self._counts.segments]
+
+    def _read(self, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
+        """Row and part of the score of every posting of the question, in the order of its terms."""
+        rows, parts = [], []
+        for segment, (starts, ends) in zip(self._counts.segments, self._bounds(asked.terms), strict=True):
+            at, term = positions(starts, ends), np.repeat(np.arange(len(starts)), ends - starts)
+            numbers = segment.numbers[at]
+            rows.append(self._counts.row_of[numbers])
+            parts.append(factors[term] * self._weights.values(numbers, asked.fields[term], segment.times[at]))
+        found, values = (rows[0], parts[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(parts))
+        return (found, values) if self._whole else (found[found >= 0], values[found >= 0])
+
+    def _sums(self, found: Ints, parts: Floats) -> Floats:
+        """(entries,) scores of the library."""
+        return np.bincount(found, parts, len(self._counts.numbers)).astype(float, copy=False)
+
+    def _all(self, rows: Rows, asked: Asked, factors: Floats) -> tuple[Rows, Floats]:
+        """Positions and scores of all entries that have a word of the question."""
+        found, parts = self._read(asked, factors)
+        sums = self._sums(found, parts)
+        if len(rows) > FEW * len(found):
+            found = np.sort(found)
+            rows_found = found[np.flatnonzero(np.diff(found, prepend=-1))].astype(np.intp)
+            places = np.minimum(np.searchsorted(rows, rows_found), len(rows) - 1)
+            places = places[rows[places] == rows_found]
+        else:
+            places = np.flatnonzero(sums[rows] > 0)
+        return places, sums[rows[places]]
+
+    def _term(self, term: int, field: int) -> TermEntries:
+        """The entries of a term; read once per library."""
+        if term not in self._terms:
+            bounds = [(segment, *segment.bounds(np.array(term))) for segment in self._counts.segments]
+            numbers = np.concatenate([segment.numbers[start:end] for segment, start, end in bounds])
+            times = np.concatenate([segment.times[start:end] for segment, start, end in bounds])
+            active = self._counts.row_of[numbers] >= 0
+            numbers = numbers[active]
+            values = self._weights.values(numbers, np.array(field), times[active])
+            self._terms[term] = TermEntries(numbers, values, float(values.max(initial=0.0)))
+        return self._terms[term]

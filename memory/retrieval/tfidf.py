@@ -5,13 +5,17 @@ ln((1 + n) / (1 + df)) + 1 over all n active entries, whatever their scope.
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from coevo.configs.bank.retrieval import TfidfConfig, TfidfEmbeddingConfig, TfidfSimilarity
+from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score
-from coevo.memory.retrieval.postings import Lexicon, Postings
+from coevo.memory.retrieval.base import NEVER
+from coevo.memory.retrieval.lexicon import CHUNK, Asked, Counts, Lexicon
+from coevo.memory.retrieval.postings import Postings
+from coevo.memory.retrieval.segment import Ints
 
 
 class Tfidf:
@@ -27,25 +31,50 @@ class Tfidf:
         self._missing = missing
         self._lexicon = Lexicon(self._weights)
 
-    def fit(self, library: Library) -> Score:
+    def fit(self, library: Library) -> Postings:
         """Fit the inverse document frequencies."""
         counts = self._lexicon.count(library)
         idf = np.log((1 + len(library)) / (1 + counts.frequency)) + 1
-        values = counts.times * idf[counts.terms]
-        norms = np.sqrt(counts.sums(values**2))
-        weights = np.array([*self._weights.values()])
-        postings = Postings(counts, weights[counts.fields] * values / norms[counts.rows, counts.fields])
+        weights = _Weights(np.array([*self._weights.values()]), idf, _norms(counts, idf))
+        return Postings(counts, weights, self._missing)
 
-        def score(question: Question) -> Floats:
-            asked = dict[int, float]()
-            for times in counts.asked(question.text, question.without):
-                values = {term: count * float(idf[term]) for term, count in times.items()}
-                norm = sum(value**2 for value in values.values()) ** 0.5
-                asked |= {term: value / norm for term, value in values.items()}
-            scores = postings.add_up(asked)[question.rows]
-            return np.where(scores > 0, scores, self._missing)
 
-        return score
+@dataclass(frozen=True)
+class _Weights:
+    """Product of two parts of a cosine, that of the question and that of an entry.
+
+    Attributes:
+        fields: (fields,) weights.
+        idf: (terms,) inverse document frequencies.
+        norms: (numbers, fields) norms of the entries.
+    """
+
+    fields: Floats
+    idf: Floats
+    norms: Floats
+
+    def factors(self, asked: Asked) -> Floats:
+        """Part of the question, times the weight of the field and the idf in the entry."""
+        idf = self.idf[asked.terms]
+        values = asked.times * idf
+        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self.fields)))
+        return self.fields[asked.fields] * values / norms[asked.fields] * idf
+
+    def values(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+        """Count over the norm of the entry's field."""
+        return times / self.norms[numbers, fields]
+
+
+def _norms(counts: Counts, idf: Floats) -> Floats:
+    """(numbers, fields) norms; each is summed in the order of its text, whatever the other entries."""
+    norms = np.zeros(counts.sizes.shape)
+    for first in range(0, len(norms), CHUNK):
+        sizes = counts.sizes[first : first + CHUNK].ravel()
+        held = slice(counts.starts[first], counts.starts[min(first + CHUNK, len(norms))])
+        squares = (counts.times[held] * idf[counts.terms[held]]) ** 2
+        some = np.flatnonzero(sizes)
+        norms[first : first + CHUNK].flat[some] = np.sqrt(np.add.reduceat(squares, (sizes.cumsum() - sizes)[some]))
+    return norms
 
 
 def scorer(config: TfidfConfig | TfidfEmbeddingConfig | TfidfSimilarity) -> Tfidf:
