@@ -49,11 +49,20 @@ class _Weights:
     saturation: Floats
     k1: float
 
-    def factors(self, asked: Asked) -> Floats:
-        """Weight of the field, times idf, times the count in the question."""
-        return self.fields[asked.fields] * self.idf[asked.terms] * asked.times
+    @property
+    def merged(self) -> bool:
+        """True: the factor is the count in the question."""
+        return True
 
-    def values(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+    def question(self, asked: Asked) -> Floats:
+        """Count in the question."""
+        return asked.times.astype(float)
+
+    def terms(self, asked: Asked) -> Floats:
+        """Weight of the field, times idf."""
+        return self.fields[asked.fields] * self.idf[asked.terms]
+
+    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
         """Saturated count."""
         return times * (self.k1 + 1) / (times + self.saturation[numbers, fields])
 

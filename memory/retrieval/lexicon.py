@@ -4,7 +4,7 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, filterfalse
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,8 @@ class Counts:
         terms: number of the term, in the order of the entry's text.
         times: its count in the field.
         segments: entries by term.
-        vocabulary: for each field, terms by word; includes terms of later libraries.
+        vocabulary: numbers of words; includes words of later libraries. A term's number is that of its word, times
+            the number of fields, plus that of the field.
     """
 
     numbers: Rows
@@ -53,34 +54,37 @@ class Counts:
     terms: Ints
     times: Ints
     segments: Sequence[Segment]
-    vocabulary: Sequence[Mapping[str, int]]
+    vocabulary: Mapping[str, int]
 
     def asked(self, text: str, without: frozenset[str]) -> "Asked":
         """The terms of a text that the library has."""
-        words = Counter(word for word in WORD.findall(text.lower()) if word not in without)
-        found = [
-            (term, field, times)
-            for field, terms in enumerate(self.vocabulary)
-            for word, times in words.items()
-            if (term := terms.get(word, -1)) >= 0 and term < len(self.frequency)
-        ]
-        table = np.array(found, np.intp).reshape(-1, 3)
-        return Asked(*table[self.frequency[table[:, 0]] > 0].T)
+        count_of = Counter(filterfalse(without.__contains__, WORD.findall(text.lower())))
+        frequency = self.frequency.reshape(-1, len(self.words))
+        numbers = [(self.vocabulary.get(word, len(frequency)), times) for word, times in count_of.items()]
+        table = np.array([pair for pair in numbers if pair[0] < len(frequency)], np.intp).reshape(-1, 2)
+        words, fields = np.nonzero(frequency[table[:, 0]])
+        return Asked(table[words, 0] * len(self.words) + fields, fields, words, table[words, 1])
 
 
 @dataclass(frozen=True)
 class Asked:
-    """Terms of a question, by field and in the order of the question.
+    """Terms of a question, in the order of its words.
 
     Attributes:
         terms: (terms,) number.
         fields: (terms,) field.
-        times: (terms,) count in the question.
+        words: (terms,) position of the word among those of the question.
+        times: (terms,) count of the word in the question.
     """
 
     terms: Rows
     fields: Rows
+    words: Rows
     times: Rows
+
+    def some(self, chosen: slice | npt.NDArray[np.bool_]) -> "Asked":
+        """The chosen ones of the terms."""
+        return Asked(self.terms[chosen], self.fields[chosen], self.words[chosen], self.times[chosen])
 
 
 class Lexicon:
@@ -115,8 +119,7 @@ class Lexicon:
 
     def _restart(self, seen: list[Entry]) -> None:
         self._seen = seen
-        number = count()
-        self._vocabulary = [defaultdict[str, int](number.__next__) for _ in self._names]
+        self._vocabulary = defaultdict[str, int](count().__next__)
         self._terms, self._times, self._starts = Column(np.int32), Column(np.int32), Column(np.intp)
         self._starts.extend([0])
         self._lengths, self._sizes = Column(np.int32, len(self._names)), Column(np.int32, len(self._names))
@@ -126,22 +129,23 @@ class Lexicon:
 
     def _learn(self, entries: Sequence[Entry]) -> None:
         """Count the words of new entries."""
-        terms, times, lengths, sizes = array("i"), array("i"), array("i"), array("i")
+        number, names = self._vocabulary.__getitem__, self._names
+        words, times, lengths, sizes = array("i"), array("i"), array("i"), array("i")
         for entry in entries:
-            for name, vocabulary in zip(self._names, self._vocabulary, strict=True):
-                words = WORD.findall(getattr(entry, name).lower())
-                counts = Counter(map(vocabulary.__getitem__, words))
-                terms.extend(counts.keys())
+            for name in names:
+                found = WORD.findall(getattr(entry, name).lower())
+                counts = Counter(map(number, found))
+                words.extend(counts.keys())
                 times.extend(counts.values())
-                lengths.append(len(words))
+                lengths.append(len(found))
                 sizes.append(len(counts))
-        shape = (len(entries), len(self._names))
-        sizes_of = np.array(sizes, np.int32).reshape(shape)
-        self._starts.extend(len(self._terms) + sizes_of.sum(axis=1).cumsum())
-        self._terms.extend(terms)
-        self._times.extend(times)
-        self._lengths.extend(np.array(lengths, np.int32).reshape(shape))
-        self._sizes.extend(sizes_of)
+        by_field = np.array(sizes, np.int32).reshape(-1, len(names))
+        fields = np.repeat(np.tile(np.arange(len(names), dtype=np.int32), len(entries)), sizes)
+        self._starts.extend(len(self._terms) + by_field.sum(axis=1).cumsum())
+        self._terms.extend(np.array(words) * len(names) + fields)
+        self._times.extend(np.array(times))
+        self._lengths.extend(np.array(lengths, np.int32).reshape(by_field.shape))
+        self._sizes.extend(by_field)
         if entries:
             self._invert()
 
@@ -150,7 +154,7 @@ class Lexicon:
         end, first = len(self._lengths), len(self._segments[0]) if self._segments else 0
         whole = end <= SMALL or (end - first) * SHARE > first
         kept, since = ((), 0) if whole else (self._segments[:1], first)
-        starts, terms = self._starts.read()[since:], sum(map(len, self._vocabulary))
+        starts, terms = self._starts.read()[since:], len(self._vocabulary) * len(self._names)
         held = slice(starts[0], starts[-1])
         self._segments = *kept, invert(since, starts, self._terms.read()[held], self._times.read()[held], terms)
 
@@ -158,12 +162,12 @@ class Lexicon:
         """Count entries by term and words by field once these entries, by number, are in the library."""
         before = np.zeros(len(held), bool)
         before[: len(self._held)] = self._held
-        frequency = np.zeros(sum(map(len, self._vocabulary)), np.intp)
+        frequency = np.zeros(len(self._vocabulary) * len(self._names), np.intp)
         frequency[: len(self._frequency)] = self._frequency
         for sign, changed in ((1, held & ~before), (-1, before & ~held)):
             for numbers in np.split(places := np.flatnonzero(changed), range(CHUNK, len(places), CHUNK)):
                 starts = self._starts.read()
-                at = positions(starts[numbers], starts[numbers + 1])
+                at, _ = positions(starts[numbers], starts[numbers + 1])
                 frequency += sign * np.bincount(self._terms.read()[at], minlength=len(frequency))
                 self._words = self._words + sign * self._lengths.read()[numbers].sum(axis=0)
         self._held, self._frequency = held, frequency

@@ -1,9 +1,8 @@
-"""Sums over the words of a question: the score of TF-IDF and of BM25 in every entry, or of the best entries alone.
+"""Scores of TF-IDF and BM25: sums over the words of a question, of every entry or of those that can be the best.
 
-An entry's score is added up in the order of the question's terms, whichever way it is found, and its parts depend on
-the library alone. Therefore scores do not depend on how the library came about, in one step or in many.
-
-A question with many postings is answered without reading most of them, see ``maxscore``.
+The parts of a score depend on the library and the question alone, and are added up in one order: rare words in the
+order of the question, then common ones. Therefore scores do not depend on how the library came about, in one step or
+in many, and an entry has the same score whichever way it is found.
 """
 
 from typing import Protocol
@@ -12,26 +11,40 @@ import numpy as np
 
 from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats
+from coevo.memory.retrieval import maxscore
 from coevo.memory.retrieval.base import NEVER, Question
 from coevo.memory.retrieval.lexicon import Asked, Counts
-from coevo.memory.retrieval.maxscore import TermEntries, candidates, scores_of
-from coevo.memory.retrieval.segment import Ints, positions
+from coevo.memory.retrieval.maxscore import Entries, Part, Pool, Sum, leading
+from coevo.memory.retrieval.segment import Ints, Segment, positions
 
-MANY = 1 << 15
+COMMON = 128
+"""A word with more entries is common: their values are computed once per library, not once per question."""
+MANY = 1 << 18
 """Postings of a question that are all read, which costs less than bounds."""
 FEW = 16
 """Entries per posting from which on the entries found are sorted rather than all sums searched."""
 
+NONE = np.zeros(0, np.int32)
+
 
 class Weights(Protocol):
-    """Score of a term in an entry, as a product."""
+    """Score of a term in an entry, as a product of three factors above 0."""
 
-    def factors(self, asked: Asked) -> Floats:
-        """(terms,) factors that depend on the question and the term; above 0."""
+    @property
+    def merged(self) -> bool:
+        """True if the factor of the question is the same in all fields, so that fields can be added up beforehand."""
         ...
 
-    def values(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
-        """(postings,) factors that depend on the entry's field and the count of the term in it; above 0."""
+    def question(self, asked: Asked) -> Floats:
+        """(terms,) factors that depend on the question."""
+        ...
+
+    def terms(self, asked: Asked) -> Floats:
+        """(terms,) factors that depend on the term and its field."""
+        ...
+
+    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+        """(postings,) factors that depend on the entry's field and the count of the term in it."""
         ...
 
 
@@ -46,70 +59,76 @@ class Postings:
 
     def __init__(self, counts: Counts, weights: Weights, missing: float = NEVER) -> None:
         self._counts, self._weights, self._missing = counts, weights, missing
+        self._active = counts.row_of >= 0
         self._whole = len(counts.numbers) == len(counts.row_of)
-        self._terms: dict[int, TermEntries] = {}
+        self._common: dict[int, Entries] = {}
 
     def __call__(self, question: Question) -> Floats:
         """(rows,) scores."""
-        asked = self._counts.asked(question.text, question.without)
-        scores = self._sums(*self._read(asked, self._weights.factors(asked)))[question.rows]
+        scores = self._sum(question).all()[self._counts.numbers[question.rows]]
         return np.where(scores > 0, scores, self._missing)
 
     def best(self, question: Question, k: int) -> tuple[Rows, Floats]:
         """Positions in ``question.rows``, ascending, and scores; see ``BestScore``."""
-        asked = self._counts.asked(question.text, question.without)
-        factors = self._weights.factors(asked)
-        if sum(int((ends - starts).sum()) for starts, ends in self._bounds(asked.terms)) <= MANY:
-            return self._all(question.rows, asked, factors)
-        pairs = zip(asked.terms.tolist(), asked.fields.tolist(), factors.tolist(), strict=True)
-        terms = [self._term(term, field).times(factor) for term, field, factor in pairs]
-        pool = np.zeros(len(self._counts.row_of), bool)
-        pool[self._counts.numbers[question.rows]] = True
-        numbers = candidates(terms, pool, max(k, 1))
-        scores = scores_of(numbers, terms)
-        places = np.searchsorted(question.rows, self._counts.row_of[numbers].astype(np.intp))
+        total, rows, numbers = self._sum(question), question.rows, self._counts.numbers
+        whole = len(rows) == len(numbers)
+        if len(total) > MANY:
+            found, scores = maxscore.best(total, None if whole else self._pool(rows), max(k, 1))
+        else:
+            sums = total.all()
+            if not whole:
+                places = leading(sums[numbers[rows]], max(k, 1)).astype(np.intp)
+                return places, sums[numbers[rows[places]]]
+            found = leading(sums, max(k, 1)) if len(total) * FEW > total.size else total.entries()
+            scores = sums[found]
+        places = self._counts.row_of[found].astype(np.intp)
+        if not whole:
+            places = np.searchsorted(rows, places)
         order = places.argsort()
         return places[order], scores[order]
 
-    def _bounds(self, terms: Rows) -> list[tuple[Rows, Rows]]:
-        return [segment.bounds(terms) for segment in self._counts.segments]
+    def _pool(self, rows: Rows) -> Pool:
+        pool = np.zeros(len(self._active), bool)
+        pool[self._counts.numbers[rows]] = True
+        return pool
+
+    def _sum(self, question: Question) -> Sum:
+        """The scores of all entries, not yet added up."""
+        asked, weights = self._counts.asked(question.text, question.without), self._weights
+        factors = weights.question(asked)
+        groups = asked.words if weights.merged else np.arange(len(factors))
+        common = np.bincount(groups, self._counts.frequency[asked.terms])[groups] > COMMON
+        numbers, values = self._read(asked.some(~common), factors[~common])
+        chosen = asked.terms[common].tolist(), groups[common].tolist(), factors[common].tolist()
+        firsts = {group: (term, factor) for term, group, factor in reversed([*zip(*chosen, strict=True)])}
+        parts = [
+            Part(factor, self._common.get(term) or self._learn(term, asked.some(groups == group)))
+            for group, (term, factor) in reversed(firsts.items())
+        ]
+        return Sum(numbers, values, parts, len(self._active))
 
     def _read(self, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
-        """Row and part of the score of every posting of the question, in the order of its terms."""
-        rows, parts = [], []
-        for segment, (starts, ends) in zip(self._counts.segments, self._bounds(asked.terms), strict=True):
-            at, term = positions(starts, ends), np.repeat(np.arange(len(starts)), ends - starts)
-            numbers = segment.numbers[at]
-            rows.append(self._counts.row_of[numbers])
-            parts.append(factors[term] * self._weights.values(numbers, asked.fields[term], segment.times[at]))
-        found, values = (rows[0], parts[0]) if len(rows) == 1 else (np.concatenate(rows), np.concatenate(parts))
-        return (found, values) if self._whole else (found[found >= 0], values[found >= 0])
+        """Entry and part of the score of every posting of some terms, in their order within each segment."""
+        factors = factors * self._weights.terms(asked)
+        found = [self._postings(segment, asked, factors) for segment in self._counts.segments] if len(factors) else []
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate([NONE, *(n for n, _ in found)]), np.concatenate([np.zeros(0), *(v for _, v in found)])
 
-    def _sums(self, found: Ints, parts: Floats) -> Floats:
-        """(entries,) scores of the library."""
-        return np.bincount(found, parts, len(self._counts.numbers)).astype(float, copy=False)
+    def _postings(self, segment: Segment, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
+        starts, ends = segment.bounds(asked.terms)
+        at, term = positions(starts, ends)
+        numbers = segment.numbers[at]
+        values = factors[term] * self._weights.entries(numbers, asked.fields[term], segment.times[at])
+        if self._whole:
+            return numbers, values
+        active = self._active[numbers]
+        return numbers[active], values[active]
 
-    def _all(self, rows: Rows, asked: Asked, factors: Floats) -> tuple[Rows, Floats]:
-        """Positions and scores of all entries that have a word of the question."""
-        found, parts = self._read(asked, factors)
-        sums = self._sums(found, parts)
-        if len(rows) > FEW * len(found):
-            found = np.sort(found)
-            rows_found = found[np.flatnonzero(np.diff(found, prepend=-1))].astype(np.intp)
-            places = np.minimum(np.searchsorted(rows, rows_found), len(rows) - 1)
-            places = places[rows[places] == rows_found]
-        else:
-            places = np.flatnonzero(sums[rows] > 0)
-        return places, sums[rows[places]]
-
-    def _term(self, term: int, field: int) -> TermEntries:
-        """The entries of a term; read once per library."""
-        if term not in self._terms:
-            bounds = [(segment, *segment.bounds(np.array(term))) for segment in self._counts.segments]
-            numbers = np.concatenate([segment.numbers[start:end] for segment, start, end in bounds])
-            times = np.concatenate([segment.times[start:end] for segment, start, end in bounds])
-            active = self._counts.row_of[numbers] >= 0
-            numbers = numbers[active]
-            values = self._weights.values(numbers, np.array(field), times[active])
-            self._terms[term] = TermEntries(numbers, values, float(values.max(initial=0.0)))
-        return self._terms[term]
+    def _learn(self, first: int, asked: Asked) -> Entries:
+        """The entries that have one of some terms, with the sums of their values; kept under the first term."""
+        numbers, parts = self._read(asked, np.ones(len(asked.terms)))
+        distinct, place = np.unique(numbers, return_inverse=True)
+        values = np.bincount(place, parts).astype(float, copy=False)
+        self._common[first] = Entries(distinct, values, float(values.max()))
+        return self._common[first]

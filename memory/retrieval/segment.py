@@ -56,10 +56,9 @@ def invert(first: int, starts: Rows, terms: Ints, times: Ints, count: int) -> Se
     )
 
 
-def positions(starts: Rows, ends: Rows) -> Rows:
-    """All positions from each start to its end, in order."""
+def positions(starts: Rows, ends: Rows) -> tuple[Rows, Rows]:
+    """All positions from each start to its end, in order, and the place of that start."""
     sizes = ends - starts
     after = sizes.cumsum()
-    total = int(after[-1]) if len(after) else 0
-    found: Rows = np.arange(total, dtype=np.intp) + np.repeat(starts - after + sizes, sizes)
-    return found
+    place = np.arange(len(sizes)).repeat(sizes)
+    return np.arange(len(place)) + (starts - after + sizes)[place], place

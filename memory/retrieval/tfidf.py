@@ -53,14 +53,22 @@ class _Weights:
     idf: Floats
     norms: Floats
 
-    def factors(self, asked: Asked) -> Floats:
-        """Part of the question, times the weight of the field and the idf in the entry."""
-        idf = self.idf[asked.terms]
-        values = asked.times * idf
-        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self.fields)))
-        return self.fields[asked.fields] * values / norms[asked.fields] * idf
+    @property
+    def merged(self) -> bool:
+        """False: each field has a norm of its own."""
+        return False
 
-    def values(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+    def question(self, asked: Asked) -> Floats:
+        """The question's part of the cosine."""
+        values = asked.times * self.idf[asked.terms]
+        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self.fields)))
+        return values / norms[asked.fields]
+
+    def terms(self, asked: Asked) -> Floats:
+        """Weight of the field, times idf."""
+        return self.fields[asked.fields] * self.idf[asked.terms]
+
+    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
         """Count over the norm of the entry's field."""
         return times / self.norms[numbers, fields]
 
