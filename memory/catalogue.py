@@ -62,7 +62,10 @@ class Catalogue:
         self.scope_numbers = {"": 0}
         self.numbers: Rows = np.arange(len(self.seen), dtype=np.intp)
         self.scopes = self._scopes(self.seen)
-        self._addresses = _addresses(self.seen)
+        addresses = _addresses(self.seen)
+        # Row by identity: identities ascend.
+        self._rows = addresses.argsort()
+        self._identities = addresses[self._rows]
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -70,30 +73,39 @@ class Catalogue:
     def over(self, entries: Iterable[Entry]) -> "Catalogue":
         """The catalogue of another version: costs little where few entries have come, changed or gone."""
         given = list(entries)
-        kept, fresh = self._matched(given)
-        if len(self.seen) + len(fresh) > 2 * (len(kept) + len(fresh)) + SLACK:
+        addresses = _addresses(given)
+        # Stable sorting takes little time where entries were created in this order, as those of a bank are.
+        order = addresses.argsort(kind="stable")
+        identities = addresses[order]
+        at = np.searchsorted(self._identities, identities)
+        same = np.append(self._identities, -1)[at] == identities
+        kept = np.zeros(len(self), bool)
+        kept[self._rows[at[same]]] = True
+        fresh = _ordered(given[place] for place in order[~same].tolist())
+        if len(self.seen) + len(fresh) > 2 * (int(kept.sum()) + len(fresh)) + SLACK:
             return Catalogue(given)
         return self._merged(kept, fresh)
 
-    def _matched(self, given: Sequence[Entry]) -> tuple[Rows, list[Entry]]:
-        """Rows of this catalogue that are among the given entries, ascending, and the active ones that are not here."""
-        addresses = _addresses(given)
-        order, known = addresses.argsort(), self._addresses.argsort()
-        at = np.searchsorted(self._addresses, addresses[order], sorter=known)
-        rows = known[np.minimum(at, len(known) - 1)] if len(known) else np.zeros(len(given), np.intp)
-        same = self._addresses[rows] == addresses[order] if len(known) else np.zeros(len(given), bool)
-        kept = np.zeros(len(self), bool)
-        kept[rows[same]] = True
-        return np.flatnonzero(kept), _ordered(given[place] for place in order[~same].tolist())
-
-    def _merged(self, kept: Rows, fresh: Sequence[Entry]) -> "Catalogue":
+    def _merged(self, kept: npt.NDArray[np.bool_], fresh: Sequence[Entry]) -> "Catalogue":
+        """The kept rows and new entries, in order."""
         merged = Catalogue(())
         merged.seen, merged.scope_numbers = self.seen, self.scope_numbers
         numbers = self.numbers[kept]
         places = [bisect_left(numbers, _rank(entry), key=lambda number: _rank(self.seen[number])) for entry in fresh]
         merged.numbers = np.insert(numbers, places, np.arange(len(self.seen), len(self.seen) + len(fresh)))
         merged.scopes = np.insert(self.scopes[kept], places, self._scopes(fresh))
-        merged._addresses = np.insert(self._addresses[kept], places, _addresses(fresh))
+        # The rows by identity: those of kept entries move, and those of new ones are put between them.
+        new = np.array(places, np.intp) + np.arange(len(fresh))
+        row_of = np.full(len(self), -1, np.intp)
+        row_of[kept] = np.delete(np.arange(len(merged)), new)
+        rows = row_of[self._rows]
+        identities = self._identities[rows >= 0]
+        rows = rows[rows >= 0]
+        added = _addresses(fresh)
+        order = added.argsort()
+        at = np.searchsorted(identities, added[order])
+        merged._identities = np.insert(identities, at, added[order])
+        merged._rows = np.insert(rows, at, new[order])
         self.seen.extend(fresh)
         return merged
 

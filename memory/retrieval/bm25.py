@@ -29,8 +29,8 @@ class Bm25:
         counts = self._lexicon.count(library)
         idf = np.log(1 + (len(library) - counts.frequency + 0.5) / (counts.frequency + 0.5))
         means = np.maximum(counts.words / len(library), np.finfo(float).tiny)
-        saturation = self._k1 * (1 - self._b + self._b * (counts.lengths / means))
-        return Postings(counts, _Weights(np.array([*self._weights.values()]), idf, saturation, self._k1))
+        weights = np.array([*self._weights.values()])
+        return Postings(counts, _Weights(weights, idf, counts.lengths, means, self._k1, self._b))
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,18 @@ class _Weights:
     Attributes:
         fields: (fields,) weights.
         idf: (terms,) inverse document frequencies.
-        saturation: (numbers, fields) what is added to the count in the denominator.
+        lengths: (numbers, fields) words.
+        means: (fields,) mean lengths.
         k1: saturation of repeated words.
+        b: penalty for long fields.
     """
 
     fields: Floats
     idf: Floats
-    saturation: Floats
+    lengths: Ints
+    means: Floats
     k1: float
+    b: float
 
     @property
     def merged(self) -> bool:
@@ -64,7 +68,8 @@ class _Weights:
 
     def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
         """Saturated count."""
-        return times * (self.k1 + 1) / (times + self.saturation[numbers, fields])
+        relative = self.lengths[numbers, fields] / self.means[fields]
+        return times * (self.k1 + 1) / (times + self.k1 * (1 - self.b + self.b * relative))
 
 
 def scorer(config: Bm25Config | Bm25EmbeddingConfig) -> Bm25:

@@ -5,7 +5,6 @@ ln((1 + n) / (1 + df)) + 1 over all n active entries, whatever their scope.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from coevo.memory.library import Floats, Library
 from coevo.memory.retrieval.base import NEVER
 from coevo.memory.retrieval.lexicon import CHUNK, Asked, Counts, Lexicon
 from coevo.memory.retrieval.postings import Postings
-from coevo.memory.retrieval.segment import Ints
+from coevo.memory.retrieval.segment import Ints, positions
 
 
 class Tfidf:
@@ -35,23 +34,22 @@ class Tfidf:
         """Fit the inverse document frequencies."""
         counts = self._lexicon.count(library)
         idf = np.log((1 + len(library)) / (1 + counts.frequency)) + 1
-        weights = _Weights(np.array([*self._weights.values()]), idf, _norms(counts, idf))
-        return Postings(counts, weights, self._missing)
+        return Postings(counts, _Weights(np.array([*self._weights.values()]), idf, counts), self._missing)
 
 
-@dataclass(frozen=True)
 class _Weights:
     """Product of two parts of a cosine, that of the question and that of an entry.
 
-    Attributes:
+    Args:
         fields: (fields,) weights.
         idf: (terms,) inverse document frequencies.
-        norms: (numbers, fields) norms of the entries.
+        counts: words of the library.
     """
 
-    fields: Floats
-    idf: Floats
-    norms: Floats
+    def __init__(self, fields: Floats, idf: Floats, counts: Counts) -> None:
+        self._fields, self._idf, self._counts = fields, idf, counts
+        # (numbers, fields) norms; computed when first needed, since those of all entries change with every idf.
+        self._norms = np.full(counts.sizes.shape, np.nan)
 
     @property
     def merged(self) -> bool:
@@ -60,29 +58,33 @@ class _Weights:
 
     def question(self, asked: Asked) -> Floats:
         """The question's part of the cosine."""
-        values = asked.times * self.idf[asked.terms]
-        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self.fields)))
+        values = asked.times * self._idf[asked.terms]
+        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self._fields)))
         return values / norms[asked.fields]
 
     def terms(self, asked: Asked) -> Floats:
         """Weight of the field, times idf."""
-        return self.fields[asked.fields] * self.idf[asked.terms]
+        return self._fields[asked.fields] * self._idf[asked.terms]
 
     def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
         """Count over the norm of the entry's field."""
-        return times / self.norms[numbers, fields]
+        norms = self._norms[numbers, fields]
+        if np.isnan(norms.sum()):
+            new = np.unique(numbers[np.isnan(norms)])
+            for first in range(0, len(new), CHUNK):
+                self._compute(new[first : first + CHUNK])
+            norms = self._norms[numbers, fields]
+        return times / norms
 
-
-def _norms(counts: Counts, idf: Floats) -> Floats:
-    """(numbers, fields) norms; each is summed in the order of its text, whatever the other entries."""
-    norms = np.zeros(counts.sizes.shape)
-    for first in range(0, len(norms), CHUNK):
-        sizes = counts.sizes[first : first + CHUNK].ravel()
-        held = slice(counts.starts[first], counts.starts[min(first + CHUNK, len(norms))])
-        squares = (counts.times[held] * idf[counts.terms[held]]) ** 2
-        some = np.flatnonzero(sizes)
-        norms[first : first + CHUNK].flat[some] = np.sqrt(np.add.reduceat(squares, (sizes.cumsum() - sizes)[some]))
-    return norms
+    def _compute(self, numbers: Ints) -> None:
+        """Norms of some entries; each is summed in the order of its text, whatever the other entries."""
+        counts = self._counts
+        at, _ = positions(counts.starts[numbers], counts.starts[numbers + 1])
+        squares = (counts.times[at] * self._idf[counts.terms[at]]) ** 2
+        sizes = counts.sizes[numbers].ravel()
+        norms, some = np.zeros(len(sizes)), np.flatnonzero(sizes)
+        norms[some] = np.sqrt(np.add.reduceat(squares, (sizes.cumsum() - sizes)[some]))
+        self._norms[numbers] = norms.reshape(-1, len(self._fields))
 
 
 def scorer(config: TfidfConfig | TfidfEmbeddingConfig | TfidfSimilarity) -> Tfidf:
