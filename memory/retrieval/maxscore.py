@@ -156,9 +156,9 @@ def best(scores: Sum, pool: Pool | None, k: int) -> tuple[Ints, Floats]:
 
 def _kth(scores: Sum, rare: Floats, pool: Pool | None, k: int) -> float:
     """A lower bound of the k-th best score: that among the entries with the best sums over some rarer words."""
-    sums, read = rare.copy(), 0
+    sums, read = rare.copy(), len(scores.numbers)
     for part in sorted(scores.parts, key=attrgetter("size")):
-        if read and read + part.size > READ:
+        if read > k + SAMPLE and read + part.size > READ:
             break
         part.add_to(sums)
         read += part.size

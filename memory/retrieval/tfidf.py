@@ -74,7 +74,8 @@ class _Weights:
             for first in range(0, len(new), CHUNK):
                 self._compute(new[first : first + CHUNK])
             norms = self._norms[numbers, fields]
-        return times / norms
+        values: Floats = times / norms
+        return values
 
     def _compute(self, numbers: Ints) -> None:
         """Norms of some entries; each is summed in the order of its text, whatever the other entries."""
