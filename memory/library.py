@@ -2,16 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from operator import attrgetter
 
 import numpy as np
 import numpy.typing as npt
 
+from coevo.memory.catalogue import Catalogue, Rows
 from coevo.memory.clusters import Clusters
 from coevo.memory.stats import Stats
 from coevo.records.entry import Entry
 
-Rows = npt.NDArray[np.intp]
 Floats = npt.NDArray[np.float64]
 
 
@@ -23,33 +22,41 @@ class Library:
     """Active entries in the order that breaks ties of scores: the later edit first, then the lower id.
 
     Attributes:
-        entries: (n,) active entries.
+        catalogue: the entries with their numbers.
         clusters: observation clusters, or None.
         barred: ids that may not enter, see ``coevo.memory.admission.retirement.barred``.
     """
 
     def __init__(
         self,
-        entries: Iterable[Entry],
+        entries: Iterable[Entry] | Catalogue,
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
         barred: frozenset[str] = frozenset(),
     ) -> None:
-        active = sorted((entry for entry in entries if entry.active), key=attrgetter("id"))
-        self.entries = sorted(active, key=attrgetter("edited"), reverse=True)
+        self.catalogue = entries if isinstance(entries, Catalogue) else Catalogue(entries)
         self.clusters = clusters
         self.barred = barred
         self._stats = {} if stats is None else stats
 
     def __len__(self) -> int:
-        return len(self.entries)
+        return len(self.catalogue)
+
+    def entry(self, row: int) -> Entry:
+        """The entry of a row."""
+        return self.catalogue.seen[int(self.catalogue.numbers[row])]
 
     def rows(self, scope: str | None) -> Rows:
         """Rows of the entries of a scope and of those without scope; all rows for None."""
         if scope is None:
-            return self._all
-        here, anywhere = self._scopes.get(scope, []), self._scopes.get("", [])
-        return np.array(here if scope == "" else sorted([*here, *anywhere]), np.intp)
+            return np.arange(len(self), dtype=np.intp)
+        scopes = self.catalogue.scopes
+        return np.flatnonzero((scopes == 0) | (scopes == self.catalogue.scope_numbers.get(scope, 0)))
+
+    @cached_property
+    def entries(self) -> list[Entry]:
+        """(n,) active entries."""
+        return list(map(self.catalogue.seen.__getitem__, self.catalogue.numbers.tolist()))
 
     @cached_property
     def row_of(self) -> dict[str, int]:
@@ -74,14 +81,3 @@ class Library:
     @cached_property
     def _counters(self) -> list[Stats]:
         return [self._stats.get(entry.id, NEW) for entry in self.entries]
-
-    @cached_property
-    def _all(self) -> Rows:
-        return np.arange(len(self.entries), dtype=np.intp)
-
-    @cached_property
-    def _scopes(self) -> dict[str, list[int]]:
-        scopes: dict[str, list[int]] = {}
-        for row, entry in enumerate(self.entries):
-            scopes.setdefault(entry.scope, []).append(row)
-        return scopes

@@ -1,4 +1,7 @@
-"""Retrieval at 10,000 entries, and clusters at 500: milliseconds of a look-up, of a refresh, and of the plain way."""
+"""Retrieval at 10,000 entries, and clusters at 500: milliseconds of a look-up, of a refresh, and of the plain way.
+
+``retrieval_sizes`` adds the table of sizes from 1,000 to 1,000,000 entries.
+"""
 
 import difflib
 import time
@@ -10,6 +13,7 @@ import numpy as np
 from rapidfuzz.distance import Indel
 
 from benchmarks.bench import Bench, Result
+from benchmarks.speed import retrieval_sizes
 from coevo.configs.bank.retrieval import (
     AnyRetrievalConfig,
     Bm25Config,
@@ -62,6 +66,7 @@ def run(bench: Bench) -> None:
         f"observation to cluster at {CLUSTERS} clusters of {LENGTH} characters: {found['lookup_ms']:.3f} ms, "
         f"{found['speedup']:.0f} times a difflib loop (target {SPEEDUP_TARGET:.0f}), same cluster: {found['same']}"
     )
+    retrieval_sizes.run(bench)
 
 
 def measure(name: str) -> Result:

@@ -3,13 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from coevo.configs.bank.retrieval import AnyRetrievalConfig, SimilarityConfig
 from coevo.configs.registry import Registry
-from coevo.memory.library import Floats, Library, Rows
+from coevo.memory.catalogue import Rows
+from coevo.memory.library import Floats, Library
 from coevo.records.draws import Key
 
 NEVER = -np.inf
@@ -39,6 +40,22 @@ class Question:
 
 Score = Callable[[Question], Floats]
 """(rows,) scores of ``question.rows``, ``NEVER`` where an entry must not be returned."""
+
+
+@runtime_checkable
+class BestScore(Protocol):
+    """A score function that can also find the best entries without the scores of all; ``NEVER`` is that of the rest."""
+
+    def __call__(self, question: Question) -> Floats:
+        """As ``Score``."""
+        ...
+
+    def best(self, question: Question, k: int) -> tuple[Rows, Floats]:
+        """Positions in ``question.rows``, ascending, and scores of some entries.
+
+        The best k are among them, and all that tie with the last of these when rounded to 12 decimals.
+        """
+        ...
 
 
 class Scorer(Protocol):

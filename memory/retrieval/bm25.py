@@ -4,14 +4,16 @@ BM25_f sums, over the words of the question, ln(1 + (n - df + 1/2) / (df + 1/2))
 for a word that the field contains t times, where l is the length of the field and L its mean over all n active entries.
 """
 
-from collections import Counter
+from dataclasses import dataclass
 
 import numpy as np
 
 from coevo.configs.bank.retrieval import Bm25Config, Bm25EmbeddingConfig
+from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score
-from coevo.memory.retrieval.postings import Lexicon, Postings
+from coevo.memory.retrieval.lexicon import Asked, Lexicon
+from coevo.memory.retrieval.postings import Postings
+from coevo.memory.retrieval.segment import Ints
 
 
 class Bm25:
@@ -22,25 +24,52 @@ class Bm25:
         self._k1, self._b = config.k1, config.b
         self._lexicon = Lexicon(self._weights)
 
-    def fit(self, library: Library) -> Score:
+    def fit(self, library: Library) -> Postings:
         """Fit the inverse document frequencies and the mean lengths."""
         counts = self._lexicon.count(library)
         idf = np.log(1 + (len(library) - counts.frequency + 0.5) / (counts.frequency + 0.5))
-        lengths = counts.sums(counts.times)
-        relative = lengths / np.maximum(lengths.mean(axis=0), np.finfo(float).tiny)
-        saturation = self._k1 * (1 - self._b + self._b * relative[counts.rows, counts.fields])
-        worth = idf[counts.terms] * counts.times * (self._k1 + 1) / (counts.times + saturation)
+        means = np.maximum(counts.words / len(library), np.finfo(float).tiny)
         weights = np.array([*self._weights.values()])
-        postings = Postings(counts, weights[counts.fields] * worth)
+        return Postings(counts, _Weights(weights, idf, counts.lengths, means, self._k1, self._b))
 
-        def score(question: Question) -> Floats:
-            asked = Counter[int]()
-            for times in counts.asked(question.text, question.without):
-                asked.update(times)
-            scores = postings.add_up(asked)[question.rows]
-            return np.where(scores > 0, scores, NEVER)
 
-        return score
+@dataclass(frozen=True)
+class _Weights:
+    """BM25 of a term in an entry.
+
+    Attributes:
+        fields: (fields,) weights.
+        idf: (terms,) inverse document frequencies.
+        lengths: (numbers, fields) words.
+        means: (fields,) mean lengths.
+        k1: saturation of repeated words.
+        b: penalty for long fields.
+    """
+
+    fields: Floats
+    idf: Floats
+    lengths: Ints
+    means: Floats
+    k1: float
+    b: float
+
+    @property
+    def merged(self) -> bool:
+        """True: the factor is the count in the question."""
+        return True
+
+    def question(self, asked: Asked) -> Floats:
+        """Count in the question."""
+        return asked.times.astype(float)
+
+    def terms(self, asked: Asked) -> Floats:
+        """Weight of the field, times idf."""
+        return self.fields[asked.fields] * self.idf[asked.terms]
+
+    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+        """Saturated count."""
+        relative = self.lengths[numbers, fields] / self.means[fields]
+        return times * (self.k1 + 1) / (times + self.k1 * (1 - self.b + self.b * relative))
 
 
 def scorer(config: Bm25Config | Bm25EmbeddingConfig) -> Bm25:

@@ -1,14 +1,16 @@
 """Cluster-indexed retrieval (SLEA-RL Eq. 1 and 2): the pools of the observation's cluster, else the whole library."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from coevo.configs.bank.retrieval import ClusterRetrievalConfig
-from coevo.memory.library import Floats, Library, Rows
+from coevo.memory.catalogue import PerEntry, Rows
+from coevo.memory.library import Floats, Library
 from coevo.memory.retrieval.base import NEVER, Question, Score
 from coevo.memory.similarity import SimilarityIndex
+from coevo.records.entry import Entry
 
 REMEMBERED = 256
 """Observations whose similarities to the library are cached: rooms of several houses look alike."""
@@ -20,11 +22,12 @@ class ClusterIndexed:
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
         self._texts = SimilarityIndex()
-        self._numbers: dict[str, int] = {}
+        self._known: dict[str, int] = {}
+        self._numbers = PerEntry(self._read)
 
     def fit(self, library: Library) -> Score:
         """Read the texts that are new."""
-        numbers, pools = self._read(library), _Pools(library)
+        numbers, pools = self._numbers.of(library.catalogue), _Pools(library)
         like = lru_cache(maxsize=REMEMBERED)(self._like)
 
         def score(question: Question) -> Floats:
@@ -43,11 +46,11 @@ class ClusterIndexed:
         scores[found] = similarities
         return scores
 
-    def _read(self, library: Library) -> Rows:
-        for text in (entry.strategy for entry in library.entries):
-            if text not in self._numbers:
-                self._numbers[text] = self._texts.add(text)
-        return np.array([self._numbers[entry.strategy] for entry in library.entries], np.intp)
+    def _read(self, entries: Sequence[Entry]) -> Rows:
+        for text in (entry.strategy for entry in entries):
+            if text not in self._known:
+                self._known[text] = self._texts.add(text)
+        return np.array([self._known[entry.strategy] for entry in entries], np.intp)
 
 
 class _Pools:

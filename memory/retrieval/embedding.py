@@ -6,9 +6,11 @@ from operator import attrgetter
 import numpy as np
 
 from coevo.configs.bank.retrieval import Bm25EmbeddingConfig, EmbeddingConfig, EmbeddingSimilarity, TfidfEmbeddingConfig
+from coevo.memory.catalogue import PerEntry, Rows
 from coevo.memory.library import Floats, Library
 from coevo.memory.retrieval.base import NEVER, Question, Score
 from coevo.memory.retrieval.encoder import Encoder, encoder_of
+from coevo.records.entry import Entry
 
 
 class Embedding:
@@ -19,12 +21,12 @@ class Embedding:
         # With a single name, attrgetter would return the text itself.
         self._read = attrgetter(*fields, "id")
         self._threshold = threshold
+        self._places = PerEntry(self._embed)
         self._told = self._encoder.seconds
 
     def fit(self, library: Library) -> Score:
         """Embed the new entries."""
-        texts = [" . ".join(filter(None, texts[:-1])) for texts in map(self._read, library.entries)]
-        places = self._encoder.numbers(texts)
+        places = self._places.of(library.catalogue)
         vectors = self._encoder.vectors()
 
         def score(question: Question) -> Floats:
@@ -36,6 +38,9 @@ class Embedding:
             return np.where(cosines >= self._threshold, cosines, NEVER)
 
         return score
+
+    def _embed(self, entries: Sequence[Entry]) -> Rows:
+        return self._encoder.numbers([" . ".join(filter(None, texts[:-1])) for texts in map(self._read, entries)])
 
 
 def scorer(config: EmbeddingConfig | EmbeddingSimilarity | TfidfEmbeddingConfig | Bm25EmbeddingConfig) -> Embedding:

@@ -1,15 +1,16 @@
 """In-memory index over one version of the bank, which rollouts search."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from coevo.configs.bank.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
+from coevo.memory.catalogue import Catalogue, Rows
 from coevo.memory.clusters import Clusters
-from coevo.memory.library import Floats, Library, Rows
-from coevo.memory.retrieval.base import NEVER, Question, Scorer, scorer_of
+from coevo.memory.library import Floats, Library
+from coevo.memory.retrieval.base import NEVER, BestScore, Question, Scorer, scorer_of
 from coevo.memory.stats import Stats
 from coevo.memory.text import WORD
 from coevo.records import draws
@@ -18,6 +19,10 @@ from coevo.records.task import BY_SCOPE, Key
 
 FEW = 256
 """Scores that are sorted in full, which costs less than selecting the best first."""
+
+
+_Shelves = tuple[tuple[Rows, int], ...]
+"""Positions in the rows of a pool, with the number of results from each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Index:
 
     def __init__(
         self,
-        entries: Iterable[Entry],
+        entries: Iterable[Entry] | Catalogue,
         config: AnyRetrievalConfig,
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
@@ -59,7 +64,8 @@ class Index:
         self.key = key
         self._library = Library(entries, stats, clusters)
         self._scorer = scorer or scorer_of(config)
-        self._score = self._scorer.fit(self._library) if len(self._library) else None
+        self._score = self._scorer.fit(self._library) if len(self._library) else _nothing
+        self._best = self._score if isinstance(self._score, BestScore) else None
         self._pools: dict[str | None, _Pool] = {}
         self.tally: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -70,12 +76,12 @@ class Index:
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
     ) -> "Index":
-        """Index over another version of the bank, which reuses the texts of this one.
+        """Index over another version of the bank; work is done for entries that have come, changed or gone.
 
         Its clusters are those given, else the same.
         """
         clusters = self._library.clusters if clusters is None else clusters
-        return Index(entries, self.config, stats, clusters, self._scorer, self.key)
+        return Index(self._library.catalogue.over(entries), self.config, stats, clusters, self._scorer, self.key)
 
     def search(self, query: str, scope: str, draw: draws.Key | None = None) -> list[Hit]:
         """The best entries, best first; ties: later edit, then lower id.
@@ -84,21 +90,32 @@ class Index:
         scope's name do not count: every entry of the pool has them, so they would only add entries that match nothing
         else of the query. ``draw`` keys the random choices of a scorer.
         """
-        if self._score is None:
-            return []
         pool = self._pool(scope if self.config.scoped else None)
         question = Question(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
-        # Rounded, so that entries with the same words tie whatever the order of summation.
+        found = self._found(question, pool.shelves)
+        return [Hit(self._library.entry(pool.rows[place]), score) for place, score in found]
+
+    def _found(self, question: Question, shelves: _Shelves) -> list[tuple[int, float]]:
+        """Positions in ``question.rows`` and scores of the results.
+
+        Scores are rounded, so that entries with the same words tie whatever the order of summation.
+        """
+        if self._best is not None and len(shelves) == 1:
+            k = shelves[0][1]
+            able, scores = self._best.best(question, k)
+            scores = scores.round(12)
+            best = top(scores, k)
+            return list(zip(able[best].tolist(), scores[best].tolist(), strict=True))
         scores = self._score(question).round(12)
         if scores.max(initial=NEVER) == NEVER:
             return []
-        best = [place for places, k in pool.shelves for place in places[top(scores[places], k)].tolist()]
-        return [Hit(self._library.entries[pool.rows[place]], float(scores[place])) for place in best]
+        best = np.concatenate([places[top(scores[places], k)] for places, k in shelves])
+        return list(zip(best.tolist(), scores[best].tolist(), strict=True))
 
     def _pool(self, scope: str | None) -> "_Pool":
         if scope not in self._pools:
             rows = self._library.rows(scope)
-            shelves = _shelves([self._library.entries[row] for row in rows], self.config)
+            shelves = _shelves(self._library, rows, self.config)
             self._pools[scope] = _Pool(rows, shelves, frozenset(WORD.findall((scope or "").lower())))
         return self._pools[scope]
 
@@ -114,7 +131,7 @@ class _Pool:
     """
 
     rows: Rows
-    shelves: tuple[tuple[Rows, int], ...]
+    shelves: _Shelves
     without: frozenset[str]
 
 
@@ -130,12 +147,16 @@ def top(scores: Floats, k: int) -> Rows:
     return able[np.argsort(-scores[able], kind="stable")[:k]]
 
 
-def _shelves(entries: Sequence[Entry], config: AnyRetrievalConfig) -> tuple[tuple[Rows, int], ...]:
+def _nothing(question: Question) -> Floats:
+    return np.full(len(question.rows), NEVER)
+
+
+def _shelves(library: Library, rows: Rows, config: AnyRetrievalConfig) -> _Shelves:
     """Positions of the entries that compete for places in the prompt, with the number of places."""
     if isinstance(config, ClusterRetrievalConfig):
-        warning = np.array([entry.zone == "warning" for entry in entries], bool)
+        warning = np.array([library.entry(row).zone == "warning" for row in rows], bool)
         return (np.flatnonzero(~warning), config.k), (np.flatnonzero(warning), config.warnings)
     if config.general is not None:
-        general = np.array([not entry.scope for entry in entries], bool)
+        general = library.catalogue.scopes[rows] == 0
         return (np.flatnonzero(~general), config.k), (np.flatnonzero(general), config.general)
-    return ((np.arange(len(entries)), config.k),)
+    return ((np.arange(len(rows)), config.k),)

@@ -1,126 +1,134 @@
-"""Word counts of entries by field, and the entries that have each word: the basis of TF-IDF and BM25."""
+"""Scores of TF-IDF and BM25: sums over the words of a question, of every entry or of those that can be the best.
 
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from operator import attrgetter
+The parts of a score depend on the library and the question alone, and are added up in one order: rare words in the
+order of the question, then common ones. Therefore scores do not depend on how the library came about, in one step or
+in many, and an entry has the same score whichever way it is found.
+"""
+
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
-from coevo.memory.library import Floats, Library
-from coevo.memory.text import WORD
+from coevo.memory.catalogue import Rows
+from coevo.memory.library import Floats
+from coevo.memory.retrieval import maxscore
+from coevo.memory.retrieval.base import NEVER, Question
+from coevo.memory.retrieval.lexicon import Asked, Counts
+from coevo.memory.retrieval.maxscore import Entries, Part, Pool, Sum, leading
+from coevo.memory.retrieval.segment import Ints, Segment, positions
 
-Ints = npt.NDArray[np.int64]
+COMMON = 128
+"""A word with more entries is common: their values are computed once per library, not once per question."""
+MANY = 1 << 18
+"""Postings of a question that are all read, which costs less than bounds."""
+FEW = 16
+"""Entries per posting from which on the entries found are sorted rather than all sums searched."""
 
-
-@dataclass(frozen=True)
-class Counts:
-    """Counts of each entry's terms; a term is a word of a field.
-
-    Attributes:
-        rows: row of the library, ascending.
-        terms: number of the term.
-        fields: number of the field.
-        times: count of the term in the row's field.
-        frequency: (terms,) entries that have the term.
-        shape: entries, terms and fields.
-        vocabulary: for each field, terms by word; includes terms of other libraries.
-    """
-
-    rows: Ints
-    terms: Ints
-    fields: Ints
-    times: Floats
-    frequency: Floats
-    shape: tuple[int, int, int]
-    vocabulary: Sequence[Mapping[str, int]]
-
-    def asked(self, text: str, without: frozenset[str]) -> list[dict[int, int]]:
-        """For each field, the terms of a text that the library has, with their counts in the text."""
-        words = Counter(word for word in WORD.findall(text.lower()) if word not in without)
-        return [
-            {terms[word]: times for word, times in words.items() if self._held(terms.get(word))}
-            for terms in self.vocabulary
-        ]
-
-    def _held(self, term: int | None) -> bool:
-        return term is not None and term < len(self.frequency) and self.frequency[term] > 0
-
-    def sums(self, values: Floats) -> Floats:
-        """(entries, fields) sums of values given per count."""
-        entries, _, fields = self.shape
-        flat = np.bincount(self.rows * fields + self.fields, values, entries * fields).astype(float)
-        return flat.reshape(entries, fields)
+NONE = np.zeros(0, np.int32)
 
 
-class Lexicon:
-    """Numbers of words per field; the words of an entry are counted once, whatever its library."""
+class Weights(Protocol):
+    """Score of a term in an entry, as a product of three factors above 0."""
 
-    def __init__(self, fields: Iterable[str]) -> None:
-        names = tuple(fields)
-        self._vocabulary: list[dict[str, int]] = [{} for _ in names]
-        self._field_of = array("q")
-        # All counts end to end; those of the texts with number i begin at _starts[i].
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._terms, self._times, self._starts = array("q"), array("q"), array("q", [0])
-        # With a single name, attrgetter would return the text itself.
-        self._texts = attrgetter(*names, "id")
+    @property
+    def merged(self) -> bool:
+        """True if the factor of the question is the same in all fields, so that fields can be added up beforehand."""
+        ...
 
-    def count(self, library: Library) -> Counts:
-        """Count the words of a library."""
-        find, learn = self._numbers.get, self._learn
-        found = (find(texts, -1) for texts in map(self._texts, library.entries))
-        known = [learn(self._texts(entry)) if at < 0 else at for at, entry in zip(found, library.entries, strict=True)]
-        numbers, starts = np.array(known, np.int64), np.array(self._starts)
-        sizes = starts[numbers + 1] - starts[numbers]
-        rows = np.repeat(np.arange(len(numbers)), sizes)
-        at = np.arange(len(rows)) + np.repeat(starts[numbers] - sizes.cumsum() + sizes, sizes)
-        terms, fields = np.array(self._terms)[at], np.array(self._field_of)
-        return Counts(
-            rows=rows,
-            terms=terms,
-            fields=fields[terms],
-            times=np.array(self._times, float)[at],
-            frequency=np.bincount(terms, minlength=len(fields)).astype(float),
-            shape=(len(numbers), len(fields), len(self._vocabulary)),
-            vocabulary=self._vocabulary,
-        )
+    def question(self, asked: Asked) -> Floats:
+        """(terms,) factors that depend on the question."""
+        ...
 
-    def _learn(self, texts: tuple[str, ...]) -> int:
-        counts: Counter[int] = Counter()
-        for field, text in enumerate(texts[:-1]):
-            counts.update(self._number(field, word) for word in WORD.findall(text.lower()))
-        self._terms.extend(counts.keys())
-        self._times.extend(counts.values())
-        self._starts.append(len(self._terms))
-        return self._numbers.setdefault(texts, len(self._numbers))
+    def terms(self, asked: Asked) -> Floats:
+        """(terms,) factors that depend on the term and its field."""
+        ...
 
-    def _number(self, field: int, word: str) -> int:
-        terms = self._vocabulary[field]
-        if word not in terms:
-            terms[word] = len(self._field_of)
-            self._field_of.append(field)
-        return terms[word]
+    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+        """(postings,) factors that depend on the entry's field and the count of the term in it."""
+        ...
 
 
 class Postings:
-    """Weights by term: the entries that have each term, and its weight in them."""
+    """Scores of a library.
 
-    def __init__(self, counts: Counts, weights: Floats) -> None:
-        from scipy.sparse import csr_matrix
+    Args:
+        counts: words of the library.
+        weights: their weights.
+        missing: score of entries without a word of the question.
+    """
 
-        entries, terms, _ = counts.shape
-        starts = np.searchsorted(counts.rows, np.arange(entries + 1))
-        columns = csr_matrix((weights, counts.terms, starts), shape=(entries, terms)).tocsc()
-        self._entries = entries
-        self._rows, self._weights, self._starts = columns.indices, columns.data, columns.indptr
+    def __init__(self, counts: Counts, weights: Weights, missing: float = NEVER) -> None:
+        self._counts, self._weights, self._missing = counts, weights, missing
+        self._active = counts.row_of >= 0
+        self._whole = len(counts.numbers) == len(counts.row_of)
+        self._common: dict[int, Entries] = {}
 
-    def add_up(self, asked: Mapping[int, float]) -> Floats:
-        """(entries,) sums over the given terms of factor times weight in the entry."""
-        scores = np.zeros(self._entries)
-        for term, factor in asked.items():
-            held = slice(self._starts[term], self._starts[term + 1])
-            scores[self._rows[held]] += factor * self._weights[held]
-        return scores
+    def __call__(self, question: Question) -> Floats:
+        """(rows,) scores."""
+        scores = self._sum(question).all()[self._counts.numbers[question.rows]]
+        return np.where(scores > 0, scores, self._missing)
+
+    def best(self, question: Question, k: int) -> tuple[Rows, Floats]:
+        """Positions in ``question.rows``, ascending, and scores; see ``BestScore``."""
+        total, rows, numbers = self._sum(question), question.rows, self._counts.numbers
+        whole = len(rows) == len(numbers)
+        if len(total) > MANY:
+            found, scores = maxscore.best(total, None if whole else self._pool(rows), max(k, 1))
+        else:
+            sums = total.all()
+            if not whole:
+                places = leading(sums[numbers[rows]], max(k, 1)).astype(np.intp)
+                return places, sums[numbers[rows[places]]]
+            found = leading(sums, max(k, 1)) if len(total) * FEW > total.size else total.entries()
+            scores = sums[found]
+        places = self._counts.row_of[found].astype(np.intp)
+        if not whole:
+            places = np.searchsorted(rows, places)
+        order = places.argsort()
+        return places[order], scores[order]
+
+    def _pool(self, rows: Rows) -> Pool:
+        pool = np.zeros(len(self._active), bool)
+        pool[self._counts.numbers[rows]] = True
+        return pool
+
+    def _sum(self, question: Question) -> Sum:
+        """The scores of all entries, not yet added up."""
+        asked, weights = self._counts.asked(question.text, question.without), self._weights
+        factors = weights.question(asked)
+        groups = asked.words if weights.merged else np.arange(len(factors))
+        common = np.bincount(groups, self._counts.frequency[asked.terms])[groups] > COMMON
+        numbers, values = self._read(asked.some(~common), factors[~common])
+        chosen = asked.terms[common].tolist(), groups[common].tolist(), factors[common].tolist()
+        firsts = {group: (term, factor) for term, group, factor in reversed([*zip(*chosen, strict=True)])}
+        parts = [
+            Part(factor, self._common.get(term) or self._learn(term, asked.some(groups == group)))
+            for group, (term, factor) in reversed(firsts.items())
+        ]
+        return Sum(numbers, values, parts, len(self._active))
+
+    def _read(self, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
+        """Entry and part of the score of every posting of some terms, in their order within each segment."""
+        factors = factors * self._weights.terms(asked)
+        found = [self._postings(segment, asked, factors) for segment in self._counts.segments] if len(factors) else []
+        if len(found) == 1:
+            return found[0]
+        return np.concatenate([NONE, *(n for n, _ in found)]), np.concatenate([np.zeros(0), *(v for _, v in found)])
+
+    def _postings(self, segment: Segment, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
+        starts, ends = segment.bounds(asked.terms)
+        at, term = positions(starts, ends)
+        numbers = segment.numbers[at]
+        values = factors[term] * self._weights.entries(numbers, asked.fields[term], segment.times[at])
+        if self._whole:
+            return numbers, values
+        active = self._active[numbers]
+        return numbers[active], values[active]
+
+    def _learn(self, first: int, asked: Asked) -> Entries:
+        """The entries that have one of some terms, with the sums of their values; kept under the first term."""
+        numbers, parts = self._read(asked, np.ones(len(asked.terms)))
+        distinct, place = np.unique(numbers, return_inverse=True)
+        values = np.bincount(place, parts).astype(float, copy=False)
+        self._common[first] = Entries(distinct, values, float(values.max()))
+        return self._common[first]

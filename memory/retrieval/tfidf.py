@@ -9,9 +9,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from coevo.configs.bank.retrieval import TfidfConfig, TfidfEmbeddingConfig, TfidfSimilarity
+from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score
-from coevo.memory.retrieval.postings import Lexicon, Postings
+from coevo.memory.retrieval.base import NEVER
+from coevo.memory.retrieval.lexicon import CHUNK, Asked, Counts, Lexicon
+from coevo.memory.retrieval.postings import Postings
+from coevo.memory.retrieval.segment import Ints, positions
 
 
 class Tfidf:
@@ -27,25 +30,62 @@ class Tfidf:
         self._missing = missing
         self._lexicon = Lexicon(self._weights)
 
-    def fit(self, library: Library) -> Score:
+    def fit(self, library: Library) -> Postings:
         """Fit the inverse document frequencies."""
         counts = self._lexicon.count(library)
         idf = np.log((1 + len(library)) / (1 + counts.frequency)) + 1
-        values = counts.times * idf[counts.terms]
-        norms = np.sqrt(counts.sums(values**2))
-        weights = np.array([*self._weights.values()])
-        postings = Postings(counts, weights[counts.fields] * values / norms[counts.rows, counts.fields])
+        return Postings(counts, _Weights(np.array([*self._weights.values()]), idf, counts), self._missing)
 
-        def score(question: Question) -> Floats:
-            asked = dict[int, float]()
-            for times in counts.asked(question.text, question.without):
-                values = {term: count * float(idf[term]) for term, count in times.items()}
-                norm = sum(value**2 for value in values.values()) ** 0.5
-                asked |= {term: value / norm for term, value in values.items()}
-            scores = postings.add_up(asked)[question.rows]
-            return np.where(scores > 0, scores, self._missing)
 
-        return score
+class _Weights:
+    """Product of two parts of a cosine, that of the question and that of an entry.
+
+    Args:
+        fields: (fields,) weights.
+        idf: (terms,) inverse document frequencies.
+        counts: words of the library.
+    """
+
+    def __init__(self, fields: Floats, idf: Floats, counts: Counts) -> None:
+        self._fields, self._idf, self._counts = fields, idf, counts
+        # (numbers, fields) norms; computed when first needed, since those of all entries change with every idf.
+        self._norms = np.full(counts.sizes.shape, np.nan)
+
+    @property
+    def merged(self) -> bool:
+        """False: each field has a norm of its own."""
+        return False
+
+    def question(self, asked: Asked) -> Floats:
+        """The question's part of the cosine."""
+        values = asked.times * self._idf[asked.terms]
+        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self._fields)))
+        return values / norms[asked.fields]
+
+    def terms(self, asked: Asked) -> Floats:
+        """Weight of the field, times idf."""
+        return self._fields[asked.fields] * self._idf[asked.terms]
+
+    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+        """Count over the norm of the entry's field."""
+        norms = self._norms[numbers, fields]
+        if np.isnan(norms.sum()):
+            new = np.unique(numbers[np.isnan(norms)])
+            for first in range(0, len(new), CHUNK):
+                self._compute(new[first : first + CHUNK])
+            norms = self._norms[numbers, fields]
+        values: Floats = times / norms
+        return values
+
+    def _compute(self, numbers: Ints) -> None:
+        """Norms of some entries; each is summed in the order of its text, whatever the other entries."""
+        counts = self._counts
+        at, _ = positions(counts.starts[numbers], counts.starts[numbers + 1])
+        squares = (counts.times[at] * self._idf[counts.terms[at]]) ** 2
+        sizes = counts.sizes[numbers].ravel()
+        norms, some = np.zeros(len(sizes)), np.flatnonzero(sizes)
+        norms[some] = np.sqrt(np.add.reduceat(squares, (sizes.cumsum() - sizes)[some]))
+        self._norms[numbers] = norms.reshape(-1, len(self._fields))
 
 
 def scorer(config: TfidfConfig | TfidfEmbeddingConfig | TfidfSimilarity) -> Tfidf:

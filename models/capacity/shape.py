@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen3Con
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.shape import ShapeConfig
-from coevo.models.policy.foreign import check_settings, malformed
+from coevo.models.policy.foreign import absent, check_settings, malformed
 from coevo.models.policy.policy import Policy, save
 from coevo.models.policy.tokenizer import word_tokenizer
 
@@ -81,9 +81,7 @@ def architecture(policy: PretrainedPolicyConfig) -> Any:
     if found is not None:
         return found
     if policy.shape is None:
-        raise CoevoError(
-            f"policy.path = {policy.path!r} cannot be read, it is not on this machine: name a folder with a causal LM"
-        )
+        raise absent(policy.path)
     return stated(policy.shape)
 
 

@@ -6,6 +6,7 @@ is needed to read a model.
 """
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ IMPORTING = ("auto_mapping", "megatron_config")
 """Settings of adapters that name modules to import."""
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl", "*.pickle")
 WEIGHTS = "*.safetensors"
+HUB = re.compile(r"[\w-][\w.-]*/[\w.-]+")
+"""Names of models on the hub: ``organization/model``."""
 
 
 def check_settings(path: str) -> None:
@@ -118,6 +121,14 @@ def folder_of(path: str) -> Path | None:
     except (OSError, ValueError):
         return None
     return None if found is None else Path(found).parent
+
+
+def absent(path: str) -> CoevoError:
+    """Error of a model that is not on this machine, with the command that downloads it if the path may name one."""
+    download = f"`hf download {path}`, or " if HUB.fullmatch(path) else ""
+    return CoevoError(
+        f"policy.path = {path!r} cannot be read, it is not on this machine: {download}name a folder with a causal LM"
+    )
 
 
 def settings_of(file: Path) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from transformers.utils import logging as transformers_logging
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.foreign import check_adapters, check_alone, check_settings, check_weights
+from coevo.models.policy.foreign import absent, check_adapters, check_alone, check_settings, check_weights, folder_of
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.records.draws import Key, seed_of
 
@@ -154,6 +154,8 @@ def _scratch(config: ScratchPolicyConfig, vocabulary: Sequence[str]) -> Policy:
 
 
 def _pretrained(config: PretrainedPolicyConfig) -> Policy:
+    if folder_of(config.path) is None:
+        raise absent(config.path)
     tokenizer = _read(AutoTokenizer, config.path)
     check_promptable(tokenizer, config.path)
     model = _model(config.path, getattr(torch, config.dtype))

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.bench import Bench
-from benchmarks.speed import retrieval
+from benchmarks.speed import retrieval, retrieval_sizes
 from coevo.lineage.workspace import Workspace
 
 
@@ -14,6 +14,7 @@ def small(monkeypatch):
     sizes = {"ENTRIES": 60, "FRESH": 5, "QUESTIONS": 12, "REFRESHES": 2, "CLUSTERS": 20, "LOOPS": 1}
     for name, value in sizes.items():
         monkeypatch.setattr(retrieval, name, value)
+    monkeypatch.setattr(retrieval_sizes, "SIZES", ())
 
 
 def test_every_kind_has_a_row_and_the_clusters_are_those_of_an_exact_scan(tmp_path, capsys, small):
@@ -24,3 +25,14 @@ def test_every_kind_has_a_row_and_the_clusters_are_those_of_an_exact_scan(tmp_pa
     shown = capsys.readouterr().out
     assert all(name in shown for name in retrieval.TARGETS)
     assert all(cell["lookup_ms"] > 0 for cell in cells.values())
+
+
+@pytest.mark.parametrize("method", ["tfidf", "bm25", "scikit-learn", "bm25s"])
+@pytest.mark.parametrize("words", retrieval_sizes.COMMONNESS)
+def test_a_size_is_measured_and_its_ranking_is_that_of_all_scores(method, words):
+    found = retrieval_sizes.measure(method, words, 400)
+    assert found["query_ms"] > 0
+    assert found["gib"] > 0
+    if method in retrieval_sizes.PEERS:
+        assert found["same"]
+        assert found["refresh_ms"] > 0

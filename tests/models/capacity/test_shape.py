@@ -16,6 +16,8 @@ from coevo.records.draws import key
 PUBLISHED = {
     "homerules-slea-rl-qwen2.5-1.5b": 1_543_714_304,
     "homerules-slea-rl-qwen2.5-7b": 7_615_616_512,
+    "homerules-coevo-rl-qwen3-0.6b": 596_049_920,
+    "homerules-coevo-rl-qwen3-4b": 4_022_468_096,
     "homerules-coevo-rl-qwen3-8b": 8_190_735_360,
     "babyai-context-lite-qwen2.5-3b": 3_085_938_688,
 }
@@ -59,7 +61,7 @@ def test_the_model_itself_wins_over_what_is_said_of_it(tmp_path):
 
 
 def test_a_model_of_which_nothing_is_known_is_one_line():
-    with pytest.raises(CoevoError, match="'not/here' cannot be read, it is not on this machine: name a folder"):
+    with pytest.raises(CoevoError, match="'not/here' cannot be read, .*: `hf download not/here`, or name a folder"):
         shape_of(PretrainedPolicyConfig(type="pretrained", path="not/here"), 0)
 
 

@@ -196,3 +196,12 @@ def test_adapters_are_never_merged_into_their_base(tmp_path):
         assert len(found) == 1
         assert torch.equal(found[0], weights)
     assert {w.dtype for n, w in load_file(tmp_path / "moved" / "adapter_model.safetensors").items()} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("path", "remedy"),
+    [("Qwen/not-here", ": `hf download Qwen/not-here`, or name a folder"), ("/not/here", ": name a folder")],
+)
+def test_weights_that_are_not_here_are_one_line_with_the_command_that_downloads_them(path, remedy):
+    with pytest.raises(CoevoError, match=f"policy.path = '{path}' cannot be read, it is not on this machine{remedy}"):
+        build(PretrainedPolicyConfig(type="pretrained", path=path), (), key(0))

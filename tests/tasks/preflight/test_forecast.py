@@ -16,6 +16,12 @@ from coevo.tasks.preflight.rehearse import TASKS, TURNS, glance, rehearse
 SMALL = "homerules-coevo-rl"
 MEANT_FOR = {
     "homerules-coevo-rl-qwen3-8b": "4xa100-80",
+    "homerules-coevo-rl-qwen3-0.6b": "1xa100-80",
+    "homerules-coevo-rl-qwen3-4b": "1xa100-80",
+    "homerules-coevo-rl-qwen3-8b-lora": "1xa100-80",
+    "babyai-coevo-rl-qwen3-0.6b": "1xa100-80",
+    "babyai-coevo-rl-qwen3-4b": "1xa100-80",
+    "babyai-coevo-rl-qwen3-8b-lora": "1xa100-80",
     "homerules-slea-rl-qwen2.5-7b": "4xa100-80",
     "homerules-slea-rl-qwen2.5-1.5b": "1xa100-80",
     "homerules-retroagent-qwen2.5-7b": "4xh200",

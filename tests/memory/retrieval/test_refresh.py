@@ -1,0 +1,109 @@
+"""Indexes that follow a bank in steps, and shortcuts of large ones: the same results, to the last bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.entries import bank, entry, questions
+
+from coevo.configs.bank.retrieval import Bm25Config, FieldWeights, SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
+from coevo.memory.retrieval import lexicon, maxscore, postings
+from coevo.memory.retrieval.index import Index
+from coevo.records.draws import generator, key
+
+WEIGHTS = FieldWeights(strategy=1.0, condition=0.7, example=0, keywords=2.0)
+CONFIGS = {
+    "tfidf": TfidfConfig(k=7, weights=WEIGHTS),
+    "bm25": Bm25Config(type="bm25", k=7, weights=WEIGHTS),
+    "tfidf unscoped": TfidfConfig(k=3, scoped=False),
+    "bm25 unscoped": Bm25Config(type="bm25", k=3, scoped=False),
+    "general": TfidfConfig(k=4, general=2),
+    "similarity": SimUtilUcbConfig(type="simutil-ucb", similarity=TfidfSimilarity(type="tfidf"), threshold=0.0),
+}
+SCOPES = ("", "lotus", "maple")
+COMMONNESS = 1 / np.arange(1, 41)
+
+
+def answers(index):
+    return [index.search(question, scope) for question in questions(25) for scope in SCOPES]
+
+
+def common_bank(count):
+    """Words as common as in a language, so that some are in most entries and some in few."""
+    draws = generator(key(5, "common"))
+
+    def text(length):
+        return " ".join(draws.choice([f"w{n}" for n in range(40)], length, p=COMMONNESS / COMMONNESS.sum()))
+
+    return [
+        entry(f"{text(8)} n{n}", text(int(draws.integers(4))), "", text(3), SCOPES[n % 3], n % 4) for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize(("small", "common"), [(4096, 128), (0, 3), (20, 0)])
+def test_an_index_refreshed_in_steps_equals_one_built_from_scratch(name, small, common, monkeypatch):
+    monkeypatch.setattr(lexicon, "SMALL", small)
+    monkeypatch.setattr(postings, "COMMON", common)
+    entries, stats = bank(120, scopes=SCOPES)
+    first = index = Index(entries[:60], CONFIGS[name], stats)
+    before = answers(index)
+    for step in range(1, 7):
+        held = entries[step * 5 : 60 + step * 10]
+        held[step] = replace(held[step], condition="w1 w2 w2 changed")
+        held[-step] = replace(held[-step], retired=3)
+        index = index.over(held, stats)
+        assert answers(index) == answers(Index(held, CONFIGS[name], stats))
+    assert answers(first) == before
+
+
+def test_segments_do_not_change_results(monkeypatch):
+    monkeypatch.setattr(lexicon, "SMALL", 0)
+    entries, _ = bank(120)
+    config = Bm25Config(type="bm25")
+    whole, one, two = (Index(entries[:count], config) for count in (120, 110, 90))
+    assert len(one.over(entries)._score._counts.segments) == 2
+    assert len(two.over(entries)._score._counts.segments) == 1
+    assert answers(whole) == answers(one.over(entries)) == answers(two.over(entries))
+
+
+@pytest.mark.parametrize("name", ["tfidf", "bm25", "tfidf unscoped", "bm25 unscoped"])
+@pytest.mark.parametrize("k", [1, 5, 100])
+@pytest.mark.parametrize("read", [1, 1 << 14])
+def test_the_best_are_those_of_a_full_reading(name, k, read, monkeypatch):
+    entries = common_bank(1500)
+    index = Index(entries[:1400], CONFIGS[name].model_copy(update={"k": k})).over(entries[50:])
+    expected = answers(index)
+    monkeypatch.setattr(postings, "MANY", -1)
+    monkeypatch.setattr(maxscore, "READ", read)
+    monkeypatch.setattr(maxscore, "SAMPLE", 1)
+    assert answers(index) == expected
+
+
+@pytest.mark.parametrize("name", ["tfidf unscoped", "bm25"])
+def test_few_entries_are_sorted_and_many_are_searched_for_the_same(name, monkeypatch):
+    index = Index(common_bank(300), CONFIGS[name])
+    expected = answers(index)
+    monkeypatch.setattr(postings, "FEW", 0)
+    assert answers(index) == expected
+
+
+@pytest.mark.parametrize("name", ["tfidf unscoped", "bm25 unscoped"])
+def test_the_best_are_those_of_all_scores(name):
+    """Against the scores of the whole library, sorted."""
+    index = Index(common_bank(700), CONFIGS[name].model_copy(update={"k": 9}))
+    everything = Index(common_bank(700), CONFIGS[name].model_copy(update={"k": 700}))
+    for question in questions(40):
+        assert index.search(question, "") == everything.search(question, "")[:9]
+
+
+def test_common_words_are_skipped(monkeypatch):
+    monkeypatch.setattr(postings, "MANY", -1)
+    monkeypatch.setattr(maxscore, "READ", 100)
+    entries = [entry(f"the rare{n} thing", edited=n % 5) for n in range(2000)]
+    index = Index(entries, Bm25Config(type="bm25", k=1, scoped=False))
+    added, add_to = [], maxscore.Part.add_to
+    monkeypatch.setattr(maxscore.Part, "add_to", lambda part, sums: (added.append(part.size), add_to(part, sums)))
+    (hit,) = index.search("the thing rare7", "")
+    assert hit.entry == entries[7]
+    assert sum(added) == 2000  # one of the two for a bound, none for the result

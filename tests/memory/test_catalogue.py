@@ -1,0 +1,92 @@
+"""A catalogue that follows a bank from version to version, against one that is made from scratch."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.entries import bank
+
+from coevo.memory import catalogue
+from coevo.memory.catalogue import Catalogue, Column, PerEntry
+from coevo.records.draws import generator, key
+
+SCOPES = ("", "lotus", "maple")
+
+
+def entries_of(found):
+    return [found.seen[number] for number in found.numbers]
+
+
+def scopes_of(found):
+    names = {number: scope for scope, number in found.scope_numbers.items()}
+    return [names[number] for number in found.scopes]
+
+
+def versions(count, seed=0):
+    """Versions of a bank: in each some entries go, some change, some are retired and some come; orders differ."""
+    entries, _ = bank(40 + 10 * count, seed, SCOPES)
+    draws = generator(key(seed, "versions"))
+    held, later = entries[:40], entries[40:]
+    for version in range(count):
+        yield [held[at] for at in draws.permutation(len(held))]
+        kept = [entry for entry in held if draws.random() > 0.1]
+        changed = [replace(entry, edited=version + 5) if draws.random() < 0.1 else entry for entry in kept]
+        held = [replace(entry, retired=version) if draws.random() < 0.05 else entry for entry in changed]
+        held += later[10 * version : 10 * version + int(draws.integers(11))]
+
+
+@pytest.mark.parametrize("slack", [0, 1024])
+def test_every_version_equals_one_made_from_scratch_and_earlier_ones_stay(slack, monkeypatch):
+    monkeypatch.setattr(catalogue, "SLACK", slack)
+    found, before = Catalogue(()), []
+    for given in versions(20):
+        found = found.over(given)
+        plain = Catalogue(given)
+        assert entries_of(found) == entries_of(plain)
+        assert scopes_of(found) == scopes_of(plain) == [entry.scope for entry in entries_of(plain)]
+        before.append((found, entries_of(plain)))
+    assert all(entries_of(found) == entries for found, entries in before)
+
+
+def test_two_versions_of_one_do_not_disturb_each_other():
+    entries, _ = bank(30)
+    start = Catalogue(entries[:20])
+    one, two = start.over(entries[:25]), start.over(entries[10:20] + entries[25:])
+    assert set(entries_of(one)) == set(entries[:25])
+    assert set(entries_of(two)) == set(entries[10:20] + entries[25:])
+    assert set(entries_of(two.over(entries))) == set(entries_of(one.over(entries))) == set(entries)
+
+
+def test_entries_that_are_gone_are_forgotten_once_they_are_many(monkeypatch):
+    monkeypatch.setattr(catalogue, "SLACK", 5)
+    entries, _ = bank(30)
+    found = Catalogue(entries[:20]).over(entries[:19])
+    assert len(found.seen) == 20
+    assert len(found.over(entries[:4]).seen) == 4
+
+
+def test_values_are_computed_once_per_entry():
+    entries, _ = bank(12)
+    asked = []
+
+    def compute(some):
+        asked.extend(some)
+        return np.array([len(entry.strategy) for entry in some], np.intp)
+
+    lengths, found = PerEntry(compute), Catalogue(entries[:8])
+    for given in (entries[:8], entries[2:10], entries[2:]):
+        found = found.over(given)
+        assert lengths.of(found).tolist() == [len(entry.strategy) for entry in entries_of(found)]
+    assert len(asked) == len(set(asked)) == 12
+    assert lengths.of(Catalogue(entries[:1])).tolist() == [len(entries[0].strategy)]
+
+
+def test_what_was_read_from_a_column_stays():
+    column = Column(np.int32, 2)
+    column.extend([[1, 2]])
+    first = column.read()
+    for value in range(50):
+        column.extend([[value, value]])
+    assert first.tolist() == [[1, 2]]
+    assert column.read()[:3].tolist() == [[1, 2], [0, 0], [1, 1]]
+    assert len(column) == 51
