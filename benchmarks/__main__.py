@@ -14,7 +14,18 @@ from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
 from benchmarks.running import database, durability, fsck, newcomer, publishing, report, ui
 from benchmarks.running.regression import FIGURES, check
-from benchmarks.speed import engines, gpu, lookups, orchestration, retrieval, rollout_peers, trainer, update_peers, vllm
+from benchmarks.speed import (
+    engines,
+    gpu,
+    lookups,
+    orchestration,
+    rendering,
+    retrieval,
+    rollout_peers,
+    trainer,
+    update_peers,
+    vllm,
+)
 from coevo.configs.errors import CoevoError
 
 BENCHMARKS = {
@@ -29,6 +40,7 @@ BENCHMARKS = {
     "report": report.run,
     "retrieval": retrieval.run,
     "lookups": lookups.run,
+    "rendering": rendering.run,
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,
