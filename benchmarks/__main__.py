@@ -19,6 +19,7 @@ from benchmarks.speed import (
     gpu,
     lookups,
     orchestration,
+    pace,
     rendering,
     retrieval,
     rollout_peers,
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "methods": methods.run,
     "vllm": vllm.run,
     "engines": engines.run,
+    "pace": pace.run,
     "babyai": babyai.run,
     "mutants": mutants.run,
 }
