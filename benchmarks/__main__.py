@@ -12,7 +12,7 @@ from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
-from benchmarks.running import database, durability, fsck, newcomer, publishing, report, ui
+from benchmarks.running import database, durability, fsck, host_memory, newcomer, publishing, report, ui
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
@@ -46,6 +46,7 @@ BENCHMARKS = {
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,
     "gpu": gpu.run,
+    "host_memory": host_memory.run,
     "homerules": homerules.run,
     "level2": homerules.run_level2,
     "methods": methods.run,

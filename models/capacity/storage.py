@@ -20,7 +20,7 @@ def optimizer(shape: Shape) -> int:
 
 
 def stored(shape: Shape, revisions: int, every: int) -> list[Item]:
-    """What a run of so many revisions keeps; a large optimizer in every ``every``-th of them, and in the newest."""
+    """Items that so many revisions keep; a large optimizer is in every ``every``-th of them, and in the newest."""
     states = optimizer(shape)
     kept = revisions if states < LARGE else min(revisions, -(-revisions // every) + 1)
     return [Item("weights", revisions * weights(shape)), Item("optimizer", kept * states)]
@@ -28,4 +28,4 @@ def stored(shape: Shape, revisions: int, every: int) -> list[Item]:
 
 def saving(shape: Shape) -> int:
     """Bytes of host memory that a save takes above what is held: it streams one tensor after another."""
-    return max(shape.trainable, 4 * shape.vocabulary * shape.hidden)
+    return shape.trainable if shape.rank else max(shape.parameters, 4 * shape.vocabulary * shape.hidden)

@@ -46,6 +46,13 @@ CHANGES = (
         "update.deepspeed.activation_checkpointing=true",
         "update.deepspeed.tokens=4096",
     ),
+    (
+        "policy.lora={{r: 64, alpha: 64}}",
+        "policy.dtype=bfloat16",
+        "update.deepspeed.activation_checkpointing=true",
+        "update.deepspeed.tokens=4096",
+        "update.deepspeed.zero_stage=1",
+    ),
 )
 """Changes of settings to try, cheapest first; ``{gpus}`` is the number of the machine's GPUs."""
 MACHINES = ("1xa100-80", "1xh200", "4xa100-80", "4xh200", "8xh200")
