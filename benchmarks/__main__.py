@@ -12,9 +12,21 @@ from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
-from benchmarks.running import database, durability, fsck, newcomer, publishing, report, ui
+from benchmarks.running import database, durability, fsck, host_memory, newcomer, publishing, report, ui
 from benchmarks.running.regression import FIGURES, check
-from benchmarks.speed import engines, gpu, lookups, orchestration, retrieval, rollout_peers, trainer, update_peers, vllm
+from benchmarks.speed import (
+    engines,
+    gpu,
+    lookups,
+    orchestration,
+    pace,
+    rendering,
+    retrieval,
+    rollout_peers,
+    trainer,
+    update_peers,
+    vllm,
+)
 from coevo.configs.errors import CoevoError
 
 BENCHMARKS = {
@@ -29,15 +41,18 @@ BENCHMARKS = {
     "report": report.run,
     "retrieval": retrieval.run,
     "lookups": lookups.run,
+    "rendering": rendering.run,
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,
     "gpu": gpu.run,
+    "host_memory": host_memory.run,
     "homerules": homerules.run,
     "level2": homerules.run_level2,
     "methods": methods.run,
     "vllm": vllm.run,
     "engines": engines.run,
+    "pace": pace.run,
     "babyai": babyai.run,
     "mutants": mutants.run,
 }

@@ -90,6 +90,8 @@ class Environment(ABC, Generic[State]):
     """Bounds of an episode's extrinsic return."""
     repeats: ClassVar[bool] = True
     """True if the same task and actions always give the same steps; paired replay and unfinished episodes need it."""
+    concurrent: ClassVar[bool] = False
+    """True if several threads may start and advance episodes at once (``rollout.pace=episode``)."""
 
     @abstractmethod
     def sample(self, count: int, key: Key) -> list[Task]:

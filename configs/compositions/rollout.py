@@ -7,7 +7,12 @@ from coevo.configs.sections import RunSections
 
 
 def flaws(config: RunSections) -> Iterator[str]:
-    """Conflicts of ``rollout.ahead`` and of the prompt with other sections."""
+    """Conflicts of ``rollout.pace``, ``rollout.ahead`` and of the prompt with other sections."""
+    if config.rollout.pace == "episode" and config.rollout.engine.type != "vllm":
+        yield (
+            "rollout.pace=episode asks a server about each episode by itself: set rollout.engine.type=vllm, or "
+            "rollout.pace=turn"
+        )
     if config.rollout.ahead:
         yield from _ahead(config)
     yield from _style(config)

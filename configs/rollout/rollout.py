@@ -39,6 +39,10 @@ class RolloutConfig(Config):
 
     An unfinished episode is cut there for this update and continues in the next one (Context-lite 4.1).
     """
+    pace: Literal["turn", "episode"] = Field(default="turn", exclude_if=lambda pace: pace == "turn")
+    """``turn``: all episodes play a turn, then all play the next; ``episode``: none waits for another, which suits slow
+    environments, and a server generates. Only with ``turn`` may a resumed run be bit-equal.
+    """
     ahead: Literal[0, 1] = Field(default=0, exclude_if=lambda ahead: ahead == 0)
     """1: play the next batch during the update; 0: play it afterwards.
 

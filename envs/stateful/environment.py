@@ -9,8 +9,10 @@ import weakref
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from coevo.configs.env import SimulatorConfig
@@ -21,6 +23,9 @@ from coevo.envs.stateful.local import LocalWorkers
 from coevo.envs.stateful.wire import digest, plain
 from coevo.records.draws import Key, key
 from coevo.records.task import Task
+
+_FIRST = Lock()
+"""Held by the thread that may create an environment's workers, or its list of handles to close."""
 
 
 class Claim:
@@ -63,6 +68,7 @@ class StatefulEnvironment(Environment[Position]):
 
     simulator: SimulatorConfig = SimulatorConfig()
     """Number of workers, and limits."""
+    concurrent = True
 
     @abstractmethod
     def open(self, task: Task, key: Key) -> tuple[Live, str]:
@@ -88,7 +94,9 @@ class StatefulEnvironment(Environment[Position]):
     def try_start(self, tasks: Sequence[Task]) -> list[tuple[Position, str] | Loss]:
         """First position and observation of each task, or why the simulator failed."""
         self._drain()
-        opened = self.workers.start([Opening(task, _key(task)) for task in tasks])
+        with _FIRST:
+            workers = self.workers
+        opened = workers.start([Opening(task, _key(task)) for task in tasks])
         return [self._begun(task, found) for task, found in zip(tasks, opened, strict=True)]
 
     def try_step(self, states: Sequence[Position], actions: Sequence[str]) -> list[Step[Position] | Loss]:
@@ -138,7 +146,10 @@ class StatefulEnvironment(Environment[Position]):
 
     def _drain(self) -> None:
         """Close what was left."""
-        handles = [self._left.popleft() for _ in range(len(self._left))]
+        handles = []
+        with _FIRST, suppress(IndexError):
+            while True:
+                handles.append(self._left.popleft())
         if handles:
             self.workers.close(handles)
 

@@ -1,20 +1,22 @@
 """Workers of this machine: processes of ``multiprocessing``, each with several live episodes.
 
-A process that hangs is killed, one that dies is replaced. Only the episode that was being served is blamed: the others
-on that process are gone, and are opened anew elsewhere. Processes come from a fork server, which has no threads and
-ends with its run; they hash texts alike in every run, so that a simulator may iterate over sets.
+A process serves one thread at a time. One that hangs is killed, one that dies is replaced. Only the episode that was
+being served is blamed: the others on that process are gone, and are opened anew elsewhere. Processes come from a fork
+server, which has no threads and ends with its run; they hash texts alike in every run, so that a simulator may iterate
+over sets.
 """
 
 import os
 import signal
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import count
 from json import dumps
 from multiprocessing import forkserver, get_context
 from multiprocessing.connection import Connection, wait
+from threading import Lock
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -34,11 +36,17 @@ class _Process:
     """One worker process and the connection to it.
 
     Attributes:
+        number: number of the process, in the order of their starts.
         episodes: number of its live episodes.
+        ended: numbers of episodes to close.
+        serving: held by the thread that it serves.
     """
 
-    def __init__(self, simulator: Simulator) -> None:
+    def __init__(self, simulator: Simulator, number: int) -> None:
+        self.number = number
         self.episodes = 0
+        self.ended: list[int] = []
+        self.serving = Lock()
         context = get_context("forkserver")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=serve, args=(simulator, theirs), daemon=True, name="coevo-simulator")
@@ -89,6 +97,7 @@ class LocalWorkers:
         self._settings = settings
         self._numbers = count()
         self._alive: list[_Process] = []
+        self._books = Lock()
         _start_server()
 
     def start(self, openings: Sequence[Opening]) -> list[Opened | Loss]:
@@ -112,12 +121,12 @@ class LocalWorkers:
         return [_step(served) if isinstance(served, Reply) else served for served in self._run(jobs)]
 
     def close(self, handles: Sequence[object]) -> None:
-        """Close episodes, side by side."""
-        numbers: dict[_Process, list[int]] = {}
-        for handle in _ours(handles):
-            numbers.setdefault(handle.process, []).append(handle.number)
-            handle.process.episodes -= 1
-        self._run([_Job(it, {"numbers": found}, self._settings.act_seconds) for it, found in numbers.items()])
+        """Close episodes, side by side; a process that is serving closes its episodes afterwards."""
+        with self._books:
+            for process, number in _ours(handles):
+                process.ended.append(number)
+                process.episodes -= 1
+        self._close_ended({handle.process for handle in _ours(handles)})
 
     def shutdown(self) -> None:
         """Let every process close its episodes, and end it."""
@@ -135,11 +144,12 @@ class LocalWorkers:
 
     def _least(self) -> _Process:
         """Process with the fewest episodes, which gets one more; a new one if there may be more."""
-        if len(self._alive) < self._settings.workers and all(process.episodes for process in self._alive):
-            self._alive.append(_Process(self._simulator))
-        process = min(self._alive, key=lambda process: process.episodes)
-        process.episodes += 1
-        return process
+        with self._books:
+            if len(self._alive) < self._settings.workers and all(process.episodes for process in self._alive):
+                self._alive.append(_Process(self._simulator, next(self._numbers)))
+            process = min(self._alive, key=lambda process: process.episodes)
+            process.episodes += 1
+            return process
 
     def _opening(self, handle: _Handle, opening: Opening) -> _Job:
         task = {name: getattr(opening.task, name) for name in ("env", "kind", "instruction", "scope", "split")}
@@ -148,7 +158,31 @@ class LocalWorkers:
         return _Job(handle.process, request | {"actions": opening.actions}, seconds)
 
     def _run(self, jobs: Sequence[_Job]) -> list[Reply | Loss | None]:
-        """Serve jobs, one at a time per process; None for a job whose process has ended before."""
+        """Serve jobs when their processes serve no other thread; None for a job whose process has ended before."""
+        processes = sorted({job.process for job in jobs}, key=lambda process: process.number)
+        with ExitStack() as held:
+            for process in processes:
+                held.enter_context(process.serving)
+            results = self._serve(jobs)
+        self._close_ended(processes)
+        return results
+
+    def _close_ended(self, processes: Iterable[_Process]) -> None:
+        """Close ended episodes on the processes that are serving nobody; whoever is served looks here afterwards."""
+        while free := [each for each in processes if each.ended and each.serving.acquire(blocking=False)]:
+            try:
+                self._serve([self._closing(process) for process in free])
+            finally:
+                for process in free:
+                    process.serving.release()
+
+    def _closing(self, process: _Process) -> _Job:
+        with self._books:
+            numbers, process.ended = process.ended, []
+        return _Job(process, {"numbers": numbers}, self._settings.act_seconds)
+
+    def _serve(self, jobs: Sequence[_Job]) -> list[Reply | Loss | None]:
+        """Serve jobs, one at a time per process."""
         results: list[Reply | Loss | None] = [None] * len(jobs)
         queues: dict[_Process, deque[int]] = {}
         for index, job in enumerate(jobs):
@@ -200,8 +234,9 @@ class LocalWorkers:
         return Loss("crash", f"its process ended with exit code {self._drop(process, grace=1.0)}")
 
     def _drop(self, process: _Process, grace: float = 0.0) -> int | None:
-        if process in self._alive:
-            self._alive.remove(process)
+        with self._books:
+            if process in self._alive:
+                self._alive.remove(process)
         return process.end(grace)
 
 

@@ -35,7 +35,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
         "ready": not found.problems,
         "problems": list(found.problems),
         "notice": None if config.bank is None else notice(config.bank.admission),
-        "notices": notices(config, env),
+        "notices": [*notices(config, env), *found.notices],
         "policy": {"parameters": shape.parameters, "trained": shape.trainable, "positions": shape.positions},
         "prompts": {
             "tasks": rehearsal.tasks,
@@ -48,7 +48,9 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
             "text": rehearsal.prompt,
         },
         "memory": [_memory(need) for need in found.needs],
+        "disk": _memory(found.disk),
         "seconds": {name: round(spent, 1) for name, spent in found.seconds.items()},
+        "total_seconds": round(config.iterations * sum(found.seconds.values())),
         "turns_an_episode": rehearsal.length,
         "turns": [
             {"observation": turn.observation, "action": turn.action, "feedback": turn.feedback, "valid": turn.valid}
@@ -74,10 +76,8 @@ def show(said: dict[str, Any]) -> None:
         output.line(f"memory    {place['where']}: {place['gib']:.1f} of {_there(place)} GiB")
         for what, gib in place["parts"].items():
             output.line(f"            {gib:9.2f}  {what}")
-    for name, spent in said["seconds"].items():
-        output.line(
-            f"time      about {spent:.1f} s per {name}, at {said['turns_an_episode']:.0f} turns per episode (rough)"
-        )
+    output.line(f"disk      {said['disk']['gib']:.1f} of {_there(said['disk'])} GiB free, for all policies of the run")
+    _show_time(said)
     output.line(f"prompt    of a first turn, whole; {prompts['guide']} of its tokens are the environment's guide")
     for text in prompts["text"].splitlines():
         output.line(f"  | {text}")
@@ -88,6 +88,17 @@ def show(said: dict[str, Any]) -> None:
     for problem in said["problems"]:
         output.line(f"problem   {problem}")
     output.line("not ready: solve the problems above first" if said["problems"] else "ready to start")
+
+
+def _show_time(said: dict[str, Any]) -> None:
+    if not said["seconds"]:
+        return
+    parts = ", ".join(f"{name} {spent:.1f}" for name, spent in said["seconds"].items())
+    output.line(f"time      about {sum(said['seconds'].values()):.1f} s per iteration: {parts}")
+    output.line(
+        f"time      about {said['total_seconds'] / 3600:.2g} h for {said['iterations']} iterations, at "
+        f"{said['turns_an_episode']:.0f} turns per episode, those of a random agent, and answers of full length"
+    )
 
 
 def _memory(need: Need) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import re
 import time
 from dataclasses import dataclass
+from shutil import disk_usage
 
 import psutil
 import torch
@@ -36,10 +37,12 @@ class Machine:
     Attributes:
         gpus: its GPUs, in order.
         host: its CPU, with the memory of the machine.
+        disk: free bytes where the workspace is; None if unknown.
     """
 
     gpus: tuple[Device, ...]
     host: Device
+    disk: int | None = None
 
     def __str__(self) -> str:
         memory = f"{self.host.memory / GIB:.0f} GiB of memory"
@@ -66,9 +69,11 @@ MATRIX, TRIES = 512, 3
 
 
 def here() -> Machine:
-    """Measure this machine."""
+    """Measure this machine, with the disk of the working directory."""
     gpus = tuple(_gpu(index) for index in range(torch.cuda.device_count())) if torch.cuda.is_available() else ()
-    return Machine(gpus, Device("cpu", psutil.virtual_memory().total, _cpu_flops(), CPU_BANDWIDTH))
+    return Machine(
+        gpus, Device("cpu", psutil.virtual_memory().total, _cpu_flops(), CPU_BANDWIDTH), disk_usage(".").free
+    )
 
 
 def named(text: str) -> Machine:

@@ -17,7 +17,7 @@ optimizer alone: no activations, no cache of a rollout, no phases, and DeepSpeed
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from coevo.models.capacity.shape import Shape
 from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW
@@ -39,8 +39,8 @@ ADAPTED = 7
 """Linear layers per block, each with an adapter."""
 
 
-Phase = Literal["always", "rollout", "update", "backward", "step"]
-"""Phase in which an item exists; ``update`` covers both the backward pass and the optimizer's step."""
+Phase = Literal["always", "rollout", "update", "backward", "step", "save"]
+"""Phase in which an item exists; ``update`` covers the backward pass, the optimizer's step and the save after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +103,12 @@ def training(plan: Training) -> list[Item]:
 
 def peak(items: Iterable[Item]) -> int:
     """Maximum bytes at one time."""
-    taken: dict[str, int] = dict.fromkeys(("always", "rollout", "update", "backward", "step"), 0)
+    taken: dict[str, int] = dict.fromkeys(get_args(Phase), 0)
     for item in items:
         taken[item.phase] += item.bytes
-    return taken["always"] + max(taken["rollout"], taken["update"] + max(taken["backward"], taken["step"]))
+    return taken["always"] + max(
+        taken["rollout"], taken["update"] + max(taken["backward"], taken["step"], taken["save"])
+    )
 
 
 def activations(shape: Shape, checkpointed: bool) -> int:

@@ -5,6 +5,8 @@ from coevo.models.capacity.shape import Shape
 
 BUSY = 0.3
 """Share of a device's rate that training and prefill reach."""
+DISK = 0.5e9
+"""Bytes per second that a disk writes, and a server reads of a policy."""
 STREAMED = 0.6
 """Share of a device's bandwidth that decoding reaches."""
 
@@ -12,6 +14,11 @@ STREAMED = 0.6
 def updating(shape: Shape, tokens: float, device: Device, passes: float, processes: int) -> float:
     """Seconds of an update over these tokens; ``passes`` counts forward passes, a backward pass as two of them."""
     return 2 * shape.parameters * tokens * passes / (BUSY * device.flops * processes)
+
+
+def storing(size: int) -> float:
+    """Seconds of writing or reading so many bytes."""
+    return size / DISK
 
 
 def decoding(shape: Shape, rows: float, prompt: int, answer: int, device: Device, copies: int) -> float:

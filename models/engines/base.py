@@ -41,7 +41,10 @@ class Engine(Protocol):
         ...
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
-        """Complete every prompt."""
+        """Complete every prompt.
+
+        Servers also take a single request from each of several threads at once (``rollout.pace=episode``).
+        """
         ...
 
     def load(self, policy: Path) -> None:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from itertools import compress
+from threading import Lock
 from typing import Any
 
 from coevo.configs.context import ContextConfig
@@ -50,16 +51,21 @@ class Context:
         self.leads = config.placement == "system" and not self._continues
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._encoder.data(line)))
         self._line = lru_cache(maxsize=4096)(self._style.line)
+        self._writing = Lock()
         self._lines = lru_cache(maxsize=4096)(self._fitting)
         self._dialogue = lru_cache(maxsize=64)(self._dialogue_of)
         self._piece = lru_cache(maxsize=64)(lambda roles, tools: self._layout(tools).prompt(roles))
 
     def prompt(self, moment: Moment) -> tuple[int, ...]:
-        """Token ids of the whole prompt, up to the beginning of the answer.
+        """Token ids of the whole prompt, up to the beginning of the answer; one thread writes at a time.
 
         Raises:
             CoevoError: the tokenizer's chat template cannot be used.
         """
+        with self._writing:
+            return self._prompt(moment)
+
+    def _prompt(self, moment: Moment) -> tuple[int, ...]:
         lessons, tools = self._block(moment.lessons), json.dumps(moment.tools)
         if self._continues:
             return self._dialogue(tools).prompt(moment, lessons)

@@ -8,19 +8,22 @@ is in the whole text.
 
 import json
 import re
+from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from coevo.configs.errors import CoevoError
+from coevo.models.policy.lines import SHORT, divides, lines_of
 from coevo.models.policy.standin import Guess
 
 Part = int | str
 """Id of a control token, or plain text."""
-_CACHED = 4096
-"""Maximum characters of a text whose token ids are kept for its next use."""
+_CACHED = 1024
+"""Maximum characters of a text or line whose token ids are kept for its next use."""
 
 
 class Encoder:
@@ -31,21 +34,23 @@ class Encoder:
         self._index: dict[str, int] = {text: index for text, (index, _) in added.items()}
         self._left = {index for index, token in added.values() if token.lstrip}
         self._right = {index for index, token in added.values() if token.rstrip}
-        self._encode, unknown = _plain(tokenizer)
+        self._encode, unknown, self._divides = _plain(tokenizer)
         self._control = frozenset(self._index.values()) - {unknown}
         longest_first = sorted(filter(None, self._index), key=len, reverse=True)
         self._tokens = re.compile(f"({'|'.join(map(re.escape, longest_first)) or '(?!)'})")
         self._split = lru_cache(maxsize=256)(self._parts)
-        self._run = lru_cache(maxsize=2048)(self._harmless)
+        self._line = lru_cache(maxsize=2**15)(self._harmless)
 
     def split(self, text: str) -> tuple[Part, ...]:
         """Split text of a template at its control tokens."""
         return self._split(text)
 
     def data(self, text: str) -> tuple[int, ...]:
-        """Token ids of a content, or of a part of one."""
+        """Token ids of a content, or of a part of one; lines that were encoded before are not encoded again."""
         text = _encodable(text)
-        return self._run(text) if len(text) <= _CACHED else self._harmless(text)
+        if len(text) <= SHORT or not self._divides:
+            return tuple(self._ids(text))
+        return tuple(chain.from_iterable(map(self._ids, lines_of(text))))
 
     def ids(self, parts: Iterable[Part]) -> tuple[int, ...]:
         """Token ids of control tokens and the plain text between them."""
@@ -61,18 +66,21 @@ class Encoder:
             ids.extend(self.data(text.rstrip() if ahead in self._left else text))
         return tuple(ids)
 
+    def _ids(self, text: str) -> "array[int]":
+        return self._line(text) if len(text) <= _CACHED else self._harmless(text)
+
     def _parts(self, text: str) -> tuple[Part, ...]:
         parts: list[str] = self._tokens.split(text)
         return tuple(self._index.get(part, part) for part in parts if part)
 
-    def _harmless(self, text: str) -> tuple[int, ...]:
+    def _harmless(self, text: str) -> "array[int]":
         ids = self._encode(text)
         if self._control.isdisjoint(ids):
-            return tuple(ids)
+            return array("I", ids)
         # The vocabulary has control tokens among its words: spell these out.
         spelled = (list(part) if part in self._index else [part] for part in self._tokens.split(text))
         ids = [index for parts in spelled for part in parts for index in self._encode(part)]
-        return tuple(index for index in ids if index not in self._control)
+        return array("I", (index for index in ids if index not in self._control))
 
 
 def _joined(parts: Iterable[Part]) -> list[Part]:
@@ -85,10 +93,10 @@ def _joined(parts: Iterable[Part]) -> list[Part]:
     return joined
 
 
-def _plain(tokenizer: Any) -> tuple[Callable[[str], Sequence[int]], int | None]:
-    """Encoder without control tokens, and the id of its unknown words."""
+def _plain(tokenizer: Any) -> tuple[Callable[[str], Sequence[int]], int | None, bool]:
+    """Encoder without control tokens, the id of its unknown words, and whether it encodes lines by themselves."""
     if isinstance(tokenizer, Guess):
-        return lambda text: tokenizer(text)["input_ids"], None
+        return lambda text: tokenizer(text)["input_ids"], None, False
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if not isinstance(backend, Tokenizer):
         raise CoevoError(
@@ -99,7 +107,8 @@ def _plain(tokenizer: Any) -> tuple[Callable[[str], Sequence[int]], int | None]:
     _unprefixed(made["pre_tokenizer"])
     plain = Tokenizer.from_str(json.dumps(made))
     unknown = getattr(plain.model, "unk_token", None)
-    return lambda text: plain.encode(text, add_special_tokens=False).ids, unknown and plain.token_to_id(unknown)
+    encode = lambda text: plain.encode(text, add_special_tokens=False).ids  # noqa: E731
+    return encode, unknown and plain.token_to_id(unknown), divides(plain)
 
 
 def _unprefixed(pre_tokenizer: dict[str, Any] | None) -> None:

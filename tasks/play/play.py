@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import Event, Lock
 
 from coevo.envs.base import Environment, Step
 from coevo.envs.failures import Loss
@@ -11,21 +13,39 @@ from coevo.records.demonstration import Moment
 from coevo.records.draws import extend
 from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running, group_of
+from coevo.tasks.play.pace import Item, Loop, Result, each_alone, in_step
 
 
 class Playing(ABC):
-    """Player of attempts in one environment; subclasses provide the answers."""
+    """Player of attempts in one environment; subclasses provide the answers.
 
-    def __init__(self, env: Environment[object], max_turns: int) -> None:
+    Attributes:
+        env: the environment.
+        max_turns: maximum number of turns per episode.
+        alone: True if each episode has a loop of its own, in a thread; the environment is then used by one at a time
+            unless it is ``concurrent``.
+    """
+
+    def __init__(self, env: Environment[object], max_turns: int, alone: bool = False) -> None:
         self.env = env
         self.max_turns = max_turns
+        self.alone = alone
+        self._guiding = Lock()
+        self._using: AbstractContextManager[object] = nullcontext() if env.concurrent else Lock()
 
     def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
         """Play every attempt to its end, or to ``max_turns``; return episodes in the order of the attempts."""
+        return self.paced(self._to_the_end, attempts)
+
+    def paced(self, loop: Loop[Item, Result], items: Sequence[Item]) -> list[Result]:
+        """Run one loop over all items, or one per item, according to the player's pace."""
+        return each_alone(loop, items) if self.alone else in_step(loop, items)
+
+    def _to_the_end(self, attempts: Sequence[Attempt], halted: Event) -> list[Episode]:
         everyone = self.begin(attempts)
         running = self.left(everyone)
         try:
-            while running:
+            while running and not halted.is_set():
                 self.play_turn(running)
                 running = self.left(running)
         finally:
@@ -34,8 +54,10 @@ class Playing(ABC):
 
     def begin(self, attempts: Sequence[Attempt]) -> list[Running]:
         """Start attempts; one is over at once if the environment fails to start it or to guide it."""
-        starts = self.env.try_start([attempt.task for attempt in attempts])
-        guides = [self.env.try_guide(attempt.task) for attempt in attempts]
+        with self._using:
+            starts = self.env.try_start([attempt.task for attempt in attempts])
+        with self._guiding:
+            guides = [self.env.try_guide(attempt.task) for attempt in attempts]
         return list(map(Running.begun, attempts, starts, guides))
 
     def is_over(self, live: Running) -> bool:
@@ -49,11 +71,13 @@ class Playing(ABC):
 
     def release(self, ended: Sequence[Running]) -> None:
         """Free what the environment holds for attempts that are over."""
-        self.env.release([live.state for live in ended if live.state is not None])
+        with self._using:
+            self.env.release([live.state for live in ended if live.state is not None])
 
     def step(self, running: Sequence[Running], actions: Sequence[str]) -> list[Step[object] | Loss]:
         """The environment's answers to one action of each attempt, or its failures."""
-        return self.env.try_step([live.state for live in running], actions)
+        with self._using:
+            return self.env.try_step([live.state for live in running], actions)
 
     @abstractmethod
     def play_turn(self, running: Sequence[Running]) -> None:
@@ -63,8 +87,10 @@ class Playing(ABC):
 class Player(Playing):
     """Player of attempts with one policy in one environment."""
 
-    def __init__(self, env: Environment[object], context: Context, engine: Engine, max_turns: int) -> None:
-        super().__init__(env, max_turns)
+    def __init__(
+        self, env: Environment[object], context: Context, engine: Engine, max_turns: int, alone: bool = False
+    ) -> None:
+        super().__init__(env, max_turns, alone)
         self.context = context
         self.engine = engine
 

@@ -1,6 +1,7 @@
 """Retrieval: entries of the bank for a task and for an observation (CoEvo-RL Eq. 2, SLEA-RL section 3.3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from threading import Lock
 from time import perf_counter
 from typing import Protocol
 
@@ -62,6 +63,7 @@ class Retrieved:
         self.answers: dict[str, dict[tuple[str, str], list[Hit]]] = {"task": {}, "step": {}}
         self.seconds = 0.0
         self._draw = draw
+        self._searching = Lock()
         self._tally, self._parts = dict(index.tally), dict(index.seconds)
 
     def of_task(self, task: About) -> Entries:
@@ -84,10 +86,11 @@ class Retrieved:
 
     def _ask(self, what: str, text: str, scope: str) -> Entries:
         answers = self.answers[what]
-        if (scope, text) not in answers:
-            since = perf_counter()
-            answers[scope, text] = self.index.search(text, scope, extend(self._draw, what, scope, text))
-            self.seconds += perf_counter() - since
+        with self._searching:
+            if (scope, text) not in answers:
+                since = perf_counter()
+                answers[scope, text] = self.index.search(text, scope, extend(self._draw, what, scope, text))
+                self.seconds += perf_counter() - since
         return tuple(hit.entry for hit in answers[scope, text])
 
 

@@ -4,8 +4,10 @@ A slot holds one attempt. When that is over, the slot starts the next one at onc
 the attempt is cut, and continues in the next update.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from threading import Event
 
 from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running
@@ -49,16 +51,23 @@ class Slots:
     def play(self, player: Player, plan: Plan) -> list[Episode]:
         """Play the turns of one update; return parts of episodes in the order of slots, then of time."""
         self._take_up(player, plan)
-        parts: list[list[Episode]] = [[] for _ in range(plan.slots)]
+        return player.paced(partial(self._loop, player, plan), range(plan.slots))
+
+    def _loop(self, player: Player, plan: Plan, slots: Sequence[int], halted: Event) -> list[Episode]:
+        parts: dict[int, list[Episode]] = {slot: [] for slot in slots}
         for _ in range(plan.turns):
+            if halted.is_set():
+                break
             self._fill(player, plan, parts)
-            player.play_turn([live for _, live in sorted(self.running.items()) if not player.is_over(live)])
-            for slot, live in self._drop(player):
+            lives = [self.running[slot] for slot in slots]
+            player.play_turn([live for live in lives if not player.is_over(live)])
+            for slot, live in self._drop(player, slots):
                 parts[slot].append(live.part())
-        for slot, live in sorted(self.running.items()):
-            parts[slot].append(player.cut(live))
-        self._drop(player)
-        return [part for found in parts for part in found]
+        for slot in slots:
+            if slot in self.running:
+                parts[slot].append(player.cut(self.running[slot]))
+        self._drop(player, slots)
+        return [part for slot in slots for part in parts[slot]]
 
     def whole(self, part: Episode) -> Episode:
         """Join a part with the earlier parts of its episode."""
@@ -85,16 +94,17 @@ class Slots:
         for live in self.running.values():
             live.attempt = plan.show(live.attempt)
 
-    def _fill(self, player: Player, plan: Plan, parts: Sequence[Sequence[Episode]]) -> None:
-        """Start an attempt in every free slot."""
-        free = [slot for slot in range(plan.slots) if slot not in self.running]
+    def _fill(self, player: Player, plan: Plan, parts: Mapping[int, Sequence[Episode]]) -> None:
+        """Start an attempt in every free slot of a loop."""
+        free = [slot for slot in parts if slot not in self.running]
         numbers = [sum(part.start == 0 for part in parts[slot]) for slot in free]
         attempts = [plan.show(plan.draw(slot, number)) for slot, number in zip(free, numbers, strict=True)]
         self.running.update(zip(free, player.begin(attempts), strict=True))
 
-    def _drop(self, player: Player) -> list[tuple[int, Running]]:
-        """Free the slots whose attempt is over, and return these."""
-        over = [(slot, live) for slot, live in sorted(self.running.items()) if player.is_over(live)]
+    def _drop(self, player: Player, slots: Sequence[int]) -> list[tuple[int, Running]]:
+        """Free those of a loop's slots whose attempt is over, and return these."""
+        lives = [(slot, self.running[slot]) for slot in slots if slot in self.running]
+        over = [(slot, live) for slot, live in lives if player.is_over(live)]
         player.release([live for _, live in over])
         for slot, _ in over:
             del self.running[slot]

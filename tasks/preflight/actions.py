@@ -15,6 +15,7 @@ from coevo.envs.verbs import Tried, refused, unnamed, verb_of, verbs_of
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator
 from coevo.records.task import Task
+from coevo.tasks.preflight.environment import sampled
 
 EPISODES = 20
 TRIES = 2_000
@@ -55,7 +56,7 @@ def action_problems(env: Environment[Any], prompt: Callable[[Task], str] | None,
         draw: root of the draws.
     """
     tried, points, lacking, verbs, losses = list[Tried](), list[Point](), set[str](), set[str](), list[Loss]()
-    for number, task in enumerate(env.sample(EPISODES, draw)):
+    for number, task in enumerate(sampled(env, EPISODES, draw)):
         found = attempted(partial(_play, env, task, prompt, min(turns, TURNS), extend(draw, task.id, number)))
         if isinstance(found, Loss):
             losses.append(found)

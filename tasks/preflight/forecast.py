@@ -2,47 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.load.load import change, validate
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
-from coevo.models.capacity.devices import GIB, Device, Machine, here, named
-from coevo.models.capacity.pace import decoding, updating
+from coevo.models.capacity.devices import GIB, Machine, here
+from coevo.models.capacity.footprint import peak
 from coevo.models.capacity.shape import Shape, shape_of
-from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs, processes_of
+from coevo.models.capacity.storage import stored
+from coevo.tasks.preflight.duration import durations
+from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
+from coevo.tasks.preflight.remedy import changed_by, remedy, spread, used
 
-CHANGES = (
-    ("rollout.engine.rows=128",),
-    ("update.deepspeed.tokens=8192",),
-    ("rollout.engine.gpu_memory_utilization=0.4",),
-    ("placement={{type: shared}}",),
-    ("placement={{type: shared}}", "rollout.engine.gpu_memory_utilization=0.4"),
-    ("update.deepspeed.activation_checkpointing=true",),
-    ("update.deepspeed.activation_checkpointing=true", "update.deepspeed.tokens=4096"),
-    ("update.deepspeed.zero_stage=3", "update.deepspeed.processes={gpus}"),
-    ("policy.dtype=bfloat16",),
-    ("policy.dtype=bfloat16", "update.deepspeed.activation_checkpointing=true", "update.deepspeed.tokens=4096"),
-    (
-        "update.deepspeed.settings={{zero_optimization: {{stage: 2, offload_optimizer: {{device: cpu}}}}}}",
-        "update.deepspeed.zero_stage=2",
-    ),
-    ("policy.lora={{r: 64, alpha: 64}}",),
-    ("policy.lora={{r: 64, alpha: 64}}", "policy.dtype=bfloat16"),
-    (
-        "policy.lora={{r: 64, alpha: 64}}",
-        "policy.dtype=bfloat16",
-        "update.deepspeed.activation_checkpointing=true",
-        "update.deepspeed.tokens=4096",
-    ),
-)
-"""Changes of settings to try, cheapest first; ``{gpus}`` is the number of the machine's GPUs."""
-MACHINES = ("1xa100-80", "1xh200", "4xa100-80", "4xh200", "8xh200")
-"""Machines to try if no change of settings suffices, smallest first."""
+OPTIMIZER_EVERY = 10
+"""Revisions per revision that keeps a large optimizer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +30,9 @@ class Forecast:
         shape: shape of its policy.
         rehearsal: its prompts and first turns.
         needs: memory needed per device.
-        seconds: rough times of a rollout and of an update.
+        disk: what the whole run keeps there, and the free space.
+        seconds: rough seconds per iteration, by step.
+        notices: settings that would use idle GPUs, and a disk that fills, one line each.
         problems: reasons why it cannot start there, one line each.
     """
 
@@ -62,7 +40,9 @@ class Forecast:
     shape: Shape
     rehearsal: Rehearsal
     needs: tuple[Need, ...]
+    disk: Need
     seconds: dict[str, float]
+    notices: tuple[str, ...]
     problems: tuple[str, ...]
 
 
@@ -82,8 +62,42 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forec
         if not need.fits:
             problems.append(f"{_lack(need)}: {remedy(config, machine, lengths, rehearsal.words)}")
             break
-    seconds = {} if problems else _seconds(config, machine, shape, lengths, rehearsal)
-    return Forecast(machine, shape, rehearsal, tuple(found), seconds, tuple(problems))
+    turns, disk = max(1.0, rehearsal.length), disk_of(config, machine, shape)
+    seconds = {} if problems else durations(config, machine, shape, lengths, turns)
+    idle = () if problems else _idle(config, machine, shape, lengths, turns)
+    noticed = (*idle, *_full(config, disk))
+    return Forecast(machine, shape, rehearsal, tuple(found), disk, seconds, noticed, tuple(problems))
+
+
+def disk_of(config: RunConfig, machine: Machine, shape: Shape) -> Need:
+    """Disk of all revisions of a run, episodes and bank aside."""
+    revisions = config.iterations // config.lineage.every if config.update is not None else 0
+    items = stored(shape, 1 + revisions, getattr(config.lineage, "optimizer_every", OPTIMIZER_EVERY))
+    return Need("the disk", peak(items), machine.disk, tuple(items))
+
+
+def _full(config: RunConfig, disk: Need) -> Iterator[str]:
+    if disk.fits or disk.there is None:
+        return
+    yield (
+        f"{config.iterations} iterations keep {disk.bytes / GIB:.0f} GiB of policies, and {disk.there / GIB:.0f} are "
+        "free: set lineage.every higher or policy.lora, or run `coevo gc` on the way"
+    )
+
+
+def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> Iterator[str]:
+    """Settings that use all GPUs of the machine, if some are idle and these are quicker."""
+    count, busy = len(machine.gpus), used(config)
+    overrides = spread(config, count) if 0 < busy < count else ()
+    if not overrides:
+        return
+    wider = changed_by(config, overrides)
+    before, after = (sum(durations(each, machine, shape, lengths, turns).values()) for each in (config, wider))
+    if after < before:
+        yield (
+            f"{busy} of {count} GPUs are used: set {' '.join(overrides)} for about {after:.0f} s per iteration "
+            f"instead of {before:.0f}"
+        )
 
 
 def check_fits(config: RunConfig, env: Environment[Any]) -> None:
@@ -96,29 +110,6 @@ def check_fits(config: RunConfig, env: Environment[Any]) -> None:
 def lengths_of(config: RunConfig, rehearsal: Rehearsal) -> Lengths:
     """Lengths of prompts and answers in tokens."""
     return Lengths(rehearsal.shortest, rehearsal.longest, config.rollout.sampling.max_new_tokens)
-
-
-def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int) -> str:
-    """Change that would fit: the first of ``CHANGES`` on this machine, else the first of ``MACHINES``."""
-    settings, shapes = config.model_dump(mode="json"), cache(lambda policy: shape_of(policy, words))
-    for overrides in CHANGES:
-        tried = [text.format(gpus=len(machine.gpus) or 1) for text in overrides]
-        try:
-            changed = validate(change(settings, tried), source=config.recipe)
-            if all(need.fits for need in needs(changed, machine, shapes(changed.policy), lengths)):
-                return f"set {' '.join(tried)}"
-        except CoevoError:
-            continue
-    shape = shapes(config.policy)
-    enough = next((name for name in MACHINES if _fits(config, named(name), shape, lengths)), None)
-    return "choose a smaller model" if enough is None else f"take a machine such as {enough}, or a smaller model"
-
-
-def _fits(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> bool:
-    try:
-        return all(need.fits for need in needs(config, machine, shape, lengths))
-    except MissingGpusError:
-        return False
 
 
 def _lack(need: Need) -> str:
@@ -137,27 +128,3 @@ def _too_long(config: RunConfig, shape: Shape, lengths: Lengths) -> Iterator[str
             f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
             f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
         )
-
-
-def _seconds(
-    config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, rehearsal: Rehearsal
-) -> dict[str, float]:
-    rollout, update, prompt = config.rollout, config.update, (lengths.shortest + lengths.longest) // 2
-    turns = rollout.turns or rehearsal.length
-    rows = rollout.tasks * rollout.group_size
-    device, copies = _generates(config, machine)
-    spent = {"rollout": turns * decoding(shape, rows, prompt, lengths.answer, device, copies)}
-    if update is not None:
-        tokens = rows * turns * (prompt + lengths.answer)
-        policy = 1 + update.optimizer.epochs * (4 if update.deepspeed.activation_checkpointing else 3)
-        critic = 0 if update.critic is None else 1 + 3 * update.critic.optimizer.epochs
-        on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else machine.host
-        spent["update"] = updating(shape, tokens, on, policy + critic, sum(processes_of(update.deepspeed).values()))
-    return spent
-
-
-def _generates(config: RunConfig, machine: Machine) -> tuple[Device, int]:
-    engine = config.rollout.engine
-    if not isinstance(engine, VllmEngineConfig):
-        return machine.host, 1
-    return (machine.gpus[0] if machine.gpus else machine.host), len(engine.urls) or engine.replicas

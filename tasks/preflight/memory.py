@@ -14,6 +14,7 @@ from coevo.configs.update.update import UpdateConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import BUCKET, CONTEXT, PROCESS, Item, Training, cache, generating, peak, training
 from coevo.models.capacity.shape import SIZES, Shape
+from coevo.models.capacity.storage import saving
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""
@@ -177,7 +178,7 @@ def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, t
         here = max(processes_of(deepspeed).values())
         taken = [item for item in trained if item.offloaded or deepspeed.device == "cpu"]
         items += [Item(f"update: {item.what}", here * item.bytes, item.phase) for item in taken]
-        items.append(Item("update: processes", here * PROCESS))
+        items += [Item("update: processes", here * PROCESS), Item("update: a save", saving(shape), "save")]
     return Need("the machine's memory", peak(items), machine.host.memory, _largest(items))
 
 

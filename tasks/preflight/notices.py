@@ -8,6 +8,7 @@ from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.models.policy.card import CARD, ignored
 from coevo.records.draws import key
+from coevo.tasks.preflight.environment import guided, sampled
 
 
 def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]:
@@ -32,7 +33,8 @@ def _guide(config: RunConfig, env: Environment[Any] | None) -> list[str]:
     if config.context.style == "words":
         return []
     env = env or make(config.env)
-    (task,) = env.sample(1, key(config.seed, "notices"))
-    if env.guide(task).text or env.guide(task).tools:
+    (task,) = sampled(env, 1, key(config.seed, "notices"))
+    guide = guided(env, task)
+    if guide.text or guide.tools:
         return []
     return [f"{env.name} has no guide: prompts do not say which actions exist; add Environment.guide"]

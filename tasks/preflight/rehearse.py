@@ -16,6 +16,7 @@ from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import action_problems
+from coevo.tasks.preflight.environment import asked, guided, sampled
 
 TASKS, TURNS = 8, 2
 SHOWN = 8
@@ -71,7 +72,7 @@ def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     """Play, and measure the prompts of training tasks and of all evaluated panels."""
     tokenizer, draw = _tokenizer(config, env), key(config.seed, "rehearsal")
     context = Context(config.context, tokenizer)
-    tasks = env.sample(TASKS, draw)
+    tasks = sampled(env, TASKS, draw)
     episodes = [_play(config, env, context, task, extend(draw, task.id)) for task in tasks]
     turns = tuple(turn for played, _ in episodes for turn in played)
     length = mean(length for _, length in episodes)
@@ -84,7 +85,7 @@ def _with_actions(
 ) -> Rehearsal:
     """Add a whole prompt, and what it lacks."""
     draw, limit = key(config.seed, "rehearsal", "actions"), config.rollout.max_turns
-    (task,) = env.sample(1, draw)
+    (task,) = sampled(env, 1, draw)
     shown = _first(env, task)
     ids, bare = context.prompt(shown), context.prompt(replace(shown, guide=""))
     text = str(tokenizer.decode(ids))
@@ -102,14 +103,14 @@ def _with_actions(
 
 
 def _first(env: Environment[Any], task: Task) -> Moment:
-    """The first moment of a task, without lessons; raises ``EpisodeLostError`` if the environment fails."""
-    guide, (_, observation) = sound(env.try_guide(task)), sound(env.try_start([task])[0])
+    """The first moment of a task, without lessons; raises ``CoevoError`` if the environment fails."""
+    guide, (_, observation) = guided(env, task), sound(env.try_start([task])[0])
     return Moment(task.instruction, (), (), observation, guide.text, guide.tools)
 
 
 def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     """Measure the first prompts of a few training tasks without playing."""
-    return _measured(config, env, _tokenizer(config, env), env.sample(TASKS, key(config.seed, "rehearsal")), (), 0.0)
+    return _measured(config, env, _tokenizer(config, env), sampled(env, TASKS, key(config.seed, "rehearsal")), (), 0.0)
 
 
 def _tokenizer(config: RunConfig, env: Environment[Any]) -> Any:
@@ -127,7 +128,7 @@ def _measured(
     context = Context(config.context, tokenizer)
     window, lessons = _window(config, turns), _lessons(config, env)
     begun = [attempted(partial(_first, env, task)) for task in tasks]
-    bare = [moment for moment in begun if not isinstance(moment, Loss)] or [sound(begun[0])]
+    bare = [moment for moment in begun if not isinstance(moment, Loss)] or [_first(env, tasks[0])]
     full = [replace(moment, lessons=lessons, history=window) for moment in bare]
     widest = max(bare, key=lambda moment: len(moment.guide))
     later = [
@@ -147,7 +148,8 @@ def _measured(
 
 def _panels(config: RunConfig, env: Environment[Any]) -> list[Task]:
     names = dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels))
-    return [task for name in names for task in env.panel(name, config.evaluation.tasks).tasks]
+    size = config.evaluation.tasks
+    return [task for name in names for task in asked(env, "panel", partial(env.panel, name, size)).tasks]
 
 
 def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[str, ...]:
@@ -196,6 +198,7 @@ def _play(
 def _actions(env: Environment[Any], observation: str, draw: Key) -> list[str]:
     """Actions of experts in other worlds; without experts, the words of the observation."""
     try:
-        return sorted({each.answer.action for each in env.demonstrations(SHOWN, 0, draw)})
+        shown = asked(env, "demonstrations", partial(env.demonstrations, SHOWN, 0, draw))
+        return sorted({each.answer.action for each in shown})
     except MissingPartError:
         return sorted({*observation.split(), FILLING})

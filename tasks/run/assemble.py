@@ -44,13 +44,15 @@ def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:
 
 
 def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> Player:
-    """A player under the run's prompt settings."""
-    return Player(env, Context(config.context, engine.policy.tokenizer), engine, config.rollout.max_turns)
+    """A player under the run's prompt settings, at its pace."""
+    context, rollout = Context(config.context, engine.policy.tokenizer), config.rollout
+    return Player(env, context, engine, rollout.max_turns, alone=rollout.pace == "episode")
 
 
 def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Player:
     """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
-    return player_with(config, env, embedded_engine(policy, config.rollout))
+    context, rollout = Context(config.context, policy.tokenizer), config.rollout
+    return Player(env, context, embedded_engine(policy, rollout), rollout.max_turns)
 
 
 def check_panels(config: RunConfig, env: Environment[object]) -> None:

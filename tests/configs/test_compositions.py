@@ -23,6 +23,7 @@ REFUSED = {
     "ahead of no update": (EXPERIENCE, ["rollout.ahead=1"], "update=null has none", "set rollout.ahead=0"),
     "ahead of parts": (CUT, AHEAD, "continues the last batch's episodes", "rollout.turns=null"),
     "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
+    "episodes by themselves, in this process": (GRPO, ["rollout.pace=episode"], "asks a server", "engine.type=vllm"),
     "two ahead": (GRPO, ["rollout.ahead=2"], "rollout.ahead", "0 or 1"),
     # what is learned, and by whom
     "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),
@@ -120,6 +121,7 @@ REFUSED = {
 
 ALLOWED = {
     "ahead with a bank that comes later": (POLICY_FIRST, AHEAD),
+    "episodes by themselves, on a server": (GRPO, ("rollout.pace=episode", "rollout.engine={type: vllm}")),
     "ahead with a critic": (PPO, AHEAD),
     "a phase for each": (POLICY_FIRST, ["iterations=2", "schedule.switch_at=1"]),
     "a revision a phase": (BANK_FIRST, ["lineage.every=10", "bank.every=10"]),

@@ -1,6 +1,7 @@
 """Players of the embedded environment: a real, untrained policy, and its expert."""
 
 from functools import cache
+from threading import Lock
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
@@ -24,6 +25,26 @@ def player():
     """An untrained player: what it writes is noise, but always the same noise for the same key."""
     policy = build(CONFIG.policy, (*environment().vocabulary(), *CONTEXT_WORDS), key(1))
     return player_of(CONFIG, environment(), policy)
+
+
+class Shared:
+    """The engine of a player for several threads, which servers are by themselves."""
+
+    def __init__(self, engine):
+        self.engine, self.lock = engine, Lock()
+
+    def __getattr__(self, name):
+        return getattr(self.engine, name)
+
+    def generate(self, requests):
+        with self.lock:
+            return self.engine.generate(requests)
+
+
+def alone(env=None, max_turns=CONFIG.rollout.max_turns, kind=Player, context=None):
+    """The untrained player at the pace of episodes."""
+    real = player()
+    return kind(env or environment(), context or real.context, Shared(real.engine), max_turns, alone=True)
 
 
 class ExpertPlayer(Player):

@@ -1,4 +1,7 @@
-"""The vLLM engine: one batched request of token ids per turn and replica, and new weights after every update.
+"""The vLLM engine: batched requests of token ids, and new weights after every update.
+
+A turn of a batch is one request per replica. A single request goes to its group's replica at once, beside those of
+other threads.
 
 Repeatability. With ``draws: keyed`` every completion has a seed that is a function of its request's key alone: its
 place in the batch, the number of replicas and a restarted server do not change it, and two sides of a comparison are
@@ -36,6 +39,9 @@ from coevo.models.engines.vllm.weights import serve_adapters, serve_model
 from coevo.models.policy.policy import base_of, load, load_weights
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion
+
+Drawn = list[tuple[int, float]]
+"""Token ids of one completion, with their log-probs."""
 
 
 class VllmEngine:
@@ -111,6 +117,7 @@ class VllmEngine:
 
     def forget(self) -> None:
         """Compute every prefix again from now on."""
+        self._routing.forget()
         list(self._threads.map(lambda replica: replica.forget(), self._replicas))
 
     def generate(self, requests: Sequence[Request]) -> list[Completion]:
@@ -119,15 +126,24 @@ class VllmEngine:
         Raises:
             CoevoError: a prompt is too long, or neither a server nor its replacement answers.
         """
-        if not requests:
-            return []
         check_lengths(requests, self._sampling.max_new_tokens, self._limit)
+        drawn = self._of_turn(requests) if len(requests) > 1 else self._of_episode(requests)
+        return completions_of(self.policy.tokenizer, self._ends, drawn)
+
+    def _of_episode(self, requests: Sequence[Request]) -> list[Drawn]:
+        return [
+            _drawn(choice)
+            for request in requests
+            for choice in self._ask(self._replicas[self._routing.settle(request.group)], [request])
+        ]
+
+    def _of_turn(self, requests: Sequence[Request]) -> list[Drawn]:
         shares = self._routing.divide([request.group for request in requests])
         answers = self._threads.map(self._ask, self._replicas, [[requests[row] for row in rows] for rows in shares])
-        found: dict[int, list[tuple[int, float]]] = {}
+        found: dict[int, Drawn] = {}
         for rows, choices in zip(shares, answers, strict=True):
             found |= zip(rows, map(_drawn, choices), strict=True)
-        return completions_of(self.policy.tokenizer, self._ends, [found[row] for row in range(len(requests))])
+        return [found[row] for row in range(len(requests))]
 
     def close(self) -> None:
         """End the servers of the run."""
@@ -205,5 +221,5 @@ def _key(config: VllmEngineConfig) -> str:
     return key
 
 
-def _drawn(choice: dict[str, Any]) -> list[tuple[int, float]]:
+def _drawn(choice: dict[str, Any]) -> Drawn:
     return list(zip(choice["token_ids"], choice["logprobs"]["token_logprobs"], strict=True))

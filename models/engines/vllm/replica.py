@@ -1,8 +1,13 @@
-"""One replica: a vLLM server with its weights. A dead or hanging server of the run is restarted."""
+"""One replica: a vLLM server with its weights. A dead or hanging server of the run is restarted.
+
+Several threads may ask for completions at once. The first that finds the server dead restarts it; the others wait for
+that, and ask the new one. Everything else is for one thread at a time.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from threading import RLock
 from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
@@ -53,6 +58,8 @@ class Replica:
         self._is_new = True
         self._held = ""
         self._asleep = False
+        self._changing = RLock()
+        self._failed: CoevoError | None = None
 
     def load(self, weights: Weights) -> None:
         """Switch to other weights and check them.
@@ -94,9 +101,10 @@ class Replica:
         Raises:
             CoevoError: the server is not available.
         """
-        self._settle()
-        if self._asleep:
-            self._insist(self._take)
+        with self._changing:
+            self._settle()
+            if self._asleep:
+                self._insist(self._take)
         return self._insist(lambda: self._complete(body))
 
     def close(self) -> None:
@@ -117,10 +125,12 @@ class Replica:
     def _insist(self, ask: Callable[[], T]) -> T:
         """Ask a server; restart a server of the run that does not answer, up to the configured number of times."""
         for _ in range(self._config.restarts if self._start else 0):
+            with self._changing:
+                asked = self._server
             try:
                 return ask()
             except UnreachableError:
-                self._restart()
+                self._replace(asked)
         try:
             return ask()
         except UnreachableError as error:
@@ -141,6 +151,19 @@ class Replica:
         else:
             self._insist(self._verify)
         self._is_new = False
+
+    def _replace(self, server: Server | None) -> None:
+        """Restart a server, unless another thread has done so; what failed there fails here, too."""
+        with self._changing:
+            if self._server is server:
+                self._failed = None
+                try:
+                    self._restart()
+                except CoevoError as error:
+                    self._failed = error
+                    raise
+            elif self._failed:
+                raise self._failed
 
     def _restart(self) -> None:
         assert self._start

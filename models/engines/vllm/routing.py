@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from threading import Lock
 
 
 class Routing:
@@ -14,6 +15,23 @@ class Routing:
     def __init__(self, replicas: int) -> None:
         self._replicas = replicas
         self._of: dict[str, int] = {}
+        self._settled: dict[str, int] = {}
+        self._settling = Lock()
+
+    def settle(self, group: str) -> int:
+        """Replica of a group whose requests come one by one; a new group gets the one with the fewest groups."""
+        with self._settling:
+            if group in self._of:  # the last row of a batch
+                return self._of[group]
+            if group not in self._settled:
+                groups = Counter(self._settled.values())
+                self._settled[group] = min(self._all(), key=lambda replica: groups[replica])
+            return self._settled[group]
+
+    def forget(self) -> None:
+        """Place every group anew from now on."""
+        with self._settling:
+            self._settled.clear()
 
     def divide(self, groups: Sequence[str]) -> list[list[int]]:
         """Rows of each replica, in order; ``groups`` names the group of each row.

@@ -311,9 +311,9 @@ def test_an_answer_keeps_another_end_token_before_that_of_the_template():
 def test_token_ids_of_long_texts_are_not_kept():
     encoder = Encoder(templates.tokenizer("qwen2_5"))
     assert encoder.data("a mug " * 1_000) == encoder.data("a mug " * 1_000)
-    assert encoder._run.cache_info().currsize == 0
+    assert encoder._line.cache_info().currsize == 0
     assert encoder.data("a mug") == encoder.data("a mug")
-    assert encoder._run.cache_info().currsize == 1
+    assert encoder._line.cache_info().currsize == 1
 
 
 def test_turns_that_are_given_as_text_are_rendered_as_messages():

@@ -1,4 +1,4 @@
-"""A thousand episodes of which many fail: all end, every loss is counted, and nothing is left behind."""
+"""Many episodes of which many fail: all end, every loss is counted, and nothing is left behind, at either pace."""
 
 import gc
 from collections import Counter
@@ -6,7 +6,7 @@ from contextlib import closing
 
 import psutil
 import pytest
-from support.player import player
+from support.player import alone, player
 from support.storm import Storm
 
 from coevo.records.draws import key
@@ -14,8 +14,6 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import loss_metrics
 from coevo.tasks.play.play import Player
 from coevo.tasks.steps.rollout import outcome_metrics
-
-EPISODES = 1000
 
 
 def simulators():
@@ -29,14 +27,15 @@ def simulators():
 
 @pytest.mark.full
 @pytest.mark.timeout(240)
-def test_a_storm_of_failures_ends_and_is_counted():
-    real = player()
+@pytest.mark.parametrize(("pace", "count"), [("turn", 1000), ("episode", 200)])
+def test_a_storm_of_failures_ends_and_is_counted(pace, count):
+    real, some = player(), count // 40
     before = len(simulators())
-    with closing(Storm()) as env:
-        storm = Player(env, real.context, real.engine, 5)
-        tasks = env.sample(EPISODES, key("storm"))
+    with closing(Storm(workers=2 if pace == "turn" else 8)) as env:
+        storm = Player(env, real.context, real.engine, 5) if pace == "turn" else alone(env, 5)
+        tasks = env.sample(count, key("storm"))
         assert Counter(task.kind for task in tasks) == {
-            "exit": 25, "raise": 25, "hang": 50, "long": 50, "calm": 850,
+            "exit": some, "raise": some, "hang": 2 * some, "long": 2 * some, "calm": 34 * some,
         }  # fmt: skip
         episodes = storm.play([Attempt(task, 0, (), "rollout-0", 1, key("storm", task.id)) for task in tasks])
         assert env.workers._alive
@@ -47,11 +46,11 @@ def test_a_storm_of_failures_ends_and_is_counted():
     assert all(each.cut.startswith("overlong: ") and each.truncated and not each.lost for each in ended["long"])
     assert all(each.success and len(each.turns) == 3 for each in episodes if each.task.kind == "calm")
     assert loss_metrics(episodes, "train") == {
-        "agent/lost/train/crash": 25, "agent/lost/train/exception": 25, "agent/lost/train/timeout": 50,
-        "agent/cut/train/overlong": 50,
+        "agent/lost/train/crash": some, "agent/lost/train/exception": some, "agent/lost/train/timeout": 2 * some,
+        "agent/cut/train/overlong": 2 * some,
     }  # fmt: skip
     # Lost episodes count in no rate; overlong ones are failures like any other.
-    assert outcome_metrics(episodes, "train")["agent/success/train"] == 850 / 900
+    assert outcome_metrics(episodes, "train")["agent/success/train"] == pytest.approx(34 / 36)
     gc.collect()
     assert len(simulators()) <= max(before, 1)  # the fork server
     assert len(env._left) == 0

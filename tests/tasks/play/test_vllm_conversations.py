@@ -45,13 +45,15 @@ class Halls(Hostile):
 class Watched(Player):
     """Player that adds up the blocks that a turn could find in the cache, and those that it found."""
 
-    whole = found = 0
-    kills = False
+    whole = found = killed = 0
+    kills, victim = False, ""
 
     def play_turn(self, running):
         turns = [live.turns[-1] for live in running if live.turns]
         before = hits(self.engine) if turns and not self.kills else 0
-        if self.kills and len(running[0].turns) == KILLED:
+        live = running[0]
+        if self.kills and len(live.turns) == KILLED and live.attempt.id.endswith(self.victim):
+            self.killed += 1
             (replica,) = self.engine.replicas
             for process in psutil.Process(replica.server.pid).children(recursive=True):
                 process.kill()
@@ -107,6 +109,12 @@ def test_a_server_caches_conversations_and_may_be_killed_in_one(policies, name, 
         engine.forget()
         player.kills = True
         assert tokens(player.play(attempts)) == tokens(episodes)
+        if name == "full":
+            engine.forget()
+            apart = Watched(env, player.context, engine, TURNS, alone=True)
+            apart.victim, apart.kills = attempts[5].id, True
+            assert tokens(apart.play(attempts)) == tokens(episodes)
+            assert apart.killed
 
 
 def tokens(episodes):

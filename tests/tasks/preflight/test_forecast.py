@@ -64,7 +64,10 @@ def test_a_recipe_at_full_scale_fits_the_machine_it_names(recipe, machine):
     found = foreseen(recipe, named(machine))
     assert found.problems == ()
     assert all(need.fits for need in found.needs)
-    assert {"rollout", "update"} == set(found.seconds)
+    config = load_recipe(recipe)
+    steps = {"rollout", "update", "save", "evaluation"} | ({"sync"} if config.rollout.engine.type == "vllm" else set())
+    replays = config.bank is not None and config.bank.admission.type == "replay"
+    assert set(found.seconds) == steps | ({"judging"} if replays else set())
     assert found.rehearsal.guessed
 
 

@@ -34,3 +34,19 @@ def test_new_groups_go_where_there_is_room():
 def test_one_replica_has_it_all_and_many_may_be_idle():
     assert Routing(1).divide(["a", "b"]) == [[0, 1]]
     assert sorted(Routing(3).divide(["a"])) == [[], [], [0]]
+
+
+def test_groups_whose_requests_come_one_by_one_are_spread_and_stay():
+    routing = Routing(2)
+    first = [routing.settle(group) for group in "abcd"]
+    assert sorted(first) == [0, 0, 1, 1]
+    assert [routing.settle(group) for group in "dcba"] == first[::-1]
+    routing.forget()
+    assert routing.settle("d") == 0
+
+
+def test_the_last_row_of_a_batch_stays_where_its_prefix_is():
+    routing = Routing(2)
+    (_, last) = groups_of(routing.divide(["a", "a", "b"]), ["a", "a", "b"])
+    assert last == {"b"}
+    assert routing.settle("b") == 1

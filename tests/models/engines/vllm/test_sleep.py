@@ -1,6 +1,7 @@
 """Sleep and its faults, with a small program in the place of vLLM: a real process, to be killed and hung at will."""
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import psutil
@@ -75,6 +76,42 @@ def sleeping(tmp_path, level=2, adapter="", **settings):
         told()
         replica.sleep(level)
         yield replica, told
+
+
+def requested_after_a_kill(tmp_path, later=SERVER):
+    """Answers to many requests at once, or their errors, of a server that was killed, and the number of starts."""
+    starts = []
+
+    def start(weights):
+        line = [sys.executable, "-c", later if starts else SERVER, str(tmp_path / "asked")]
+        starts.append(Server(line, {}, tmp_path / "log"))
+        return starts[-1]
+
+    def ask(_):
+        try:
+            return replica.complete(PROMPT)
+        except CoevoError as error:
+            return str(error)
+
+    with closing(Replica(VllmEngineConfig(type="vllm"), Weights(tmp_path, "", PROBE), start)) as replica:
+        replica.complete(PROMPT)
+        for process in processes(replica):
+            process.kill()
+            process.wait()
+        with ThreadPoolExecutor(4) as threads:
+            return list(threads.map(ask, range(4))), len(starts)
+
+
+def test_one_that_dies_under_many_requests_is_started_anew_once(tmp_path):
+    answers, starts = requested_after_a_kill(tmp_path)
+    assert [answer[0]["token_ids"] for answer in answers] == [[1]] * 4
+    assert starts == 2
+
+
+def test_many_requests_to_one_that_cannot_be_started_anew_fail_with_its_error(tmp_path):
+    errors, starts = requested_after_a_kill(tmp_path, "raise SystemExit('Error: no memory')")
+    assert all("no memory" in error for error in errors)
+    assert starts < 2 + 4
 
 
 def processes(replica):

@@ -1,0 +1,110 @@
+"""Host memory of a run at the shape of Qwen3-0.6B beside that of its dry run: adapters, random weights, few tokens.
+
+The whole run is in two processes of this machine, which generate and train on the CPU. Memory is the largest sum of
+proportional set sizes, in which pages that processes share count once.
+"""
+
+import json
+import shutil
+import subprocess
+import time
+from functools import partial
+from pathlib import Path
+
+import psutil
+import torch
+import yaml
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.command import COMMAND, coevo
+from benchmarks.speed.rendering import qwen
+from coevo.configs.errors import CoevoError
+from coevo.lineage.workspace import Workspace
+from coevo.models.capacity.devices import GIB
+from coevo.models.policy.policy import Policy, save
+
+TARGET = 0.2
+SAMPLE_SECONDS = 0.5
+RECIPE = {
+    "defaults": ["envs/homerules", "models/qwen3-0.6b", "methods/coevo-rl"],
+    "iterations": 1,
+    "rollout": {
+        "tasks": 2,
+        "group_size": 4,
+        "max_turns": 2,
+        "sampling": {"max_new_tokens": 8},
+        "engine": {"type": "transformers", "threads": 2, "rows": 8},
+    },
+    "update": {"deepspeed": {"tokens": 1024, "timeout": 3600.0}},
+    "evaluation": {"panels": ["seen-houses"], "tasks": 2},
+}
+
+
+def run(bench: Bench) -> None:
+    """Measure it where it is missing, and print it."""
+    report(bench.cell("lora", partial(measure, bench)))
+
+
+def report(found: Result) -> None:
+    """Print both figures, and how far the dry run is off."""
+    off = found["foreseen"] / found["measured"] - 1
+    print(
+        f"\na run at the shape of Qwen3-0.6B with adapters: {found['measured'] / GIB:.1f} GiB, by its dry run "
+        f"{found['foreseen'] / GIB:.1f}, {off:+.0%} (target within {TARGET:.0%}); "
+        f"{found['seconds']:.0f} s"
+    )
+
+
+def measure(bench: Bench) -> Result:
+    """Run once.
+
+    Raises:
+        CoevoError: the run failed.
+    """
+    place = bench.workspace.root
+    shutil.rmtree(place, ignore_errors=True)
+    _random_policy(place / "model")
+    recipe = place / "host-memory.yaml"
+    policy = {"path": str(place / "model"), "lora": {"r": 16, "alpha": 32}}
+    recipe.write_text(yaml.safe_dump(RECIPE | {"policy": policy}), encoding="utf-8")
+    # The dry run finds episodes of two turns too short to try every action, which is no matter here.
+    line = [*COMMAND, "run", str(recipe), "--dry-run", "--json"]
+    said = json.loads(subprocess.run(line, cwd=ROOT, check=False, capture_output=True, text=True).stdout)
+    (host,) = (each for each in said["memory"] if each["where"] == "the machine's memory")
+    since = time.monotonic()
+    measured = _largest("run", str(recipe), "--workspace", str(place / "workspace"))
+    seconds = time.monotonic() - since
+    coevo(Workspace(place / "workspace"), "down")
+    return {"measured": measured, "foreseen": int(host["gib"] * GIB), "parts": host["parts"], "seconds": seconds}
+
+
+def _random_policy(place: Path) -> None:
+    tokenizer = qwen()
+    sizes = {"hidden_size": 1024, "intermediate_size": 3072, "num_hidden_layers": 28, "head_dim": 128}
+    heads = {"num_attention_heads": 16, "num_key_value_heads": 8, "max_position_embeddings": 40960}
+    ends = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": 0}
+    torch.manual_seed(0)
+    model = Qwen3ForCausalLM(Qwen3Config(vocab_size=151936, tie_word_embeddings=True, **sizes, **heads, **ends))
+    save(Policy(model.eval(), tokenizer), place)
+
+
+def _largest(*arguments: str) -> int:
+    """Largest number of bytes of a command with all that it starts."""
+    process, most = psutil.Popen([*COMMAND, *arguments], cwd=ROOT), 0
+    while process.poll() is None:
+        most = max(most, _held(process))
+        time.sleep(SAMPLE_SECONDS)
+    if process.returncode != 0:
+        raise CoevoError(f"`coevo {arguments[0]}` ended with exit code {process.returncode}: mend what it says above")
+    return most
+
+
+def _held(process: psutil.Process) -> int:
+    held = 0
+    try:
+        for each in (process, *process.children(recursive=True)):
+            held += int(each.memory_full_info().pss)
+    except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+        return held
+    return held

@@ -1,0 +1,31 @@
+"""Disk of a run, by formula: the policy and the optimizer of each revision, episodes and the bank aside."""
+
+from coevo.models.capacity.footprint import GIB, Item
+from coevo.models.capacity.shape import Shape
+
+STATES = 12
+"""Bytes per trained parameter of a stored optimizer: master copy and two moments, in float32."""
+LARGE = GIB
+"""Bytes of optimizer from which on only some revisions keep it."""
+
+
+def weights(shape: Shape) -> int:
+    """Bytes of a revision's weights; of adapters, these alone, in float32."""
+    return 4 * shape.trainable if shape.rank else shape.bytes * shape.parameters
+
+
+def optimizer(shape: Shape) -> int:
+    """Bytes of a revision's optimizer."""
+    return STATES * shape.trainable
+
+
+def stored(shape: Shape, revisions: int, every: int) -> list[Item]:
+    """Items that so many revisions keep; a large optimizer is in every ``every``-th of them, and in the newest."""
+    states = optimizer(shape)
+    kept = revisions if states < LARGE else min(revisions, -(-revisions // every) + 1)
+    return [Item("weights", revisions * weights(shape)), Item("optimizer", kept * states)]
+
+
+def saving(shape: Shape) -> int:
+    """Bytes of host memory that a save takes above what is held: it streams one tensor after another."""
+    return shape.trainable if shape.rank else max(shape.parameters, 4 * shape.vocabulary * shape.hidden)

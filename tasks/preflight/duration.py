@@ -1,0 +1,72 @@
+"""Duration of an iteration and of the whole run, by step; rough, since episodes are those of a random agent."""
+
+from coevo.configs.bank.admission import ReplayAdmissionConfig
+from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.run import RunConfig
+from coevo.models.capacity.devices import Device, Machine
+from coevo.models.capacity.pace import decoding, storing, updating
+from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.storage import optimizer, weights
+from coevo.tasks.preflight.memory import Lengths, processes_of
+
+CANDIDATES = 16
+"""Tasks that a replay plays, for writers without a maximum of candidates."""
+
+
+def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> dict[str, float]:
+    """Mean seconds per iteration of each step.
+
+    Args:
+        config: the run.
+        machine: machine of the run.
+        shape: shape of its policy.
+        lengths: tokens of prompts and answers.
+        turns: turns of an episode.
+    """
+
+    def play(rows: float) -> float:
+        prompt = (lengths.shortest + lengths.longest) // 2
+        return turns * decoding(shape, rows, prompt, lengths.answer, *_generates(config, machine))
+
+    rows = config.rollout.tasks * config.rollout.group_size
+    played = rows * (config.rollout.turns or turns) / turns
+    spent = {"rollout": play(played), "judging": play(rows) * _judged(config) / rows}
+    spent["evaluation"] = play(config.evaluation.tasks) * _evaluations(config)
+    if config.update is not None:
+        spent["update"] = _updating(config, machine, shape, lengths, rows * (config.rollout.turns or turns))
+        spent["save"] = storing(weights(shape) + optimizer(shape)) / config.lineage.every
+        if isinstance(config.rollout.engine, VllmEngineConfig):
+            spent["sync"] = storing(weights(shape))
+    return {step: seconds for step, seconds in spent.items() if seconds}
+
+
+def _judged(config: RunConfig) -> float:
+    """Episodes of an iteration that admission replays, on average."""
+    bank = config.bank
+    if bank is None or not isinstance(bank.admission, ReplayAdmissionConfig):
+        return 0.0
+    return 2 * bank.admission.replays * getattr(bank.writer, "candidates", CANDIDATES) / bank.every
+
+
+def _evaluations(config: RunConfig) -> float:
+    """Panels that an iteration plays, on average."""
+    evaluation, whole = config.evaluation, max(1, config.iterations)
+    last = 2 * len(evaluation.final_panels) / whole
+    return len(evaluation.panels) * (1 / evaluation.every + 1 / whole) + last
+
+
+def _updating(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> float:
+    update, prompt = config.update, (lengths.shortest + lengths.longest) // 2
+    assert update is not None
+    policy = 1 + update.optimizer.epochs * (4 if update.deepspeed.activation_checkpointing else 3)
+    critic = 0 if update.critic is None else 1 + 3 * update.critic.optimizer.epochs
+    on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else machine.host
+    processes = sum(processes_of(update.deepspeed).values())
+    return updating(shape, turns * (prompt + lengths.answer), on, policy + critic, processes)
+
+
+def _generates(config: RunConfig, machine: Machine) -> tuple[Device, int]:
+    engine = config.rollout.engine
+    if not isinstance(engine, VllmEngineConfig):
+        return machine.host, 1
+    return (machine.gpus[0] if machine.gpus else machine.host), len(engine.urls) or engine.replicas

@@ -1,0 +1,54 @@
+"""Calls of an environment's code before a start: a failure is one line that names the method."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from coevo.configs.errors import CoevoError
+from coevo.envs.base import Environment, Guide
+from coevo.envs.failures import Loss, one_line
+from coevo.records.draws import Key
+from coevo.records.task import Task
+
+T = TypeVar("T")
+
+
+def sampled(env: Environment[Any], count: int, draw: Key) -> list[Task]:
+    """Draw training tasks.
+
+    Raises:
+        CoevoError: ``sample`` fails, or returns anything else than so many tasks.
+    """
+    tasks = asked(env, "sample", partial(env.sample, count, draw))
+    if not isinstance(tasks, list | tuple) or len(tasks) != count or not all(isinstance(each, Task) for each in tasks):
+        raise CoevoError(
+            f"{env.name}.sample returns {one_line(f'{tasks!r:.80}')}: return {count} tasks, as many as asked"
+        )
+    return list(tasks)
+
+
+def guided(env: Environment[Any], task: Task) -> Guide:
+    """Guide of a task.
+
+    Raises:
+        CoevoError: ``guide`` fails, or returns anything else than a guide.
+    """
+    guide = env.try_guide(task)
+    if isinstance(guide, Loss):
+        raise CoevoError(f"{env.name}.guide fails on task {task.id}: {guide}: correct it; `coevo envs check` tries it")
+    return guide
+
+
+def asked(env: Environment[Any], method: str, call: Callable[[], T]) -> T:
+    """Result of a method.
+
+    Raises:
+        CoevoError: it raises an exception.
+    """
+    try:
+        return call()
+    except CoevoError:
+        raise
+    except Exception as error:
+        reason = one_line(f"{type(error).__name__}: {error}")
+        raise CoevoError(f"{env.name}.{method} fails: {reason}: correct it; `coevo envs check` tries it") from error

@@ -1,0 +1,45 @@
+"""Disk of a run, worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from coevo.configs.policy import PretrainedPolicyConfig
+from coevo.configs.shape import ShapeConfig
+from coevo.models.capacity.shape import shape_of
+from coevo.models.capacity.storage import optimizer, saving, stored, weights
+
+SHAPE = ShapeConfig(
+    architecture="qwen3", vocabulary=151936, hidden_size=1024, layers=28, heads=16, kv_heads=8, head_dim=128,
+    intermediate_size=3072, max_positions=40960, tied=True,
+)  # fmt: skip
+PARAMETERS = 596_049_920
+
+
+@pytest.fixture(scope="module")
+def half():
+    return shape_of(PretrainedPolicyConfig(type="pretrained", path="Qwen/none", dtype="bfloat16", shape=SHAPE), 0)
+
+
+def test_a_revision_in_bfloat16_takes_two_bytes_a_parameter_and_its_optimizer_twelve(half):
+    assert weights(half) == 2 * PARAMETERS
+    assert optimizer(half) == 12 * PARAMETERS
+
+
+@pytest.mark.parametrize(("revisions", "kept"), [(1, 1), (2, 2), (10, 2), (11, 3), (100, 11)])
+def test_a_large_optimizer_is_kept_by_every_tenth_revision_and_the_newest(half, revisions, kept):
+    assert [item.bytes for item in stored(half, revisions, 10)] == [
+        revisions * 2 * PARAMETERS,
+        kept * 12 * PARAMETERS,
+    ]
+
+
+def test_adapters_are_kept_alone_and_with_every_optimizer(half):
+    adapted = replace(half, rank=16, trainable=10_000_000)
+    assert [item.bytes for item in stored(adapted, 30, 10)] == [30 * 40_000_000, 30 * 120_000_000]
+
+
+def test_a_save_streams_tensors(half):
+    assert saving(half) == 4 * 151936 * 1024  # the embeddings in float32 are more than a byte per parameter
+    assert saving(replace(half, parameters=8 * 10**9)) == 8 * 10**9
+    assert saving(replace(half, rank=16, trainable=10**7)) == 10**7

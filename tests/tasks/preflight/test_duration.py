@@ -1,0 +1,43 @@
+"""Seconds of an iteration, worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+from support.policies import WORDS
+
+from coevo.configs.load.load import load_recipe
+from coevo.models.capacity.devices import Device, Machine
+from coevo.models.capacity.shape import shape_of
+from coevo.tasks.preflight.duration import durations
+from coevo.tasks.preflight.memory import Lengths
+
+MACHINE = Machine((), Device("cpu", 2**33, 1e11, 2e10))
+LENGTHS = Lengths(shortest=50, longest=150, answer=10)
+
+
+def seconds(*overrides, turns=4.0, recipe="homerules-coevo-rl"):
+    config = load_recipe(recipe, overrides)
+    return durations(config, MACHINE, replace(shape_of(config.policy, len(WORDS)), parameters=10**6), LENGTHS, turns)
+
+
+def test_each_step_is_the_mean_of_an_iteration():
+    found = seconds(
+        "rollout.tasks=16", "rollout.group_size=8", "bank.every=10", "bank.admission.replays=8",
+        "bank.writer.candidates=16", "evaluation.every=10", "evaluation.tasks=64", "evaluation.final_panels=[no-bank]",
+        "iterations=40",
+    )  # fmt: skip
+    # Prefill of 100 tokens and 10 of answers, 2 flops a parameter and token, at 0.3 of the rate, 4 turns.
+    episode = 4 * 110 * 2 * 10**6 / (0.3 * 1e11)
+    assert found["rollout"] == pytest.approx(128 * episode)
+    assert found["judging"] == pytest.approx(2 * 8 * 16 / 10 * episode)
+    assert found["evaluation"] == pytest.approx(64 * episode * (1 / 10 + 1 / 40 + 2 / 40))
+    assert "sync" not in found
+
+
+def test_a_run_without_replay_or_update_has_neither():
+    assert set(seconds(recipe="homerules-experience-only")) == {"rollout", "judging", "evaluation"}
+    assert "judging" not in seconds("bank=null")
+
+
+def test_fewer_revisions_save_less_often():
+    assert seconds("lineage.every=4", "bank=null")["save"] == pytest.approx(seconds("bank=null")["save"] / 4)

@@ -1,0 +1,74 @@
+"""A failing environment ends a dry run in one line that names the method."""
+
+import pytest
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.load.load import load_recipe
+from coevo.envs.base import Guide
+from coevo.envs.homerules import HomeRules
+from coevo.tasks.preflight.notices import notices
+from coevo.tasks.preflight.rehearse import glance, rehearse
+
+CHAT = ("policy={type: pretrained, path: org/none}", "warmstart=null", "context.style=chat")
+
+
+class Faulty(HomeRules):
+    """The household, one of whose methods fails or returns something else."""
+
+    def __init__(self, method, answer):
+        super().__init__()
+        self.method, self.answer = method, answer
+
+    def _maybe(self, method, value):
+        if self.method != method:
+            return value
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def sample(self, count, key):
+        return self._maybe("sample", super().sample(count, key))
+
+    def guide(self, task):
+        return self._maybe("guide", super().guide(task))
+
+    def panel(self, name, size):
+        return self._maybe("panel", super().panel(name, size))
+
+    def demonstrations(self, episodes, drills, key):
+        return self._maybe("demonstrations", super().demonstrations(episodes, drills, key))
+
+
+def small(*overrides):
+    return load_recipe("homerules-coevo-rl", ["evaluation.tasks=2", *overrides])
+
+
+@pytest.mark.parametrize("method", ["sample", "guide", "panel", "demonstrations"])
+def test_an_exception_is_one_line(method):
+    env = Faulty(method, ValueError("no\nserver"))
+    with pytest.raises(
+        CoevoError, match=rf"homerules\.{method} fails.*ValueError: no server.*`coevo envs check`"
+    ) as error:
+        rehearse(small(), env)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"), [(None, "returns None"), ([], r"returns \[\]"), ([1] * 8, "returns .1, 1")]
+)
+def test_anything_but_tasks_is_named(answer, said):
+    with pytest.raises(CoevoError, match=rf"homerules\.sample {said}.*: return 8 tasks"):
+        glance(small(), Faulty("sample", answer))
+
+
+@pytest.mark.parametrize(
+    ("method", "answer"), [("guide", ValueError("x")), ("guide", Guide(text=7)), ("sample", OSError("x"))]
+)
+def test_notices_name_a_failing_method(method, answer):
+    with pytest.raises(CoevoError, match=rf"homerules\.{method} fails"):
+        notices(small(*CHAT), Faulty(method, answer))
+
+
+def test_an_error_of_coevo_stays_as_it_is():
+    with pytest.raises(CoevoError, match=r"^set the port$"):
+        rehearse(small(), Faulty("sample", CoevoError("set the port")))
