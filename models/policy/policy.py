@@ -6,7 +6,8 @@ import shutil
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from peft import PeftConfig, PeftModel, get_peft_model, load_peft_weights, set_p
 from peft.tuners.tuners_utils import BaseTunerLayer
 from safetensors import SafetensorError
 from safetensors.torch import load_model
+from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
 from transformers.utils import logging as transformers_logging
 
@@ -28,11 +30,14 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import check_adapters, check_alone, check_settings, check_weights
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
+from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
 
 transformers_logging.disable_progress_bar()
 
 WEIGHTS, PEFT_WEIGHTS, PEFT_CONFIG = "model.safetensors", "adapter_model.safetensors", "adapter_config.json"
+Full = Callable[[Tensor], Tensor]
+"""Whole value of a parameter that may be partitioned among processes."""
 BASE = "base"
 """Folder of the base model of the adapters in the same directory."""
 
@@ -58,16 +63,46 @@ def build(config: PolicyConfig, vocabulary: Sequence[str], key: Key) -> Policy:
         return _scratch(config, vocabulary)
 
 
-def save(policy: Policy, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
+def save(policy: Policy, directory: Path, full: Full = Tensor.detach, writes: bool = True) -> None:
     """Write model and tokenizer in Hugging Face format, weights as safetensors (only the adapters' if it has some).
+
+    Weights are written one by one, unless Transformers stores them in another form than the model's (experts).
 
     Args:
         policy: policy to write.
         directory: target directory.
-        weights: the model's parameters by name, if it does not have them in full itself.
+        full: whole value of a parameter of which the model may have a part; all processes call it in the same order.
+        writes: False in processes that only take part in ``full``.
     """
-    policy.model.save_pretrained(directory, state_dict=weights)
-    policy.tokenizer.save_pretrained(directory)
+    model = policy.model
+    state = _state(model)
+    if isinstance(model, PeftModel) or getattr(model, "_weight_conversions", None):
+        whole = {name: full(value).cpu() for name, value in state.items()}
+        if writes:
+            model.save_pretrained(directory, state_dict=whole)
+    else:
+        specs = {
+            name: Spec(value.dtype, tuple(getattr(value, "ds_shape", value.shape))) for name, value in state.items()
+        }
+        values = (full(state[name]) for name in in_file_order(specs))
+        if writes:
+            model.save_pretrained(directory, state_dict={})  # its settings
+            write_tensors(directory / WEIGHTS, specs, values, {"format": "pt"})
+        else:
+            deque(values, maxlen=0)
+    if writes:
+        policy.tokenizer.save_pretrained(directory)
+
+
+def _state(model: Any) -> dict[str, Tensor]:
+    """Tensors to save by name: the adapters if it has some, else all, of tied ones the first."""
+    if isinstance(model, PeftModel):
+        return {name: value for name, value in model.named_parameters() if value.requires_grad}
+    state = model.state_dict(keep_vars=True)
+    first: dict[int, str] = {}
+    for name, value in state.items():
+        first.setdefault(id(value), name)
+    return {name: state[name] for name in first.values()}
 
 
 def load(directory: Path) -> Policy:

@@ -17,7 +17,8 @@ from coevo.configs.update.update import OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer import engine
 from coevo.models.trainer.batch import minibatches, read
-from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer, weights
+from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer
+from coevo.models.trainer.checkpoint import whole as value_of
 from coevo.models.trainer.forward import SharedPrefix
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.reference import substituted
@@ -83,7 +84,7 @@ def test_an_update_is_the_textbook_update(policy, batch, joined, stage, tokens):
     assert metrics["mismatch_max"] < 1e-5
     assert 0 < metrics["mismatch_tokens"] < batch.tokens
     assert 0 < metrics["clip_share"] < 1
-    worked = weights(dict(wrapped.module.model.named_parameters()))
+    worked = whole(wrapped)
     for name, wanted in expected.named_parameters():
         torch.testing.assert_close(worked[name], wanted, atol=2e-4, rtol=0)
 
@@ -139,7 +140,7 @@ def resumed_after(policy, batch, place, first, then, half=False):
 
 
 def whole(wrapped):
-    return weights(dict(wrapped.module.model.named_parameters()))
+    return {name: value_of(value).clone() for name, value in wrapped.module.model.named_parameters()}
 
 
 @pytest.mark.parametrize(("stage", "half"), [(0, False), (1, False), (2, False), (3, False), (1, True), (3, True)])
@@ -221,7 +222,7 @@ def test_adapters_over_half_precision_learn_in_float32(policy, batch, joined, tm
     for name, value in before.items():
         assert after[name].dtype == (torch.float32 if "lora_" in name else torch.bfloat16)
         assert torch.equal(after[name], value) == ("lora_B" not in name), name
-    save(Policy(wrapped.module.model, policy.tokenizer), tmp_path, after)
+    save(Policy(wrapped.module.model, policy.tokenizer), tmp_path, value_of)
     kept = load_file(tmp_path / "adapter_model.safetensors")
     assert {value.dtype for value in kept.values()} == {torch.float32}
     assert len(kept) == sum("lora_" in name for name in before)
