@@ -20,10 +20,17 @@ os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftConfig, PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
 from peft.tuners.tuners_utils import BaseTunerLayer
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model
 from torch import Tensor
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 from transformers.utils import logging as transformers_logging
 
 from coevo.configs.errors import CoevoError
@@ -38,6 +45,7 @@ transformers_logging.disable_progress_bar()
 WEIGHTS, PEFT_WEIGHTS, PEFT_CONFIG = "model.safetensors", "adapter_model.safetensors", "adapter_config.json"
 Full = Callable[[Tensor], Tensor]
 """Whole value of a parameter that may be partitioned among processes."""
+GENERATION = "generation_config.json"
 BASE = "base"
 """Folder of the base model of the adapters in the same directory."""
 
@@ -120,6 +128,46 @@ def load(directory: Path) -> Policy:
     adapted = PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval()
     _check_targets(adapted, f"{directory / PEFT_CONFIG}: target_modules")
     return Policy(adapted, tokenizer)
+
+
+def outline(directory: Path) -> Policy:
+    """Read the policy in a directory without its weights: the model is on the ``meta`` device and takes no memory.
+
+    Raises:
+        CoevoError: as ``load``, or the directory has no weights.
+    """
+    adapted = (directory / PEFT_CONFIG).is_file()
+    base = base_of(directory) if adapted else str(directory)
+    check_weights(base)
+    check_alone(base)
+    _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    config = _read(AutoConfig, base)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False).eval()
+        if (Path(base) / GENERATION).is_file():
+            model.generation_config = _read(GenerationConfig, base)
+        if adapted:
+            model = PeftModel(model, PeftConfig.from_pretrained(str(directory), inference_mode=False))
+            _check_targets(model, f"{directory / PEFT_CONFIG}: target_modules")
+    return Policy(model, _read(AutoTokenizer, str(directory)))
+
+
+def check_fits(policy: Policy, directory: Path) -> None:
+    """Check that the weights in a directory have the names and shapes of a policy's, which may be an ``outline``.
+
+    Raises:
+        CoevoError: the directory has no weights, or they are of another architecture.
+    """
+    adapted = isinstance(policy.model, PeftModel)
+    path = _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    shapes = {name.replace(".default.", "."): list(value.shape) for name, value in _state(policy.model).items()}
+    try:
+        with safe_open(path, framework="pt") as saved:
+            there = {name: saved.get_slice(name).get_shape() for name in saved.keys()}  # noqa: SIM118
+    except SafetensorError:
+        there = {}
+    if not shapes.items() <= there.items():
+        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
 
 
 def bundle(directory: Path, into: Path) -> None:

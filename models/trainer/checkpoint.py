@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from coevo.configs.errors import CoevoError
-from coevo.models.trainer.engine import trainable
+from coevo.models.trainer.engine import masters, trainable
 from coevo.models.trainer.ranks import rank, world
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 
@@ -121,13 +121,12 @@ def _moment(engine: Any, parameter: nn.Parameter, moment: str) -> Tensor:
 
 def _prepare(engine: Any, step: Tensor) -> None:
     """Give every partition of the optimizer the state that its first step would have created."""
-    optimizer = engine.optimizer
-    kinds = ("single_partition_of_fp32_groups", "fp32_groups_flat_partition", "fp32_partitioned_groups_flat")
-    partitions = next((getattr(optimizer, kind) for kind in kinds if hasattr(optimizer, kind)), None)
-    for partition in trainable(engine.module).values() if partitions is None else partitions:
+    for partition in masters(engine):
         moments = {moment: torch.zeros_like(partition, requires_grad=False) for moment in MOMENTS}
         engine.basic_optimizer.state[partition] = {"step": step.clone(), **moments}
-    link = getattr(optimizer, "_lazy_init_hp_params_optimizer_state", None)  # stages 1 and 2 find it by parameter
+    link = getattr(
+        engine.optimizer, "_lazy_init_hp_params_optimizer_state", None
+    )  # stages 1 and 2 find it by parameter
     if link is not None:
         link()
 

@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from io import RawIOBase
 from math import prod
 from pathlib import Path
+from typing import BinaryIO
 
 import torch
 from torch import Tensor
 
+from coevo.configs.errors import CoevoError
 from coevo.configs.space import require_space
 
 DTYPES = {
@@ -34,6 +36,8 @@ DTYPES = {
     torch.bool: "BOOL",
 }
 """Names of types in the format, in the order of their tensors in a file."""
+HEADER = 100_000_000
+"""Maximum bytes of a header, as in the library."""
 UNFINISHED = ".part"
 """Suffix of a file that is being written."""
 
@@ -85,6 +89,25 @@ def write_tensors(
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def read_layout(file: BinaryIO) -> dict[str, tuple[Spec, int]]:
+    """Spec of each tensor of a file, and the position of its first byte.
+
+    Raises:
+        CoevoError: it is not a safetensors file.
+    """
+    try:
+        (length,) = struct.unpack("<Q", file.read(8))
+        fields = json.loads(file.read(min(length, HEADER)))
+        fields.pop("__metadata__", None)
+        kinds = {name: dtype for dtype, name in DTYPES.items()}
+        return {
+            name: (Spec(kinds[field["dtype"]], tuple(field["shape"])), 8 + length + field["data_offsets"][0])
+            for name, field in fields.items()
+        }
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise CoevoError(f"{file.name}: not a safetensors file ({error}): name a directory with a policy") from None
 
 
 def _header(specs: Mapping[str, Spec], metadata: Mapping[str, str] | None) -> bytes:

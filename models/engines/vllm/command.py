@@ -77,6 +77,7 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     if config.draws == "keyed":
         line += ["--middleware", "coevo_vllm.Seeds"]
     line += ["--middleware", "coevo_vllm.Key"]  # the last one is the outermost
+    line += ["--worker-extension-cls", "coevo_worker.Digests"]
     if serving.rank:
         rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
         line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]

@@ -105,12 +105,23 @@ def test_a_loss_that_is_not_finite_stops_the_update(policy, batch, joined):
 
 @pytest.mark.parametrize("stage", [0, 3])
 def test_a_step_that_changes_no_weight_stops_the_update(policy, batch, joined, stage):
-    wanted = r"changed no weight, although its gradient has norm .*: raise update\.optimizer\.lr=1e-30"
+    wanted = r"changed no float32 weight, although its gradient has norm .*: raise update\.optimizer\.lr=1e-30"
     model = copy.deepcopy(policy.model)
     for parameter in model.parameters():
         parameter.data[parameter == 0] = 0.01  # any step moves a zero
     with pytest.raises(CoevoError, match=wanted):
         learner(model, settings(stage, lr=1e-30))[0].update(batch, key(0))
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_a_step_that_only_the_float32_masters_show_is_a_step(policy, batch, joined, stage):
+    half = copy.deepcopy(policy.model).bfloat16()
+    it, wrapped = learner(half, settings(stage, lr=1e-7))
+    before = whole(wrapped)
+    it.update(batch, key(0))
+    after = whole(wrapped)
+    unmoved = [name for name in before if name.endswith("norm.weight") and torch.equal(before[name], after[name])]
+    assert unmoved, "bfloat16 at 1.0 shows no step of 1e-7"
 
 
 def test_mismatch_is_that_before_the_first_step(policy, batch, joined):
