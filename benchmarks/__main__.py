@@ -12,7 +12,7 @@ from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
-from benchmarks.running import database, durability, fsck, newcomer, publishing, report, ui
+from benchmarks.running import database, durability, fsck, model_size, newcomer, publishing, report, ui
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import engines, gpu, lookups, orchestration, retrieval, rollout_peers, trainer, update_peers, vllm
 from coevo.configs.errors import CoevoError
@@ -27,6 +27,7 @@ BENCHMARKS = {
     "durability": durability.run,
     "fsck": fsck.run,
     "report": report.run,
+    "model_size": model_size.run,
     "retrieval": retrieval.run,
     "lookups": lookups.run,
     "trainer": trainer.run,

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from coevo.models.engines.vllm.check import WeightsError
-from coevo.models.engines.vllm.extension.coevo_digest import chunk_length, digest
+from coevo.models.weights.tensor_digest import chunk_length, digest
 from coevo.models.weights.tensor_file import Spec, read_layout
 
 

@@ -73,7 +73,8 @@ class VllmEngine:
         self._replicas = self._begin()
         self._routing = Routing(len(self._replicas))
         self._threads = ThreadPoolExecutor(len(self._replicas), thread_name_prefix="vllm")
-        self._threads.submit(lambda: self._weights.probe)  # while the servers start
+        self._aside = ThreadPoolExecutor(1, thread_name_prefix="probe")
+        self._aside.submit(lambda: self._weights.probe)  # while the servers start
 
     @property
     def longest_prompt(self) -> int:
@@ -130,6 +131,7 @@ class VllmEngine:
 
     def close(self) -> None:
         """End the servers of the run."""
+        self._aside.shutdown(wait=False, cancel_futures=True)
         self._threads.shutdown()
         for replica in self._replicas:
             replica.close()

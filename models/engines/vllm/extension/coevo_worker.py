@@ -8,7 +8,7 @@ digests are taken just before. A tensor of which a worker has only a part, as wi
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from coevo_digest import digest_of
+from tensor_digest import digest_of
 from vllm.model_executor.layers.linear import UnquantizedLinearMethod
 from vllm.platforms import current_platform
 

@@ -7,15 +7,15 @@ from safetensors.torch import save_file
 from coevo.configs.errors import CoevoError
 from coevo.models.engines.vllm.check import WeightsError
 from coevo.models.engines.vllm.digests import Digests
-from coevo.models.engines.vllm.extension import coevo_digest
-from coevo.models.engines.vllm.extension.coevo_digest import digest_of
+from coevo.models.weights import tensor_digest
+from coevo.models.weights.tensor_digest import digest_of
 
 URL = "http://127.0.0.1:1"
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(coevo_digest, "WORDS", 8)
+    monkeypatch.setattr(tensor_digest, "WORDS", 8)
 
 
 @pytest.mark.parametrize("into", [torch.float32, torch.bfloat16])
