@@ -12,7 +12,17 @@ from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
-from benchmarks.running import database, durability, fsck, host_memory, newcomer, publishing, report, ui
+from benchmarks.running import (
+    database,
+    durability,
+    fsck,
+    host_memory,
+    model_size,
+    newcomer,
+    publishing,
+    report,
+    ui,
+)
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
@@ -39,6 +49,7 @@ BENCHMARKS = {
     "durability": durability.run,
     "fsck": fsck.run,
     "report": report.run,
+    "model_size": model_size.run,
     "retrieval": retrieval.run,
     "lookups": lookups.run,
     "rendering": rendering.run,

@@ -61,6 +61,8 @@ class LineageConfig(Config):
 
     every: int = Field(default=1, ge=1, le=MANY)
     """Iterations per revision."""
+    optimizer_every: int = Field(default=10, ge=1, le=MANY, exclude_if=lambda every: every == 10)
+    """Revisions per kept optimizer state from 1 GiB on; the last revision always keeps it. Below 1 GiB, all do."""
 
 
 class RunSections(Config):

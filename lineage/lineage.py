@@ -6,23 +6,25 @@ missing (tags, publication) follows from the commit alone.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from coevo.configs.errors import CoevoError
+from coevo.lineage.lock import cache_lock
 from coevo.lineage.repository import Repository
 from coevo.lineage.revision.manifest import Manifest, write_manifest
 from coevo.lineage.revision.retention import ranges
-from coevo.lineage.revision.snapshot import Snapshot
+from coevo.lineage.revision.snapshot import Snapshot, restore
+from coevo.lineage.revision.sparse import removed, until_next
 from coevo.lineage.revision.tree import MANIFEST
 
 OWN = ("timestamp", "metrics", "branched_from")
 """Fields observed of one revision only, which a rollback does not repeat."""
-PLACE = ("revision", "parent")
-"""Position of a revision in its history."""
+PLACE = ("revision", "parent", "until_next")
+"""Position of a revision in its history, and what follows from it."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,26 @@ class Lineage:
             run = self._repository.root.parent.name
             raise CoevoError(f"revision {revision} of run {run!r} was dropped by gc: kept ones are {ranges(kept)}")
 
+    def lost(self, revision: int) -> list[str]:
+        """Artifacts of a revision that were removed when a newer one had them."""
+        history, holds = self.log(), self._repository.artifacts.holds
+        gone = history[revision].artifacts.keys() - history[revision].kept(len(history) - 1).keys()
+        return sorted(name for name in gone if not holds(history[revision].artifacts[name]))
+
+    def require_artifacts(self, revision: int, without: Collection[str] = ()) -> None:
+        """Check that a revision has lost no artifact to a newer one, except ``without``.
+
+        Raises:
+            CoevoError: it has; names the nearest revision with that artifact.
+        """
+        for name in set(self.lost(revision)).difference(without):
+            run = self._repository.root.parent.name
+            raise CoevoError(f"run {run!r}, {removed(self.log(), self.retained(), name, revision)}")
+
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each artifact of the last revision."""
+        return self._repository.artifacts.sizes()
+
     def drop(self, revisions: Sequence[int]) -> None:
         """Stop keeping these revisions whole. Their artifacts and tables may go from now on; the history stays."""
         self._repository.tags.drop(revisions, self.commits())
@@ -162,8 +184,9 @@ class Lineage:
         Manifest.of(state, observed)
         head = self.head()
         kept = head.artifacts if head else {}
-        hashes = {**kept, **self._repository.artifacts.add(artifacts)}
-        return self._seal(head, {"restored_from": None, **state, "artifacts": hashes}, observed)
+        with cache_lock(self._repository.artifacts.cache):
+            hashes = {**kept, **self._repository.artifacts.add(artifacts)}
+            return self._seal(head, {"restored_from": None, **state, "artifacts": hashes}, observed)
 
     def recover(self, bank: Snapshot) -> Recovery:
         """Reset everything to the last revision, before any other use of the run.
@@ -178,8 +201,10 @@ class Lineage:
         tables, changed = self._bring_back(head, bank) if head else ([], [])
         return Recovery(tuple(locks), tuple(files), tuple(tables), tuple(changed), tuple(self._repository.retag()))
 
-    def rollback(self, to: int, bank: Snapshot) -> Manifest:
+    def rollback(self, to: int, bank: Snapshot, without: Collection[str] = ()) -> Manifest:
         """Create a new revision with all state of revision ``to``, including its iteration; the history stays.
+
+        Artifacts in ``without`` are left out.
 
         A repetition, as after a kill, creates none: it returns the last revision, recovered. The last revision need not
         be whole, so this is also the way out if ``recover`` finds it damaged.
@@ -190,32 +215,40 @@ class Lineage:
         self._clear()
         self.require(to)
         head, target = self.head(), self.manifest(to)
-        if head is not None and head.state == _restored(target) | {name: head.state[name] for name in PLACE}:
+        state = _restored(target, without)
+        if head is not None and head.state == state | {name: head.state[name] for name in PLACE if name in head.state}:
             with suppress(CoevoError):  # a damaged one is created again
                 self.recover(bank)
                 return head
+        self.require_artifacts(to, without)
         with self._naming(to):
-            self._repository.artifacts.check(target.artifacts)
-            _restore(bank, target)
-            self._repository.check_out(self.commit_hash(to))
+            self._repository.artifacts.check(state["artifacts"])
+            restore(bank, target)
+            self._repository.check_out(self.commit_hash(to), without)
         last = head.observed if head else {}
         observed = {key: value for key, value in last.items() if key not in OWN}
-        return self._seal(head, _restored(target), {**observed, "tables": dict(bank.versions())})
+        return self._seal(head, state, {**observed, "tables": dict(bank.versions())})
 
-    def branch(self, source: "Lineage", revision: int) -> None:
+    def branch(self, source: "Lineage", revision: int, without: Collection[str] = ()) -> None:
         """Copy another run's history up to a revision, with its work tree, into this empty lineage.
+
+        Artifacts in ``without`` are left out of the work tree, so of the next revision.
 
         Raises:
             CoevoError: the revision does not exist or was dropped, or one of its artifacts cannot be restored.
         """
         source.require(revision)
-        self._repository.follow(source._repository, source.commits()[: revision + 1])
+        source.require_artifacts(revision, without)
+        self._repository.follow(source._repository, source.commits()[: revision + 1], without)
 
     def diverge(self, changed: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
-        """Create a new revision with all state of the last one, updated by ``changed``."""
+        """Create a new revision with the last one's state, updated by ``changed``, and the work tree's artifacts."""
         head = self.head()
         assert head is not None
-        return self._seal(head, {**head.state, "restored_from": head.revision, **changed}, observed)
+        present = self._repository.artifacts.names()
+        artifacts = {name: content for name, content in head.artifacts.items() if name in present}
+        state = {**head.state, "restored_from": head.revision, "artifacts": artifacts, **changed}
+        return self._seal(head, state, observed)
 
     def materialise(self, revision: int, artifact: str, into: Path) -> Path:
         """Write an artifact of any revision to ``into``, straight from the cache; the run's tree is not touched.
@@ -254,7 +287,7 @@ class Lineage:
     def _bring_back(self, head: Manifest, bank: Snapshot) -> tuple[list[str], list[str]]:
         """Restore tables and artifacts that differ from the last revision and return their names."""
         with self._naming(head.revision):
-            tables = _restore(bank, head)
+            tables = restore(bank, head)
             changed = self._repository.artifacts.checkout()
             self._repository.artifacts.check_tree(head.artifacts)
         return tables, changed
@@ -269,22 +302,19 @@ class Lineage:
             raise CoevoError(f"run {run!r}, revision {revision}: {error}") from error
 
     def _seal(self, head: Manifest | None, state: Mapping[str, Any], observed: Mapping[str, Any]) -> Manifest:
-        position = {"revision": head.revision + 1, "parent": head.revision} if head else {"revision": 0, "parent": None}
-        manifest = Manifest.of({**state, **position}, {"timestamp": time.time_ns() // 1_000_000, **observed})
+        number = head.revision + 1 if head else 0
+        position = {"revision": number, "parent": head.revision if head else None}
+        sparse = until_next(number, self._repository.artifacts.sizes(), state.get("config", {}))
+        lasting = {name: value for name, value in state.items() if name not in PLACE}
+        whole = lasting | position | ({"until_next": sparse} if sparse else {})
+        manifest = Manifest.of(whole, {"timestamp": time.time_ns() // 1_000_000, **observed})
         write_manifest(manifest, self._repository.root / MANIFEST)
         self._repository.seal(manifest)
         return manifest
 
 
-def _restored(target: Manifest) -> dict[str, Any]:
-    """State of a rollback to a revision, without its position."""
-    return {**target.state, "restored_from": target.revision, "accepted_change": []}
-
-
-def _restore(bank: Snapshot, manifest: Manifest) -> list[str]:
-    touched = bank.restore(manifest.versions, manifest.tables)
-    found = bank.hashes()
-    lost = sorted(table for table, content in manifest.tables.items() if found.get(table) != content)
-    if lost:
-        raise CoevoError(f"table {', '.join(lost)} cannot be restored: continue from another one, `coevo rollback`")
-    return touched
+def _restored(target: Manifest, without: Collection[str]) -> dict[str, Any]:
+    """State of a rollback to a revision, without its position and some artifacts."""
+    artifacts = {name: content for name, content in target.artifacts.items() if name not in without}
+    lasting = {name: value for name, value in target.state.items() if name not in PLACE}
+    return {**lasting, "restored_from": target.revision, "accepted_change": [], "artifacts": artifacts}

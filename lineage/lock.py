@@ -114,6 +114,24 @@ def _taken(path: Path, taken: ExitStack) -> bool:
     return True
 
 
+@contextmanager
+def cache_lock(cache: Path, alone: bool = False) -> Iterator[bool]:
+    """Add objects to a cache until a revision names them, beside other processes, or remove objects alone.
+
+    Args:
+        cache: the cache.
+        alone: True to remove; yields False, without waiting, if another process adds objects.
+    """
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("ab") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH)
+            free = True
+        except BlockingIOError:
+            free = False
+        yield free
+
+
 def runs_lock_file(workspace: Path) -> Path:
     """File that ``runs_lock`` locks."""
     return workspace / "runs.lock"

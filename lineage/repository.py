@@ -6,7 +6,7 @@
 The history is linear, so the commit with N before it is revision N.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -88,26 +88,31 @@ class Repository:
             remove(path, self.root)
         return sorted(path.name for path in strangers)
 
-    def check_out(self, commit: str) -> None:
-        """Restore an earlier revision's files and artifacts in the work tree; HEAD stays."""
+    def check_out(self, commit: str, without: Collection[str] = ()) -> None:
+        """Restore an earlier revision's files and artifacts, except ``without``, in the work tree; HEAD stays."""
         self.vet([commit])
         before = self.artifacts.names()
         self.git("read-tree", "--reset", "-u", commit)
         for name in before - self.artifacts.names():
             remove(self.root / name, self.root)
+        self.artifacts.forget(without)
         self.artifacts.checkout()
 
     def retag(self) -> list[str]:
         """Give every kept revision its tag ``r<N>``; return the tags that were missing or wrong."""
         return self.tags.mend(self.commits())
 
-    def follow(self, source: "Repository", commits: Sequence[str]) -> None:
-        """Copy these revisions of another run, oldest first, into this empty repository."""
+    def follow(self, source: "Repository", commits: Sequence[str], without: Collection[str] = ()) -> None:
+        """Copy these revisions of another run, oldest first, into this empty repository.
+
+        The work tree gets the artifacts of the last one, except ``without``.
+        """
         fetch = ("fetch", "--quiet", "--no-tags", "--update-head-ok")
         self.git(*fetch, str(source.root / ".git"), f"{commits[-1]}:refs/heads/main")
         self.tags.copy_from(source.tags, commits)
         self.vet(["HEAD"])
         self.git("reset", "--quiet", "--hard", "HEAD")
+        self.artifacts.forget(without)
         self.artifacts.checkout()
 
 

@@ -42,6 +42,11 @@ class RunPaths:
         return self.root.name
 
     @property
+    def workspace(self) -> "Workspace":
+        """Workspace of the run."""
+        return Workspace(self.root.parents[1])
+
+    @property
     def bank(self) -> Path:
         """Directory of the bank's tables."""
         return self.root / "bank"

@@ -17,7 +17,7 @@ from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, ends_of
 from coevo.models.engines.vllm.client import Client
 from coevo.models.engines.vllm.engine import VllmEngine
-from coevo.models.policy.policy import build, save
+from coevo.models.policy.policy import Policy, build, load, save
 from coevo.records.draws import generator, key
 from coevo.records.episode import Completion
 
@@ -50,7 +50,7 @@ def measure(bench: Bench) -> Result:
     config = VllmEngineConfig(type="vllm")
     with closing(VllmEngine(place / "policy-0", config, SAMPLING, place / "engine")) as engine:
         turn = requests(0)
-        distance = gap(engine, turn, engine.generate(turn))
+        distance = gap(load(place / "policy-0"), turn, engine.generate(turn))
         return _rates(engine) | _sync(engine, bench) | {"gap": distance}
 
 
@@ -70,12 +70,12 @@ def requests(number: int) -> list[Request]:
 
 
 @torch.inference_mode()
-def gap(engine: VllmEngine, asked: Sequence[Request], made: Sequence[Completion]) -> float:
+def gap(policy: Policy, asked: Sequence[Request], made: Sequence[Completion]) -> float:
     """Largest distance of log-probs from a forward of our own."""
     worst = 0.0
     for request, completion in zip(asked, made, strict=True):
         ids = torch.tensor([request.prompt_ids + completion.token_ids])
-        logprobs = engine.policy.model(input_ids=ids).logits[0, len(request.prompt_ids) - 1 : -1].double()
+        logprobs = policy.model(input_ids=ids).logits[0, len(request.prompt_ids) - 1 : -1].double()
         ours = logprobs.log_softmax(-1).gather(-1, torch.tensor(completion.token_ids)[:, None]).squeeze(-1)
         worst = max(worst, float((ours - torch.tensor(completion.logprobs)).abs().max()))
     return worst

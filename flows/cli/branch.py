@@ -5,7 +5,13 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import (
+    TrustOption,
+    WithoutOptimizerOption,
+    WorkspaceOption,
+    left_out,
+    workspace_at,
+)
 from coevo.flows.history.reference import reading
 
 
@@ -15,6 +21,7 @@ def branch(
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")
     ] = None,
+    without_optimizer: WithoutOptimizerOption = False,
     trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -32,7 +39,7 @@ def branch(
     with reading(run, place) as opened:
         if trust is not None:
             trust_run(place, opened.paths.name, opened.config, trust)
-        made, config = make_branch(opened, name, overrides or [], place)
+        made, config = make_branch(opened, name, overrides or [], place, left_out(without_optimizer))
         start = opened.name
     changed = made.state["accepted_change"]
     output.line(f"Created {name}@{made.revision} from {start}" + (f": {'; '.join(changed)}" if changed else ""))

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coevo.configs.space import size
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.lineage.revision.retention import Rule, ranges
@@ -67,15 +68,6 @@ def _print(run: "RunPlan", verb: str) -> None:
     output.line(f"{run.paths.name} {verb} {ranges(run.dropped)} ({size(run.freed)}) and keeps")
     for why, revisions in by_reason.items():
         output.line(f"  {ranges(revisions)}: {why}")
-
-
-def size(count: float) -> str:
-    """Format bytes with a unit."""
-    for unit in ("B", "KiB", "MiB"):
-        if abs(count) < 1024:
-            return f"{count:.3g} {unit}"
-        count /= 1024
-    return f"{count:.3g} GiB"
 
 
 COMMANDS = (gc,)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, workspace_at
+from coevo.flows.console.options import WithoutOptimizerOption, WorkspaceOption, left_out, workspace_at
 from coevo.flows.history.lookup import find_run
 from coevo.flows.history.reference import reading
 
@@ -13,6 +13,7 @@ from coevo.flows.history.reference import reading
 def rollback(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
     to: Annotated[str, typer.Option(metavar="N", help="Revision to restore, or its tag.")],
+    without_optimizer: WithoutOptimizerOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Restore an earlier revision.
@@ -27,7 +28,7 @@ def rollback(
         revision = there.manifest.revision
     from coevo.flows.upkeep.rollback import restore
 
-    output.line(restore(place, paths, revision))
+    output.line(restore(place, paths, revision, left_out(without_optimizer)))
     output.line(f"Continue with: coevo resume {run}")
 
 

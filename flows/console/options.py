@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from coevo.lineage.revision.sparse import OPTIMIZER
 from coevo.lineage.workspace import Workspace
 
 VARIABLE = "COEVO_WORKSPACE"
@@ -22,6 +23,14 @@ TrustOption = Annotated[
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document to standard output, and nothing else.")
 ]
+WithoutOptimizerOption = Annotated[
+    bool, typer.Option("--without-optimizer", help="Leave the optimizer state out; the next update begins a new one.")
+]
+
+
+def left_out(without_optimizer: bool) -> tuple[str, ...]:
+    """Artifacts that ``--without-optimizer`` leaves out."""
+    return (OPTIMIZER,) if without_optimizer else ()
 
 
 def workspace_of(directory: Path | str | None) -> Workspace:

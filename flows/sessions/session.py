@@ -103,7 +103,10 @@ def guard(place: Workspace, account: Account, most: float | None) -> Account:
     fallen = [] if most is None else [panel for panel in account.panels() if panel.fell(most)]
     if not fallen:
         return account
-    said = restore(place, place.existing(account.run), account.start)
+    paths = place.existing(account.run)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        lost = lineage.lost(account.start)  # nobody is there to choose another revision
+    said = restore(place, paths, account.start, lost)
     falls = ", ".join(f"{panel.name} fell from {panel.start:.3f} to {panel.end:.3f}" for panel in fallen)
     return replace(account, undone=f"Rolled back because {falls}, by more than {most:g}: {said}")
 

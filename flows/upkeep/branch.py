@@ -3,7 +3,7 @@
 It is built in a temporary folder and becomes a run by a rename, so that a kill leaves a complete run or none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from coevo.configs.errors import CoevoError
@@ -29,11 +29,16 @@ FIXED = {
 """Settings that a branch cannot change, with reasons."""
 
 
-def branch(source: Reading, name: str, overrides: Sequence[str], place: Workspace) -> tuple[Manifest, RunConfig]:
+def branch(
+    source: Reading, name: str, overrides: Sequence[str], place: Workspace, without: Collection[str] = ()
+) -> tuple[Manifest, RunConfig]:
     """Make the run; return its first own revision, and its configuration.
 
+    Artifacts in ``without`` are left out.
+
     Raises:
-        CoevoError: the revision was dropped, the name is taken, or a setting cannot change in a branch.
+        CoevoError: the revision was dropped or lost its optimizer, the name is taken, or a branch cannot change a
+            setting.
     """
     source.lineage.require(source.manifest.revision)
     config = continued(source, overrides, place.trust)
@@ -41,7 +46,7 @@ def branch(source: Reading, name: str, overrides: Sequence[str], place: Workspac
         # Again, now that gc can no longer run in between.
         source.lineage.require(source.manifest.revision)
         copy(source.paths.bank, fresh.bank, tables(source))
-        lineage.branch(source.lineage, source.manifest.revision)
+        lineage.branch(source.lineage, source.manifest.revision, without)
         made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
         place.trust.begin(name, own(source, config, place.trust))
     return made, config

@@ -83,7 +83,7 @@ class Check:
         if history.revisions is None:
             return
         self._note(f"{run}: artifacts of {len(history.kept)} revisions")
-        yield from check_artifacts(self.donors, history.kept, run)
+        yield from check_artifacts(self.donors, history.kept, run, busy)
         self._note(f"{run}: bank")
         versions = BankCheck.of(self.place, paths, history.kept, self.banks).versions()
         yield from versions

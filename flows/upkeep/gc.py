@@ -66,7 +66,7 @@ class RunPlan:
         return {
             content: f"{self.paths.name}@{revision}"
             for revision in revisions
-            for content in self.history[revision].artifacts.values()
+            for content in self.history[revision].kept(self.history[-1].revision).values()
         }
 
 

@@ -14,10 +14,17 @@ Uses = Mapping[str, Sequence[tuple[int, str]]]
 """Content hash -> each revision that needs the object, with its name there, such as ``policy/weights``."""
 
 
-def uses(objects: Objects, kept: Sequence[Revision]) -> Uses:
-    """Objects that the revisions need. Files of an invalid listing are left out: they are unknown."""
+def uses(objects: Objects, kept: Sequence[Revision], busy: bool = False) -> Uses:
+    """Objects that the revisions need. Files of an invalid listing are left out: they are unknown.
+
+    Args:
+        objects: of the cache.
+        kept: revisions that were not dropped.
+        busy: True if a process may be making a newer revision, which takes the place of the last one.
+    """
     found: dict[str, list[tuple[int, str]]] = defaultdict(list)
-    artifacts = [(revision.number, *item) for revision in kept for item in revision.manifest.artifacts.items()]
+    last = max((revision.number for revision in kept), default=0) + busy
+    artifacts = [(revision.number, *item) for revision in kept for item in revision.manifest.kept(last).items()]
     objects.examine(content for _, _, content in artifacts if content.endswith(LISTING))
     for number, name, content in artifacts:
         found[content].append((number, name))
@@ -28,10 +35,10 @@ def uses(objects: Objects, kept: Sequence[Revision]) -> Uses:
     return found
 
 
-def check_artifacts(donors: Donors, kept: Sequence[Revision], run: str) -> Iterator[Finding]:
-    """Report each object that is missing or corrupt."""
+def check_artifacts(donors: Donors, kept: Sequence[Revision], run: str, busy: bool) -> Iterator[Finding]:
+    """Report each object that is missing or corrupt; ``busy`` as in ``uses``."""
     objects = donors.objects
-    for content, needed in uses(objects, kept).items():
+    for content, needed in uses(objects, kept, busy).items():
         problem = objects.problem(content)
         if problem is None:
             continue

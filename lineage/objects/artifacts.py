@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -78,6 +78,17 @@ class Artifacts:
         """Artifacts with a ``.dvc`` file in the work tree."""
         return {path.stem for path in self.root.glob("?*.dvc")}
 
+    def sizes(self) -> dict[str, int]:
+        """Bytes of each artifact, from its ``.dvc`` file in the work tree."""
+        texts = {name: (self.root / f"{name}{SUFFIX}").read_text(encoding="utf-8") for name in self.names()}
+        return {name: Pointer.parse(text, name).size for name, text in texts.items()}
+
+    def forget(self, names: Collection[str]) -> None:
+        """Remove artifacts and their ``.dvc`` files from the work tree."""
+        for name in self.names().intersection(names):
+            remove(self.root / f"{name}{SUFFIX}", self.root)
+            remove(self.root / name, self.root)
+
     def checkout(self) -> list[str]:
         """Restore the work tree to its ``.dvc`` files; return the names of changed artifacts.
 
@@ -102,6 +113,10 @@ class Artifacts:
                 Cache(self.cache).check(content)
             except CoevoError as error:
                 raise CoevoError(f"artifact {name!r}: {error}") from error
+
+    def holds(self, content: str) -> bool:
+        """True if the cache has an artifact, or the list of its files, which is removed before they are."""
+        return Cache(self.cache).path(content).is_file()
 
     def check_tree(self, contents: Mapping[str, str]) -> None:
         """Verify artifacts in the work tree, which shares its files with the cache, independently of DVC's own state.

@@ -38,7 +38,7 @@ class Arrival:
 def fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Arrival:
     """Fetch everything that the workspace lacks: artifacts into the cache, the bank's files into ``scratch``."""
     record = theirs.record()
-    roots = {content for manifest in theirs.whole() for content in manifest.artifacts.values()}
+    roots = theirs.contents()
     moved, lists = objects.fetch_lists({record.bank, *(root for root in roots if root.endswith(".dir"))}, scratch)
     wanted, present = lists.pop(record.bank), files_of(run.bank)
     check_bank_files(wanted, objects.label)

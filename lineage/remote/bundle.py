@@ -137,6 +137,11 @@ class Bundle:
         for start in range(0, len(kept), BATCH):
             yield from manifests_in(self.git, kept[start : start + BATCH])
 
+    def contents(self) -> set[str]:
+        """Content hashes of the artifacts that these revisions keep."""
+        last = len(self.commits) - 1
+        return {content for manifest in self.whole() for content in manifest.kept(last).values()}
+
     def record(self) -> Record:
         """Record that was pushed with it.
 

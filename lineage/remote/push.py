@@ -117,7 +117,7 @@ def _vet(run: RunPaths, made: Bundle, own: Mapping[str, str]) -> None:
 
 def _artifacts(made: Bundle, objects: Objects) -> dict[str, Path]:
     """Objects of the artifacts of every revision that is kept whole: {content hash: file}."""
-    roots = {content for manifest in made.whole() for content in manifest.artifacts.values()}
+    roots = made.contents()
     found = {content: objects.path(content) for content in roots}
     for content in sorted(roots):
         if content.endswith(".dir"):

@@ -3,14 +3,15 @@
 ``state`` is equal in a repeated run, bit for bit, so it has no times, no versions of tables and not the run's name:
 ``revision``, ``iteration``, ``parent``, ``restored_from``, ``config``, ``config_hash``, ``code``,
 ``packages`` {name: version}, ``artifacts`` {name: content hash}, ``tables`` {table: content hash}, ``cursor``,
-``metrics``, ``panels`` {name: hash} and ``accepted_change``. ``observed`` is the rest: ``timestamp`` (ms since 1970),
+``metrics``, ``panels`` {name: hash}, ``accepted_change``, and ``until_next`` [artifact] if the revision keeps some only
+until the next one. ``observed`` is the rest: ``timestamp`` (ms since 1970),
 ``run``, ``tables`` {table: version}, ``metrics`` that are times or rates, ``mlflow_run``. Metrics keep the names that
 they were written with; ``Manifest.metrics`` and ``Manifest.rates`` have the current ones.
 """
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -91,6 +92,16 @@ class Manifest:
     def artifacts(self) -> Mapping[str, str]:
         """Content hash of each artifact."""
         return cast(Mapping[str, str], self.state["artifacts"])
+
+    @property
+    def until_next(self) -> Sequence[str]:
+        """Artifacts that may be gone as soon as a newer revision exists."""
+        return cast(Sequence[str], self.state.get("until_next", ()))
+
+    def kept(self, last: int) -> Mapping[str, str]:
+        """Content hash of each artifact that is kept while ``last`` is the last revision of the run."""
+        gone = self.until_next if self.revision < last else ()
+        return {name: content for name, content in self.artifacts.items() if name not in gone}
 
     @property
     def tables(self) -> Mapping[str, str]:

@@ -76,6 +76,7 @@ class State(_Part):
     panels: dict[Word, Digest] = {}
     outcomes: dict[Word, Outcomes] = {}
     accepted_change: Annotated[list[Text], Field(max_length=LONGEST_LIST)] = []
+    until_next: Annotated[list[ArtifactName], Field(max_length=LONGEST_LIST)] = []
     waiting: bool = False
     approval: Approval | None = None
     imported: Import | None = None

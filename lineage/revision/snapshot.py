@@ -4,6 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
+from coevo.configs.errors import CoevoError
+from coevo.lineage.revision.manifest import Manifest
+
 
 class Snapshot(Protocol):
     """Versioned tables. A version number finds old content; a content hash verifies it."""
@@ -38,3 +41,17 @@ class Bank(Snapshot, Protocol):
 
 
 OpenBank = Callable[[Path], Bank]
+
+
+def restore(bank: Snapshot, manifest: Manifest) -> list[str]:
+    """Restore the tables of a revision that differ; return their names.
+
+    Raises:
+        CoevoError: a table cannot be restored.
+    """
+    touched = bank.restore(manifest.versions, manifest.tables)
+    found = bank.hashes()
+    lost = sorted(table for table, content in manifest.tables.items() if found.get(table) != content)
+    if lost:
+        raise CoevoError(f"table {', '.join(lost)} cannot be restored: continue from another one, `coevo rollback`")
+    return touched

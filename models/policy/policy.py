@@ -6,7 +6,8 @@ import shutil
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,20 +20,32 @@ os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftConfig, PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
 from peft.tuners.tuners_utils import BaseTunerLayer
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_model
-from transformers import AutoModelForCausalLM, AutoTokenizer, Qwen3Config, Qwen3ForCausalLM
+from torch import Tensor
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    GenerationConfig,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 from transformers.utils import logging as transformers_logging
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import absent, check_adapters, check_alone, check_settings, check_weights, folder_of
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
+from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
 
 transformers_logging.disable_progress_bar()
 
 WEIGHTS, PEFT_WEIGHTS, PEFT_CONFIG = "model.safetensors", "adapter_model.safetensors", "adapter_config.json"
+Full = Callable[[Tensor], Tensor]
+"""Whole value of a parameter that may be partitioned among processes."""
+GENERATION = "generation_config.json"
 BASE = "base"
 """Folder of the base model of the adapters in the same directory."""
 
@@ -58,16 +71,46 @@ def build(config: PolicyConfig, vocabulary: Sequence[str], key: Key) -> Policy:
         return _scratch(config, vocabulary)
 
 
-def save(policy: Policy, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
+def save(policy: Policy, directory: Path, full: Full = Tensor.detach, writes: bool = True) -> None:
     """Write model and tokenizer in Hugging Face format, weights as safetensors (only the adapters' if it has some).
+
+    Weights are written one by one, unless Transformers stores them in another form than the model's (experts).
 
     Args:
         policy: policy to write.
         directory: target directory.
-        weights: the model's parameters by name, if it does not have them in full itself.
+        full: whole value of a parameter of which the model may have a part; all processes call it in the same order.
+        writes: False in processes that only take part in ``full``.
     """
-    policy.model.save_pretrained(directory, state_dict=weights)
-    policy.tokenizer.save_pretrained(directory)
+    model = policy.model
+    state = _state(model)
+    if isinstance(model, PeftModel) or getattr(model, "_weight_conversions", None):
+        whole = {name: full(value).cpu() for name, value in state.items()}
+        if writes:
+            model.save_pretrained(directory, state_dict=whole)
+    else:
+        specs = {
+            name: Spec(value.dtype, tuple(getattr(value, "ds_shape", value.shape))) for name, value in state.items()
+        }
+        values = (full(state[name]) for name in in_file_order(specs))
+        if writes:
+            model.save_pretrained(directory, state_dict={})  # its settings
+            write_tensors(directory / WEIGHTS, specs, values, {"format": "pt"})
+        else:
+            deque(values, maxlen=0)
+    if writes:
+        policy.tokenizer.save_pretrained(directory)
+
+
+def _state(model: Any) -> dict[str, Tensor]:
+    """Tensors to save by name: the adapters if it has some, else all, of tied ones the first."""
+    if isinstance(model, PeftModel):
+        return {name: value for name, value in model.named_parameters() if value.requires_grad}
+    state = model.state_dict(keep_vars=True)
+    first: dict[int, str] = {}
+    for name, value in state.items():
+        first.setdefault(id(value), name)
+    return {name: state[name] for name in first.values()}
 
 
 def load(directory: Path) -> Policy:
@@ -85,6 +128,46 @@ def load(directory: Path) -> Policy:
     adapted = PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval()
     _check_targets(adapted, f"{directory / PEFT_CONFIG}: target_modules")
     return Policy(adapted, tokenizer)
+
+
+def outline(directory: Path) -> Policy:
+    """Read the policy in a directory without its weights: the model is on the ``meta`` device and takes no memory.
+
+    Raises:
+        CoevoError: as ``load``, or the directory has no weights.
+    """
+    adapted = (directory / PEFT_CONFIG).is_file()
+    base = base_of(directory) if adapted else str(directory)
+    check_weights(base)
+    check_alone(base)
+    _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    config = _read(AutoConfig, base)
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False).eval()
+        if (Path(base) / GENERATION).is_file():
+            model.generation_config = _read(GenerationConfig, base)
+        if adapted:
+            model = PeftModel(model, PeftConfig.from_pretrained(str(directory), inference_mode=False))
+            _check_targets(model, f"{directory / PEFT_CONFIG}: target_modules")
+    return Policy(model, _read(AutoTokenizer, str(directory)))
+
+
+def check_fits(policy: Policy, directory: Path) -> None:
+    """Check that the weights in a directory have the names and shapes of a policy's, which may be an ``outline``.
+
+    Raises:
+        CoevoError: the directory has no weights, or they are of another architecture.
+    """
+    adapted = isinstance(policy.model, PeftModel)
+    path = _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    shapes = {name.replace(".default.", "."): list(value.shape) for name, value in _state(policy.model).items()}
+    try:
+        with safe_open(path, framework="pt") as saved:
+            there = {name: saved.get_slice(name).get_shape() for name in saved.keys()}  # noqa: SIM118
+    except SafetensorError:
+        there = {}
+    if not shapes.items() <= there.items():
+        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
 
 
 def bundle(directory: Path, into: Path) -> None:

@@ -4,8 +4,8 @@ Everything is kept parameter by parameter in full, however ZeRO partitions it am
 processes and any stage can read it. Process 0 writes; all processes must take part.
 """
 
+from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,14 @@ from deepspeed.utils import (
     safe_set_local_fp32_param,
     safe_set_local_optimizer_state,
 )
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from coevo.configs.errors import CoevoError
-from coevo.models.trainer.engine import trainable
+from coevo.models.trainer.engine import masters, trainable
 from coevo.models.trainer.ranks import rank, world
+from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 
 STATE = "state.safetensors"
 """File of the optimizer in its directory: ``step``, and ``<part>.<parameter>`` for each part and parameter."""
@@ -34,22 +35,34 @@ MASTER = "master"
 """Part that holds a half-precision parameter in float32."""
 
 
-def weights(parameters: Mapping[str, nn.Parameter]) -> dict[str, Tensor]:
-    """Copy parameters by name, in full and on the CPU; the result is empty in processes other than 0."""
-    found = {}
-    for name, parameter in parameters.items():
-        with GatheredParameters([parameter]) if hasattr(parameter, "ds_id") else nullcontext():
-            if rank() == 0:
-                found[name] = parameter.detach().cpu().clone()
-    return found
+def whole(parameter: Tensor) -> Tensor:
+    """Whole value of a parameter, for process 0 only: in the others it may be a part."""
+    if not hasattr(parameter, "ds_id"):
+        return parameter.detach()
+    with GatheredParameters([parameter]):
+        return parameter.detach().cpu().clone() if rank() == 0 else parameter.detach()
+
+
+def save_trained(module: nn.Module, path: Path) -> None:
+    """Write the trained parameters of a module, one by one."""
+    parameters = trainable(module)
+    specs = {name: Spec(value.dtype, _shape(value)) for name, value in parameters.items()}
+    _write(path, specs, (whole(parameters[name]) for name in in_file_order(specs)))
 
 
 def save_optimizer(engine: Any, directory: Path) -> None:
-    """Write the state of a DeepSpeed engine's optimizer."""
-    tensors = {name: value.cpu() for name, value in _parts(engine) if rank() == 0}
+    """Write the state of a DeepSpeed engine's optimizer, one part of one parameter at a time."""
+    parameters, specs = trainable(engine.module), _specs(engine)
+    values = (_part(engine, parameters, name) for name in in_file_order(specs))
+    _write(directory / STATE, specs, values)
+
+
+def _write(path: Path, specs: Mapping[str, Spec], values: Iterator[Tensor]) -> None:
     if rank() == 0:
-        directory.mkdir(parents=True, exist_ok=True)
-        save_file({name: value.contiguous() for name, value in tensors.items()}, directory / STATE)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_tensors(path, specs, values)
+    else:
+        deque(values, maxlen=0)  # takes part in gathering them
 
 
 def load_optimizer(engine: Any, directory: Path) -> None:
@@ -58,31 +71,45 @@ def load_optimizer(engine: Any, directory: Path) -> None:
     Raises:
         CoevoError: it is not the state of this policy's optimizer.
     """
-    saved, parameters = load_file(directory / STATE), trainable(engine.module)
+    parameters = trainable(engine.module)
     masters = {f"{MASTER}.{name}" for name, value in parameters.items() if value.dtype != torch.float32}
     moments = {f"{moment}.{name}" for moment in MOMENTS for name in parameters}
-    if saved.keys() not in (masters, masters | moments | {"step"}):
-        raise CoevoError(f"{directory / STATE}: not the state of an optimizer of this policy; load its own")
-    if "step" in saved:
-        _prepare(engine, saved["step"])
-    for key, value in saved.items():
-        part, _, name = key.partition(".")
-        if part in MOMENTS:
-            _set_moment(engine, parameters[name], part, value)
-        elif part == MASTER:
-            _set_master(parameters[name], value)
+    with safe_open(directory / STATE, framework="pt") as saved:  # maps the file: each process reads its parts
+        names = set(saved.keys())
+        if names not in (masters, masters | moments | {"step"}):
+            raise CoevoError(f"{directory / STATE}: not the state of an optimizer of this policy; load its own")
+        if "step" in names:
+            _prepare(engine, saved.get_tensor("step"))
+        for key in sorted(names - {"step"}):
+            part, _, name = key.partition(".")
+            if part == MASTER:
+                _set_master(parameters[name], saved.get_tensor(key))
+            else:
+                _set_moment(engine, parameters[name], part, saved.get_tensor(key))
 
 
-def _parts(engine: Any) -> Iterator[tuple[str, Tensor]]:
+def _specs(engine: Any) -> dict[str, Spec]:
     """Stored parts of an optimizer, by their names in the file."""
+    parameters = trainable(engine.module)
     steps = [state["step"] for state in engine.basic_optimizer.state.values()]
-    if steps:
-        yield "step", steps[0]
-    for name, parameter in trainable(engine.module).items():
-        for moment in MOMENTS if steps else ():
-            yield f"{moment}.{name}", _moment(engine, parameter, moment)
-        if parameter.dtype != torch.float32:
-            yield f"{MASTER}.{name}", safe_get_full_fp32_param(parameter)
+    parts = {f"{moment}.{name}": name for moment in MOMENTS for name in parameters} if steps else {}
+    parts |= {f"{MASTER}.{name}": name for name, value in parameters.items() if value.dtype != torch.float32}
+    specs = {part: Spec(torch.float32, _shape(parameters[name])) for part, name in parts.items()}
+    return specs | ({"step": Spec(steps[0].dtype, ())} if steps else {})
+
+
+def _part(engine: Any, parameters: Mapping[str, nn.Parameter], name: str) -> Tensor:
+    part, _, of = name.partition(".")
+    if part == MASTER:
+        return safe_get_full_fp32_param(parameters[of])  # type: ignore[no-any-return]
+    if part in MOMENTS:
+        return _moment(engine, parameters[of], part)
+    return next(state["step"] for state in engine.basic_optimizer.state.values())  # type: ignore[no-any-return]
+
+
+def _shape(parameter: Tensor) -> tuple[int, ...]:
+    """Shape of a parameter, which stage 3 has partitioned."""
+    return tuple(getattr(parameter, "ds_shape", parameter.shape))
 
 
 def _moment(engine: Any, parameter: nn.Parameter, moment: str) -> Tensor:
@@ -94,13 +121,12 @@ def _moment(engine: Any, parameter: nn.Parameter, moment: str) -> Tensor:
 
 def _prepare(engine: Any, step: Tensor) -> None:
     """Give every partition of the optimizer the state that its first step would have created."""
-    optimizer = engine.optimizer
-    kinds = ("single_partition_of_fp32_groups", "fp32_groups_flat_partition", "fp32_partitioned_groups_flat")
-    partitions = next((getattr(optimizer, kind) for kind in kinds if hasattr(optimizer, kind)), None)
-    for partition in trainable(engine.module).values() if partitions is None else partitions:
+    for partition in masters(engine):
         moments = {moment: torch.zeros_like(partition, requires_grad=False) for moment in MOMENTS}
         engine.basic_optimizer.state[partition] = {"step": step.clone(), **moments}
-    link = getattr(optimizer, "_lazy_init_hp_params_optimizer_state", None)  # stages 1 and 2 find it by parameter
+    link = getattr(
+        engine.optimizer, "_lazy_init_hp_params_optimizer_state", None
+    )  # stages 1 and 2 find it by parameter
     if link is not None:
         link()
 

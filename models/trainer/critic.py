@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
 from torch import Tensor, nn
 
 from coevo.configs.update.update import UpdateConfig
@@ -15,7 +15,7 @@ from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.activations import checkpoint_layers
 from coevo.models.trainer.batch import Batch, minibatches
-from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, weights
+from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, save_trained
 from coevo.models.trainer.forward import SharedValues
 from coevo.models.trainer.packing import Packed, pack_rows
 from coevo.records.draws import Key, extend
@@ -67,9 +67,7 @@ class Critic:
     def save(self, directory: Path) -> None:
         """Write the weights and the optimizer's state."""
         save_optimizer(self._engine, directory)
-        kept = weights(deep.trainable(self._engine.module))
-        if ranks.rank() == 0:
-            save_file(kept, directory / WEIGHTS)
+        save_trained(self._engine.module, directory / WEIGHTS)
 
     def _accumulate(self, batch: Batch, rows: list[int]) -> float:
         loss = self._config.loss
@@ -124,9 +122,9 @@ def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None
 
 @torch.no_grad()
 def _load_weights(model: nn.Module, path: Path) -> None:
-    saved = load_file(path)
-    for name, parameter in deep.trainable(model).items():
-        parameter.copy_(saved[name])
+    with safe_open(path, framework="pt") as saved:
+        for name, parameter in deep.trainable(model).items():
+            parameter.copy_(saved.get_tensor(name))
 
 
 def with_scalar_head(model: Any) -> nn.Module:

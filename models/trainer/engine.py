@@ -13,8 +13,10 @@ from coevo.models.trainer.ranks import world
 
 Settings = dict[str, Any]
 
-SAMPLED = 64
-"""Values per parameter that show whether a step changed anything."""
+SAMPLED = 4096
+"""Values per float32 tensor that show whether a step changed anything."""
+MASTERS = ("single_partition_of_fp32_groups", "fp32_groups_flat_partition", "fp32_partitioned_groups_flat")
+"""Attributes of DeepSpeed's optimizers that hold this process's part of the float32 weights, by ZeRO stage."""
 
 
 def start(module: nn.Module, optimizer: OptimizerConfig, config: DeepSpeedConfig) -> Any:
@@ -54,10 +56,17 @@ def trainable(module: nn.Module) -> dict[str, nn.Parameter]:
     return {name: parameter for name, parameter in module.named_parameters() if parameter.requires_grad}
 
 
+def masters(engine: Any) -> list[Tensor]:
+    """Float32 weights that the optimizer steps: this process's partitions; at ZeRO stage 0, the parameters."""
+    optimizer = engine.optimizer
+    found = next((getattr(optimizer, name) for name in MASTERS if hasattr(optimizer, name)), None)
+    return list(trainable(engine.module).values() if found is None else found)
+
+
 def sampled(engine: Any) -> list[Tensor]:
-    """First values of each trained parameter, or of this process's part of it, as copies."""
-    parts = (getattr(parameter, "ds_tensor", parameter) for parameter in trainable(engine.module).values())
-    return [part.detach().flatten()[:SAMPLED].clone() for part in parts]
+    """Values spread over the float32 weights, as copies: a step may be too small for the half-precision ones."""
+    flat = (part.detach().flatten() for part in masters(engine))
+    return [part[:: max(1, len(part) // SAMPLED)].clone() for part in flat]
 
 
 def backward(engine: Any, loss: Tensor) -> None:

@@ -81,11 +81,11 @@ class Learner:
         }
 
     def _check_changed(self, before: list[Tensor], norms: list[float]) -> None:
-        """Check that steps with a gradient changed the weights."""
+        """Check that steps with a gradient changed the float32 weights that the optimizer holds."""
         if any(norms) and all(map(torch.equal, before, deep.sampled(self._engine))):
             raise CoevoError(
-                f"the update changed no weight, although its gradient has norm {max(norms):.1e}: raise "
-                f"update.optimizer.lr={self._config.optimizer.lr}, or set policy.dtype=float32"
+                f"the update changed no float32 weight, although its gradient has norm {max(norms):.1e}: raise "
+                f"update.optimizer.lr={self._config.optimizer.lr}"
             )
 
     def reference_logprobs(self, batch: Batch) -> Tensor:

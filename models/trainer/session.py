@@ -13,7 +13,7 @@ from coevo.models.trainer import critic as critics
 from coevo.models.trainer import engine
 from coevo.models.trainer.activations import checkpoint_layers
 from coevo.models.trainer.batch import Batch, read
-from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, weights
+from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, whole
 from coevo.models.trainer.forward import SharedPrefix
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.ranks import rank
@@ -83,11 +83,7 @@ class Session:
 
     def save(self, policy: str, optimizer: str) -> None:
         """Write the policy's directory and the directory of the optimizer and the critic."""
-        full = (
-            weights(dict(self._policy.model.named_parameters())) if self._settings.deepspeed.zero_stage == 3 else None
-        )
-        if rank() == 0:
-            policies.save(self._policy, Path(policy), full)
+        policies.save(self._policy, Path(policy), whole, writes=rank() == 0)
         save_optimizer(self._engine, Path(optimizer))
         if self._critic:
             self._critic.save(Path(optimizer) / CRITIC)

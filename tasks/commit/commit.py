@@ -4,7 +4,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 
+from coevo.configs.errors import CoevoError
+from coevo.configs.space import require_space
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.revision.sparse import is_sparse
+from coevo.lineage.superseded import remove_superseded
 from coevo.tasks.artifacts import EPISODES, write_episodes
 from coevo.tasks.commit.seal import Sealed, seal
 from coevo.tasks.parts import Stores
@@ -43,13 +47,24 @@ class Committer:
 
 
 def _keep(stores: Stores, sealed: Sealed) -> None:
-    publish(stores, sealed, commit(stores, sealed))
+    manifest = commit(stores, sealed)
+    if is_sparse(stores.lineage.sizes()):
+        _remove_superseded(stores)
+    publish(stores, sealed, manifest)
+
+
+def _remove_superseded(stores: Stores) -> None:
+    try:
+        remove_superseded(stores.paths.workspace, stores.paths)
+    except CoevoError as error:
+        stores.reporter.warn(f"the optimizer state of earlier revisions stays: {error}")
 
 
 @stage("commit")
 def commit(stores: Stores, sealed: Sealed) -> Manifest:
     """Commit a sealed revision with all that is staged."""
     staging, bank = stores.paths.staging, stores.bank
+    require_space(staging, stores.lineage.sizes().get(EPISODES, 0), "the commit of a revision")
     write_episodes(sealed.draft.episodes, staging / EPISODES)
     bank.merge(sealed.change)
     state = {**sealed.state, "tables": bank.hashes()}

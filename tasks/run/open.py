@@ -28,6 +28,7 @@ from coevo.tasks.publish.prune import pruner
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.run.assemble import assemble, check_engine, check_panels, check_repeats, open_engine
 from coevo.tasks.run.changes import check_unchanged
+from coevo.tasks.run.space import require_start
 from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 from coevo.tasks.session import Session
@@ -60,6 +61,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         head = lineage.head()
         accepted = check_unchanged(config, head, run, accept_change)
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
+        require_start(config, start, lineage.sizes(), paths.root)
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
         engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))

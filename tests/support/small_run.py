@@ -111,9 +111,20 @@ OLD = re.compile("^(?:agent|cost)/([a-z]+/)")
 OUTCOMES = ("0000", None, "1100", "1111")
 
 
-def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64, tokens=100, policy=None, older=0):
+def build(
+    root,
+    name="first",
+    overrides=(),
+    outcomes=OUTCOMES,
+    panel="p" * 64,
+    tokens=100,
+    policy=None,
+    older=0,
+    optimizer=False,
+):
     """Make the run in a workspace; an episode costs so many tokens, None for a run that does not count; ``policy`` is
-    the directory of one that all revisions have; in the first ``older`` revisions, metrics have old names."""
+    the directory of one that all revisions have; in the first ``older`` revisions, metrics have old
+    names; with ``optimizer``, they have its state too."""
     place = Workspace(root)
     config = load_recipe(RECIPE, [*overrides])
     paths = place.create(name, config)
@@ -142,7 +153,7 @@ def build(root, name="first", overrides=(), outcomes=OUTCOMES, panel="p" * 64, t
                 "tables": bank.versions(),
                 "metrics": _named({"cost/seconds/wall": 2.0, "cost/seconds/rollout": 1.5}, revision < older),
             }
-            lineage.commit(_stage(paths, revision, played, policy), state, observed)
+            lineage.commit(_stage(paths, revision, played, policy, optimizer), state, observed)
     return paths
 
 
@@ -158,7 +169,7 @@ def _spent(played, tokens):
     return {"cost/episodes": float(len(played)), "cost/tokens": float(len(played) * tokens)}
 
 
-def _stage(paths, revision, played, policy):
+def _stage(paths, revision, played, policy, optimizer):
     staged = {name: paths.staging / name for name in ("policy", "episodes")}
     staged["episodes"].mkdir(parents=True)
     if policy is None:
@@ -166,5 +177,9 @@ def _stage(paths, revision, played, policy):
         (staged["policy"] / "weights").write_text(f"policy of {revision}")
     else:
         shutil.copytree(policy, staged["policy"])
+    if optimizer:
+        staged["optimizer"] = paths.staging / "optimizer"
+        staged["optimizer"].mkdir()
+        (staged["optimizer"] / "state").write_text(f"optimizer of {revision}")
     pq.write_table(episodes_to_table(played), staged["episodes"] / "episodes.parquet")
     return staged

@@ -9,14 +9,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-import torch
-
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.policy.policy import Policy
 
-LENGTH = 48
-"""Maximum number of tokens of the prompt; they are spread over the vocabulary."""
 TOLERANCES = {"float32": 1e-4, "bfloat16": 0.1, "float16": 0.1}
 """Largest mean distance from the policy, in nats, by the server's precision."""
 
@@ -90,21 +85,3 @@ def _is_stale(stale: float, off: float, change: float) -> bool:
 def _distance(ones: Sequence[float], others: Sequence[float]) -> float:
     """Mean absolute difference of log-probs, in nats."""
     return fmean(abs(one - other) for one, other in zip(ones, others, strict=True))
-
-
-@torch.inference_mode()
-def probe_of(policy: Policy, temperature: float, former: Sequence[float] = ()) -> Probe:
-    """Create a fixed prompt without meaning, and the policy's log-probs of it in a forward of our own.
-
-    Args:
-        policy: the expected policy.
-        temperature: of the rollouts.
-        former: log-probs of the same prompt under the weights before.
-    """
-    size, longest = len(policy.tokenizer), policy.model.config.max_position_embeddings - 1
-    prompt = [(3 + 7919 * place) % size for place in range(min(LENGTH, longest))]
-    ids = torch.tensor([prompt])
-    logits = policy.model(input_ids=ids).logits[0].double()
-    said = logits[:-1].log_softmax(-1).gather(-1, ids[0, 1:, None]).squeeze(-1)
-    following = (logits[-1] / temperature).log_softmax(-1)
-    return Probe(prompt, said.tolist(), temperature, following.tolist(), former)

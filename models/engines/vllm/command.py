@@ -1,5 +1,6 @@
 """Command line and environment of a server that the run starts."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import torch
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.models.weights import tensor_digest
 
 ROOT = Path(__file__).parents[4]
 EXTENSION = Path(__file__).with_name("extension")
@@ -77,6 +79,7 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     if config.draws == "keyed":
         line += ["--middleware", "coevo_vllm.Seeds"]
     line += ["--middleware", "coevo_vllm.Key"]  # the last one is the outermost
+    line += ["--worker-extension-cls", "coevo_worker.Digests"]
     if serving.rank:
         rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
         line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
@@ -90,7 +93,7 @@ def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]
         **OPEN,
         **SAFE,
         "VLLM_API_KEY": key,
-        "PYTHONPATH": str(EXTENSION),
+        "PYTHONPATH": os.pathsep.join([str(EXTENSION), str(Path(tensor_digest.__file__).parent)]),
         "OMP_NUM_THREADS": str(config.threads),
     }
     if torch.cuda.is_available():

@@ -22,21 +22,20 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import torch
 from peft import PeftModel
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from coevo.models.engines.vllm.check import probe_of
 from coevo.models.engines.vllm.client import KEY, Client
 from coevo.models.engines.vllm.command import Serving, command, interpreter, settings
-from coevo.models.engines.vllm.replica import Replica, Start, Weights
+from coevo.models.engines.vllm.expected import Weights
+from coevo.models.engines.vllm.replica import Replica, Start
 from coevo.models.engines.vllm.routing import Routing
 from coevo.models.engines.vllm.server import Server
 from coevo.models.engines.vllm.weights import serve_adapters, serve_model
-from coevo.models.policy.policy import base_of, load, load_weights
+from coevo.models.policy.policy import base_of, check_fits, outline
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion
 
@@ -63,8 +62,7 @@ class VllmEngine:
     def __init__(
         self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path, sleeps: bool = False
     ) -> None:
-        torch.set_num_threads(config.threads)
-        self.policy = load(policy)
+        self.policy = outline(policy)
         self._config = config
         self._sampling = sampling
         self._sleeps = sleeps
@@ -81,6 +79,8 @@ class VllmEngine:
         self._replicas = self._begin()
         self._routing = Routing(len(self._replicas))
         self._threads = ThreadPoolExecutor(len(self._replicas), thread_name_prefix="vllm")
+        self._aside = ThreadPoolExecutor(1, thread_name_prefix="probe")
+        self._aside.submit(lambda: self._weights.probe)  # while the servers start
 
     @property
     def longest_prompt(self) -> int:
@@ -96,12 +96,12 @@ class VllmEngine:
         """Generate with the weights in this directory from now on.
 
         Raises:
-            CoevoError: a server does not have them then: its log-probs of a fixed prompt differ from ours, or are those
-                of the weights before.
+            CoevoError: a server does not have them then: digests of its tensors, or its log-probs of a fixed prompt,
+                differ, or its log-probs are those of the weights before.
         """
-        load_weights(self.policy, policy)
+        check_fits(self.policy, policy)
         former = self._weights
-        self._weights = self._lay_out(policy, former.probe.logprobs)
+        self._weights = self._lay_out(policy, former)
         list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
         shutil.rmtree(former.directory)
 
@@ -147,6 +147,7 @@ class VllmEngine:
 
     def close(self) -> None:
         """End the servers of the run."""
+        self._aside.shutdown(wait=False, cancel_futures=True)
         self._threads.shutdown()
         for replica in self._replicas:
             replica.close()
@@ -169,12 +170,12 @@ class VllmEngine:
             return body | {"seeds": [seed_of(request.key) % 2**63 for request in requests]}
         return body | {"return_token_ids": True, "return_tokens_as_token_ids": True}
 
-    def _lay_out(self, policy: Path, former: Sequence[float] = ()) -> Weights:
+    def _lay_out(self, policy: Path, former: Weights | None = None) -> Weights:
         number = next(self._numbers)
         into = self._place / f"weights-{number}"
         directory = serve_adapters(policy, into) if self._adapted else serve_model(policy, into)
         adapter = f"adapter-{number}" if self._adapted else ""
-        return Weights(directory, adapter, probe_of(self.policy, self._sampling.temperature, former))
+        return Weights(policy, directory, adapter, self._config, self._sampling.temperature, former)
 
     def _begin(self) -> list[Replica]:
         config = self._config

@@ -5,34 +5,17 @@ that, and ask the new one. Everything else is for one thread at a time.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import Probe
 from coevo.models.engines.vllm.client import Client, MissingError, UnreachableError
+from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.server import Server
 
 T = TypeVar("T")
-Start = Callable[["Weights"], Server]
-
-
-@dataclass(frozen=True)
-class Weights:
-    """Weights of a server.
-
-    Attributes:
-        directory: laid out by ``coevo.models.engines.vllm.weights``.
-        adapter: name of the adapters in it; empty for full weights.
-        probe: the expected answer with these weights.
-    """
-
-    directory: Path
-    adapter: str
-    probe: Probe
+Start = Callable[[Weights], Server]
 
 
 class Replica:
@@ -56,6 +39,7 @@ class Replica:
         self._key = key
         self._client = Client(self._server.url if self._server else url, config.timeout, key)
         self._is_new = True
+        self._computes = False
         self._held = ""
         self._asleep = False
         self._changing = RLock()
@@ -214,6 +198,24 @@ class Replica:
             raise UnreachableError(f"the vLLM server at {self.url} is still computing, and keeps its cache")
 
     def _verify(self) -> None:
+        """Check the weights: by digests where the server has them, else by the probe; the first ones by both.
+
+        Raises:
+            WeightsError: the server has other weights, or computes something else with them.
+        """
+        if not self._has_digests() or not self._computes:
+            self._compute()
+            self._computes = True
+
+    def _has_digests(self) -> bool:
+        """True if digests prove the weights; foreign servers and adapters have none."""
+        if self._server is None or self._weights.adapter:
+            return False
+        expected = self._weights.digests
+        asked = {"method": "coevo_digests", "args": [expected.shapes]}
+        return expected.check(self._client.post("/collective_rpc", asked)["results"], self.url)
+
+    def _compute(self) -> None:
         answer = self._client.post("/v1/completions", self._weights.probe.body() | self._named())
         self._weights.probe.check(answer["choices"][0], self._config, self.url)
 

@@ -17,7 +17,8 @@ from coevo.configs.update.update import OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer import engine
 from coevo.models.trainer.batch import minibatches, read
-from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer, weights
+from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer
+from coevo.models.trainer.checkpoint import whole as value_of
 from coevo.models.trainer.forward import SharedPrefix
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.reference import substituted
@@ -83,7 +84,7 @@ def test_an_update_is_the_textbook_update(policy, batch, joined, stage, tokens):
     assert metrics["mismatch_max"] < 1e-5
     assert 0 < metrics["mismatch_tokens"] < batch.tokens
     assert 0 < metrics["clip_share"] < 1
-    worked = weights(dict(wrapped.module.model.named_parameters()))
+    worked = whole(wrapped)
     for name, wanted in expected.named_parameters():
         torch.testing.assert_close(worked[name], wanted, atol=2e-4, rtol=0)
 
@@ -104,12 +105,23 @@ def test_a_loss_that_is_not_finite_stops_the_update(policy, batch, joined):
 
 @pytest.mark.parametrize("stage", [0, 3])
 def test_a_step_that_changes_no_weight_stops_the_update(policy, batch, joined, stage):
-    wanted = r"changed no weight, although its gradient has norm .*: raise update\.optimizer\.lr=1e-30"
+    wanted = r"changed no float32 weight, although its gradient has norm .*: raise update\.optimizer\.lr=1e-30"
     model = copy.deepcopy(policy.model)
     for parameter in model.parameters():
         parameter.data[parameter == 0] = 0.01  # any step moves a zero
     with pytest.raises(CoevoError, match=wanted):
         learner(model, settings(stage, lr=1e-30))[0].update(batch, key(0))
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+def test_a_step_that_only_the_float32_masters_show_is_a_step(policy, batch, joined, stage):
+    half = copy.deepcopy(policy.model).bfloat16()
+    it, wrapped = learner(half, settings(stage, lr=1e-7))
+    before = whole(wrapped)
+    it.update(batch, key(0))
+    after = whole(wrapped)
+    unmoved = [name for name in before if name.endswith("norm.weight") and torch.equal(before[name], after[name])]
+    assert unmoved, "bfloat16 at 1.0 shows no step of 1e-7"
 
 
 def test_mismatch_is_that_before_the_first_step(policy, batch, joined):
@@ -139,7 +151,7 @@ def resumed_after(policy, batch, place, first, then, half=False):
 
 
 def whole(wrapped):
-    return weights(dict(wrapped.module.model.named_parameters()))
+    return {name: value_of(value).clone() for name, value in wrapped.module.model.named_parameters()}
 
 
 @pytest.mark.parametrize(("stage", "half"), [(0, False), (1, False), (2, False), (3, False), (1, True), (3, True)])
@@ -221,7 +233,7 @@ def test_adapters_over_half_precision_learn_in_float32(policy, batch, joined, tm
     for name, value in before.items():
         assert after[name].dtype == (torch.float32 if "lora_" in name else torch.bfloat16)
         assert torch.equal(after[name], value) == ("lora_B" not in name), name
-    save(Policy(wrapped.module.model, policy.tokenizer), tmp_path, after)
+    save(Policy(wrapped.module.model, policy.tokenizer), tmp_path, value_of)
     kept = load_file(tmp_path / "adapter_model.safetensors")
     assert {value.dtype for value in kept.values()} == {torch.float32}
     assert len(kept) == sum("lora_" in name for name in before)

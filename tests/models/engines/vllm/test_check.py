@@ -8,7 +8,8 @@ import torch
 from support.policies import qwen
 
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import WeightsError, probe_of
+from coevo.models.engines.vllm.check import WeightsError
+from coevo.models.engines.vllm.probe import probe_of
 from coevo.models.policy.policy import Policy
 
 HALF = VllmEngineConfig(type="vllm", dtype="bfloat16")

@@ -21,6 +21,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request
 from coevo.models.engines.vllm import engine as module
+from coevo.models.engines.vllm.digests import Digests
 from coevo.models.engines.vllm.engine import VllmEngine
 from coevo.models.policy.policy import load, save
 from coevo.records.draws import key
@@ -46,9 +47,9 @@ def gap(policy, completions, asked=ASKED):
     return worst
 
 
-def test_completions_are_the_policys(engine):
+def test_completions_are_the_policys(engine, policies):
     made = engine.generate(ASKED)
-    assert gap(engine.policy, made) < 1e-5
+    assert gap(load(policies / "a"), made) < 1e-5
     ends = {completion.finished for completion in made}
     assert ends == {True, False}
     for completion in made:
@@ -74,12 +75,12 @@ def test_a_draw_belongs_to_its_key_alone(engine):
     assert engine.generate([]) == []
 
 
-def test_draws_follow_the_policy(engine):
+def test_draws_follow_the_policy(engine, policies):
     rows = 2000
     made = engine.generate([Request(ASKED[0].prompt_ids, key("draw", row), "g") for row in range(rows)])
     drawn = Counter(completion.token_ids[0] for completion in made)
     with torch.inference_mode():
-        logits = engine.policy.model(input_ids=torch.tensor([ASKED[0].prompt_ids])).logits[0, -1].double()
+        logits = load(policies / "a").model(input_ids=torch.tensor([ASKED[0].prompt_ids])).logits[0, -1].double()
     expected = (logits / TEMPERATURE).softmax(-1) * rows
     assert expected.min() > 5
     assert chisquare([drawn[token] for token in range(len(expected))], expected.tolist()).pvalue > 1e-4
@@ -96,7 +97,7 @@ def test_servers_by_url_answer_alike_however_many_there_are(engine, policies, tm
     free = VllmEngineConfig(type="vllm", urls=(url,), draws="free")
     with closing(VllmEngine(policies / "a", free, sampling, tmp_path / "free")) as other:
         made = other.generate([ASKED[0]] * 12)
-        assert gap(engine.policy, made, [ASKED[0]] * 12) < 1e-5
+        assert gap(load(policies / "a"), made, [ASKED[0]] * 12) < 1e-5
         assert len(set(tokens(made))) > 6
     assert engine.replicas[0].server.runs()
 
@@ -111,12 +112,8 @@ def test_new_weights_are_used_tied_or_not(engine, policies, tmp_path):
     untied.model.config.tie_word_embeddings = False
     untied.model.lm_head.weight = torch.nn.Parameter(torch.randn_like(untied.model.lm_head.weight) * 0.1)
     save(untied, tmp_path / "untied")
-    engine.policy.model.lm_head.weight = torch.nn.Parameter(untied.model.lm_head.weight.clone())
-    try:
-        engine.load(tmp_path / "untied")
-        assert gap(untied, engine.generate(ASKED)) < 1e-5
-    finally:
-        engine.policy.model.tie_weights()
+    engine.load(tmp_path / "untied")
+    assert gap(untied, engine.generate(ASKED)) < 1e-5
     engine.load(policies / "a")
     assert tokens(engine.generate(ASKED)) == tokens(before)
 
@@ -133,9 +130,30 @@ def test_a_load_takes_a_fifth_of_a_second(engine, policies):
 def test_weights_that_do_not_arrive_are_noticed(engine, policies, monkeypatch):
     """vLLM's reload of tied embeddings: the output layer silently stays as it was."""
     monkeypatch.setattr(module, "serve_model", shutil.copytree)
-    with pytest.raises(CoevoError, match=r"does not have the policy's weights: its log-probs are off by") as raised:
+    with pytest.raises(
+        CoevoError, match=r"does not have the policy's weights: its lm_head.weight is not that"
+    ) as raised:
         engine.load(policies / "b")
     assert "\n" not in str(raised.value)
+
+
+def test_one_changed_value_of_any_tensor_is_noticed_by_its_digest(engine, policies, tmp_path, monkeypatch):
+    """Differences that no log-prob shows: the files change after their digests were taken."""
+    first = Digests.of(engine._weights.directory, torch.float32)
+    for name in ("model.layers.1.self_attn.v_proj.weight", "model.layers.0.mlp.up_proj.weight", "model.norm.weight"):
+        changed = load(policies / "a")
+        changed.model.get_parameter(name).data.view(-1)[-1] += 1e-6
+        save(changed, tmp_path / name)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Digests, "of", lambda *_: first)
+            with pytest.raises(CoevoError, match=f"its {name} is not that of the files"):
+                engine.load(tmp_path / name)
+        engine.load(policies / "a")
+
+
+def test_a_load_computes_no_probe(engine, policies):
+    engine.load(policies / "b")
+    assert engine._weights.known is None
 
 
 def test_a_prompt_that_is_too_long_is_named(engine):

@@ -1,0 +1,171 @@
+"""Memory and disk by the size of the policy: peak of a save, the driver beside vLLM, and growth per revision.
+
+Each figure is taken from the kernel: the peak of a process's memory after ``clear_refs``, and allocated blocks on the
+disk. The optimizer counts as large at every size here, as it does at the size of real models.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from unittest.mock import patch
+
+import psutil
+
+from benchmarks.bench import Bench, Result
+from benchmarks.speed.trainer import WORDS, _write_samples
+from coevo.configs.policy import ScratchPolicyConfig
+from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.update import UpdateConfig
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.objects.cache import disk_usage
+from coevo.lineage.revision import sparse
+from coevo.lineage.superseded import remove_superseded
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.models.policy import policy as policies
+from coevo.models.policy.policy import Policy
+from coevo.models.trainer.client import Trainer
+from coevo.records.draws import key
+
+SIZES = {"small": 128, "large": 768}
+"""Hidden size by name: 0.9 and 27 million parameters."""
+LAYERS, EVERY, REVISIONS = 4, 4, 12
+MIB = 2**20
+DRIVER = """
+import json, sys
+from contextlib import closing
+from pathlib import Path
+import psutil
+from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.models.engines.base import Request
+from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.records.draws import key
+place = Path(sys.argv[1])
+with closing(VllmEngine(place / "policy", VllmEngineConfig(type="vllm"), SamplingConfig(max_new_tokens=4),
+                        place / "engine")) as engine:
+    engine.generate([Request((5, 6, 7), key(0), "g")])
+    engine.load(place / "policy")
+    engine.generate([Request((5, 6, 7), key(0), "g")])
+    status = Path("/proc/self/status").read_text()
+print(json.dumps({line.split(":")[0]: int(line.split()[1]) * 1024 for line in status.splitlines() if "kB" in line}))
+"""
+
+
+def run(bench: Bench) -> None:
+    """Measure what is missing and print it."""
+    for name in SIZES:
+        found = bench.cell(f"save-{name}", lambda name=name: save(bench, name))  # type: ignore[misc]
+        print(
+            f"\nsave of {found['parameters'] / 1e6:.1f}M weights in bfloat16: peak {found['peak'] / MIB:.0f} MiB above "
+            f"what is held, {found['allowed'] / MIB:.0f} allowed"
+        )
+        driver = bench.cell(f"driver-{name}", lambda name=name: beside_vllm(bench, name))  # type: ignore[misc]
+        print(f"driver beside vLLM: {driver['VmHWM'] / MIB:.0f} MiB at its peak")
+    grown = bench.cell("growth", lambda: growth(bench, "small"))
+    print(f"growth per revision {grown['growth']:.3f} bytes per weight, {grown['allowed']:.3f} allowed")
+
+
+def save(bench: Bench, name: str) -> Result:
+    """Peak of the trainer's memory during a save, above what it held before."""
+    place = _fresh(bench, name)
+    policy = _policy(name, place, half=True)
+    numbers = [parameter.numel() for parameter in policy.model.parameters()]
+    _write_samples(place / "samples.parquet", len(policy.tokenizer))
+    with _trainer(place) as trainer:
+        trainer.update(place / "samples.parquet", key(0))
+        trainer.save(place / "first", place / "first-optimizer")  # the first use of a library counts for itself
+        before = _held(trainer.pid)
+        trainer.save(place / "second", place / "second-optimizer")
+        peak = _memory(trainer.pid)["VmHWM"] - before
+    return {"parameters": sum(numbers), "peak": peak, "allowed": max(sum(numbers), 4 * max(numbers))}
+
+
+def growth(bench: Bench, name: str) -> Result:
+    """Bytes on disk per revision and weight over whole periods of ``lineage.optimizer_every``."""
+    place = _fresh(bench, name)
+    policy = _policy(name, place, half=True)
+    _write_samples(place / "samples.parquet", len(policy.tokenizer))
+    workspace = Workspace(place / "workspace")
+    paths = RunPaths(workspace.root / "runs" / "run")
+    used = []
+    with (
+        patch.object(sparse, "LARGE", 0),
+        _trainer(place) as trainer,
+        Lineage.open(paths.lineage, workspace.cache) as lineage,
+    ):
+        for revision in range(REVISIONS + 1):
+            trainer.update(place / "samples.parquet", key(revision))
+            staged = {part: paths.staging / part for part in ("policy", "optimizer")}
+            trainer.save(staged["policy"], staged["optimizer"])
+            lineage.commit(staged, _state(revision), {"tables": {}})
+            remove_superseded(workspace, paths)
+            used.append(disk_usage(workspace.cache, workspace.root / "runs"))
+    numbers = sum(parameter.numel() for parameter in policy.model.parameters())
+    return {
+        "parameters": numbers,
+        "growth": (used[REVISIONS] - used[REVISIONS - 2 * EVERY]) / (2 * EVERY) / numbers,
+        "allowed": 2.05 + 12 / EVERY,
+        "every": EVERY,
+    }
+
+
+def beside_vllm(bench: Bench, name: str) -> Result:
+    """Memory of a process that generates with a vLLM server, through a load of new weights."""
+    place = _fresh(bench, name)
+    policy = _policy(name, place, half=False)
+    done = subprocess.run(
+        [sys.executable, "-c", DRIVER, str(place)], capture_output=True, text=True, check=False, cwd=place
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    memory: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return {
+        "parameters": sum(parameter.numel() for parameter in policy.model.parameters()),
+        **{field: memory[field] for field in ("VmHWM", "VmRSS", "RssAnon", "RssFile")},
+    }
+
+
+def _fresh(bench: Bench, name: str) -> Path:
+    place = bench.workspace.root / name
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    return place
+
+
+def _policy(name: str, place: Path, half: bool) -> Policy:
+    hidden = SIZES[name]
+    shape = ScratchPolicyConfig(
+        hidden_size=hidden, layers=LAYERS, heads=hidden // 64, kv_heads=1, head_dim=64, intermediate_size=3 * hidden
+    )
+    policy = policies.build(shape, WORDS, key("policy"))
+    policies.save(Policy(policy.model.bfloat16(), policy.tokenizer) if half else policy, place / "policy")
+    return policy
+
+
+def _trainer(place: Path) -> Trainer:
+    config = UpdateConfig(deepspeed=DeepSpeedConfig(zero_stage=1, tokens=1024))
+    paths: Mapping[str, Path | None] = {
+        "policy": place / "policy",
+        "reference": place / "policy",
+        "optimizer": None,
+        "log": place / "log",
+    }
+    return Trainer(config, temperature=1.0, threads=1, **paths)  # type: ignore[arg-type]
+
+
+def _state(revision: int) -> dict[str, object]:
+    return {"iteration": revision, "tables": {}, "metrics": {}, "config": {"lineage": {"optimizer_every": EVERY}}}
+
+
+def _held(pid: int) -> int:
+    """Memory of a process now; its peak is counted from here."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5", encoding="utf-8")
+    return int(psutil.Process(pid).memory_info().rss)
+
+
+def _memory(pid: int) -> dict[str, int]:
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines if "kB" in line}

@@ -1,0 +1,35 @@
+"""Free space: checked before something large is written, so that a full disk is found before work is lost."""
+
+import shutil
+from pathlib import Path
+
+from coevo.configs.errors import CoevoError
+
+
+def require_space(place: Path, needed: int, purpose: str) -> None:
+    """Check that a disk has room.
+
+    Args:
+        place: a directory on the disk; it need not exist yet.
+        needed: bytes.
+        purpose: what they are for, as the subject of the message.
+
+    Raises:
+        CoevoError: fewer bytes are free.
+    """
+    there = next(path for path in (place, *place.absolute().parents) if path.exists())
+    free = shutil.disk_usage(there).free
+    if free < needed:
+        raise CoevoError(
+            f"{place}: {purpose} needs {size(needed)} and {size(free)} are free: make room, see `coevo gc`; what is "
+            "committed is safe, `coevo resume` continues from it"
+        )
+
+
+def size(count: float) -> str:
+    """Format bytes with a unit."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(count) < 1024:
+            return f"{count:.3g} {unit}"
+        count /= 1024
+    return f"{count:.3g} GiB"

@@ -1,0 +1,136 @@
+"""Large optimizer state stays with the last revision and every k-th one, whatever is killed or runs beside it."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from support.lineage_driver import Shelf, lineage_in, play, run_in
+
+from coevo.configs.errors import CoevoError
+from coevo.lineage.lock import cache_lock, runs_lock
+from coevo.lineage.objects.cache import Cache
+from coevo.lineage.revision import sparse
+from coevo.lineage.superseded import remove_superseded
+from coevo.lineage.workspace import Workspace
+
+
+@pytest.fixture(autouse=True)
+def every_size_is_large(monkeypatch):
+    monkeypatch.setattr(sparse, "LARGE", 0)
+
+
+@pytest.fixture
+def run(place):
+    """A run of thirteen revisions, 0 to 12, each with an optimizer; of these 0, 10 and 12 keep it."""
+    play(place, 13)
+    return run_in(place)
+
+
+def held(place):
+    """Revisions whose optimizer is in the cache."""
+    cache = Cache(place / "cache")
+    contents = [manifest.artifacts["optimizer"] for manifest in lineage_in(place).log()]
+    return [number for number, content in enumerate(contents) if cache.problem(content) is None]
+
+
+def remove(place):
+    return remove_superseded(Workspace(place), run_in(place))
+
+
+def test_the_manifest_names_what_the_next_revision_removes(place, run):
+    log = lineage_in(place).log()
+    assert [manifest.revision for manifest in log if manifest.until_next] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12]
+    assert log[3].kept(3).keys() == {"policy", "optimizer", "episodes"}
+    assert log[3].kept(12).keys() == {"policy", "episodes"}
+    assert log[10].kept(12).keys() == {"policy", "optimizer", "episodes"}
+
+
+def test_a_small_optimizer_stays_in_every_revision_and_in_no_manifest(place, monkeypatch):
+    monkeypatch.setattr(sparse, "LARGE", 2**30)
+    play(place, 4)
+    assert [manifest.state.get("until_next") for manifest in lineage_in(place).log()] == [None] * 4
+    remove(place)
+    assert held(place) == [0, 1, 2, 3]
+
+
+def test_only_the_optimizer_of_the_last_and_every_tenth_revision_stays(place, run):
+    assert held(place) == list(range(13))
+    assert remove(place) > 0
+    assert held(place) == [0, 10, 12]
+    assert remove(place) == 0
+    with lineage_in(place) as lineage:
+        assert not lineage.recover(Shelf(run.bank))
+        for revision in range(13):
+            lineage.materialise(revision, "policy", place / "out" / str(revision))
+    play(place, 14)
+    remove(place)
+    assert held(place) == [0, 10, 13]
+
+
+@pytest.mark.parametrize("holder", ["adds", "creates"])
+def test_nothing_is_removed_while_another_process_may_need_it(place, run, holder):
+    with cache_lock(place / "cache") if holder == "adds" else runs_lock(place):
+        assert remove(place) == 0
+    assert held(place) == list(range(13))
+
+
+def test_what_another_run_keeps_stays(place, run):
+    other = run_in(place).root.with_name("other")
+    run.root.rename(other)  # an equal run whose last revision is 11 keeps that one's optimizer
+    play(place, 12)
+    remove_superseded(Workspace(place), Workspace(place).run("other"))
+    assert held(place) == [0, 10, 11]
+
+
+def test_a_kill_while_it_removes_leaves_a_run_that_the_next_removal_completes(place, run):
+    child = os.fork()
+    if not child:
+        unlink = Path.unlink
+
+        def dying(path, missing_ok=False):
+            if not path.name.endswith(".dir"):  # every list is gone, and no file is
+                os.kill(os.getpid(), signal.SIGKILL)
+            unlink(path, missing_ok=missing_ok)
+
+        Path.unlink = dying
+        remove(place)
+        os._exit(1)
+    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    with lineage_in(place) as lineage:
+        assert not lineage.recover(Shelf(run.bank))
+    assert held(place) == [0, 10, 12]
+    with pytest.raises(CoevoError, match="its optimizer was removed"):
+        lineage_in(place).require_artifacts(3)
+    play(place, 14)
+    remove(place)
+    assert held(place) == [0, 10, 13]
+
+
+def test_rollback_names_the_nearest_revision_that_has_one(place, run):
+    remove(place)
+    with lineage_in(place) as lineage:
+        with pytest.raises(CoevoError) as caught:
+            lineage.rollback(7, Shelf(run.bank))
+        assert str(caught.value) == (
+            "run 'first', revision 7: its optimizer was removed when a newer revision had one "
+            "(lineage.optimizer_every): choose revision 10, the nearest that has one, or begin a new one with "
+            "--without-optimizer"
+        )
+        assert lineage.head().revision == 12
+        assert not lineage.recover(Shelf(run.bank))
+        made = lineage.rollback(7, Shelf(run.bank), ["optimizer"])
+        assert (made.revision, made.iteration, sorted(made.artifacts)) == (13, 7, ["episodes", "policy"])
+        assert lineage.rollback(7, Shelf(run.bank), ["optimizer"]) == made
+        assert (
+            lineage.rollback(10, Shelf(run.bank)).artifacts["optimizer"] == lineage.manifest(10).artifacts["optimizer"]
+        )
+        assert not lineage.recover(Shelf(run.bank))
+    remove(place)
+    assert held_by_number(place) == {0, 10, 14}
+
+
+def held_by_number(place):
+    cache = Cache(place / "cache")
+    found = ((each.revision, each.artifacts.get("optimizer")) for each in lineage_in(place).log())
+    return {number for number, content in found if content and cache.problem(content) is None}
