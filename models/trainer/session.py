@@ -14,7 +14,7 @@ from coevo.models.trainer import engine
 from coevo.models.trainer.activations import checkpoint_layers
 from coevo.models.trainer.batch import Batch, read
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, weights
-from coevo.models.trainer.forward import SharedPrefix
+from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.ranks import rank
 from coevo.models.trainer.reference import load_reference
@@ -50,7 +50,7 @@ class Session:
         saved = Path(optimizer) / CRITIC
         known = saved if optimizer and saved.is_dir() else None  # a run may get its critic later
         self._critic = critics.start(self._policy.model, settings, known) if settings.critic else None
-        module = SharedPrefix(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
+        module = PolicyForward(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
         if settings.deepspeed.activation_checkpointing:
             checkpoint_layers(module)
         self._engine = engine.start(module, settings.optimizer, settings.deepspeed)
