@@ -64,7 +64,7 @@ class _TokenLogprobs(torch.autograd.Function):
         return logprobs, entropies
 
     @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
+    @once_differentiable
     def backward(ctx: Any, of_logprobs: Tensor | None, of_entropies: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, norms, entropies = ctx.saved_tensors
         of_hidden = torch.empty_like(hidden)

@@ -144,10 +144,10 @@ def attend(
         return output.transpose(1, 2), None
     queries, pairs = query[0].transpose(0, 1), torch.cat([key[0], value[0]], dim=-1).transpose(0, 1)
     outputs = [_of_bin(one, queries, pairs, key.shape[-1], scaling) for one in trie.bins]
-    return torch.cat(outputs).index_select(0, trie.places).unflatten(1, (query.shape[1], -1))[None], None
+    return torch.cat(outputs).index_select(0, trie.places).view(1, query.shape[2], query.shape[1], -1), None
 
 
-AttentionInterface.register(NAME, attend)  # type: ignore[no-untyped-call]
+AttentionInterface.register(NAME, attend)
 
 
 @cache
