@@ -14,7 +14,20 @@ from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
 from benchmarks.running import database, durability, fsck, newcomer, publishing, report, ui
 from benchmarks.running.regression import FIGURES, check
-from benchmarks.speed import engines, gpu, lookups, orchestration, retrieval, rollout_peers, trainer, update_peers, vllm
+from benchmarks.speed import (
+    engines,
+    forwarded,
+    gpu,
+    lookups,
+    orchestration,
+    output_layer,
+    retrieval,
+    rollout_peers,
+    trainer,
+    update_peers,
+    update_turns,
+    vllm,
+)
 from coevo.configs.errors import CoevoError
 
 BENCHMARKS = {
@@ -32,6 +45,9 @@ BENCHMARKS = {
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,
+    "update_turns": update_turns.run,
+    "forwarded": forwarded.run,
+    "output_layer": output_layer.run,
     "gpu": gpu.run,
     "homerules": homerules.run,
     "level2": homerules.run_level2,

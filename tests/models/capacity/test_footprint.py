@@ -105,7 +105,7 @@ def test_the_backward_pass_of_a_micro_batch_takes_what_the_formula_says(kind, tm
     rows = [tuple(row[:PROMPT]) for row in ids], [tuple(row[PROMPT:]) for row in ids]
     packed = packed_as(pack_trie, rows)
     module = PolicyForward(policy.model, 1.0)
-    expected = TOKENS * activations(shape, False) + ROWS * ANSWER * shape.vocabulary * 12
+    expected = TOKENS * activations(shape, False) + ROWS * ANSWER * shape.vocabulary * 8
     gradients = shape.trainable * (4 if shape.rank else shape.bytes)
     measured = allocated(lambda: module(packed)[0].sum().backward())
     assert 0.75 * expected < measured < 1.15 * (expected + gradients)
