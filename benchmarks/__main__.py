@@ -26,15 +26,18 @@ from benchmarks.running import (
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
+    forwarded,
     gpu,
     lookups,
     orchestration,
+    output_layer,
     pace,
     rendering,
     retrieval,
     rollout_peers,
     trainer,
     update_peers,
+    update_turns,
     vllm,
 )
 from coevo.configs.errors import CoevoError
@@ -56,6 +59,9 @@ BENCHMARKS = {
     "trainer": trainer.run,
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,
+    "update_turns": update_turns.run,
+    "forwarded": forwarded.run,
+    "output_layer": output_layer.run,
     "gpu": gpu.run,
     "host_memory": host_memory.run,
     "homerules": homerules.run,

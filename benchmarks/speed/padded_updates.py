@@ -116,7 +116,7 @@ class Trl(Padded):
 
     def __init__(self, place: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
         super().__init__(config, batch, size)
-        self._trainer = grpo_trainer(place, config, size)
+        self._trainer = grpo_trainer(place, config, max(size, GROUP))  # it wants whole groups
         self._model, self._optimizer = self._trainer.model, self._trainer.create_optimizer()
         self._model.train()
 

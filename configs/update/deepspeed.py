@@ -30,7 +30,9 @@ class DeepSpeedConfig(Config):
     A stage in ``settings`` takes precedence.
     """
     tokens: int = Field(default=16384, ge=1, le=TOKENS)
-    """Maximum number of prompt and completion tokens per micro-batch; gradients accumulate over a minibatch."""
+    """Maximum number of tokens per micro-batch, each counted once however many rows begin with it; gradients accumulate
+    over a minibatch.
+    """
     timeout: float = Field(default=600.0, gt=0, le=SECONDS)
     """Seconds without output after which an update is killed."""
     processes: int = Field(default=1, ge=1, le=FEW, exclude_if=lambda count: count == 1)

@@ -1,6 +1,6 @@
 """The policy update: reward shaping, advantages, loss, critic, optimizer and DeepSpeed."""
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -56,6 +56,10 @@ class UpdateConfig(Config):
     """Model that values states; null for estimators that need no values."""
     optimizer: OptimizerConfig = OptimizerConfig()
     """Optimizer of the policy."""
+    packing: Literal["trie", "rows"] = Field(default="trie", exclude_if=lambda packing: packing == "trie")
+    """``trie``: forward a token once however many rows begin with it; ``rows``: forward padded rows, for models whose
+    layers do not support a trie.
+    """
     deepspeed: DeepSpeedConfig = DeepSpeedConfig()
     """Processes and devices of the trainer."""
 

@@ -22,6 +22,7 @@ from typing import Literal, get_args
 from coevo.models.capacity.shape import Shape
 from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW
 from coevo.models.engines.transformers.prefix_tree import SPARE
+from coevo.models.losses.vocabulary import VALUES
 
 GIB = 2**30
 PROCESS = GIB
@@ -33,8 +34,8 @@ BUCKET = 500_000_000
 LIVE = 1_000_000_000
 """Default maximum of parameters that stage 3 gathers at a time."""
 FLOAT, DOUBLE = 4, 8
-LOGITS = 3 * FLOAT
-"""Bytes per output of the vocabulary: log-probs, kept for the gradient, and two such tensors for the entropy."""
+LOGITS = 2 * FLOAT
+"""Bytes per output of the vocabulary in a chunk of the loss: logits and their gradient."""
 ADAPTED = 7
 """Linear layers per block, each with an adapter."""
 
@@ -177,7 +178,7 @@ def _passing(plan: Training) -> list[Item]:
     live = min(LIVE, shape.parameters) * shape.bytes if plan.stage == 3 else 0
     return [
         Item("activations", plan.tokens * activations(shape, plan.checkpointed), "backward"),
-        Item("logits", plan.answers * shape.vocabulary * LOGITS, "backward"),
+        Item("logits", min(plan.answers * shape.vocabulary, VALUES) * LOGITS, "backward"),
         Item("DeepSpeed's buckets", (plan.bucket * number if plan.stage else 0) + live, "backward"),
     ]
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from coevo.models.trainer.order import Order, order
 from coevo.records.draws import Key, generator
 
 Ids = tuple[int, ...]
@@ -28,6 +29,7 @@ class Batch:
         advantages: of each token, [rows, longest].
         values: the critic's value before each token, [rows, longest]; [rows, 0] without a critic.
         returns: the critic's target before each token, shaped like ``values``.
+        order: lexicographic order of the rows.
     """
 
     prompts: list[Ids]
@@ -39,6 +41,7 @@ class Batch:
     advantages: Tensor
     values: Tensor
     returns: Tensor
+    order: Order
 
     def __len__(self) -> int:
         return len(self.prompts)
@@ -57,9 +60,10 @@ def read(path: Path) -> Batch:
     """Read the batch in a Parquet file of ``coevo.models.trainer.samples.SAMPLES`` rows."""
     columns = pq.read_table(path, memory_map=True).to_pydict()
     logprobs = [torch.tensor(values, dtype=torch.float32) for values in columns["logprobs"]]
+    prompts, completions = ([tuple(ids) for ids in columns[name]] for name in ("prompt_ids", "token_ids"))
     return Batch(
-        prompts=[tuple(ids) for ids in columns["prompt_ids"]],
-        completions=[tuple(ids) for ids in columns["token_ids"]],
+        prompts=prompts,
+        completions=completions,
         groups=_index(columns["group"]),
         episodes=_index(columns["episode"]),
         behaviour=_pad(logprobs),
@@ -67,6 +71,7 @@ def read(path: Path) -> Batch:
         advantages=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["advantage"]]),
         values=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["value"]]),
         returns=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["return"]]),
+        order=order([prompt + completion for prompt, completion in zip(prompts, completions, strict=True)]),
     )
 
 
@@ -75,23 +80,6 @@ def minibatches(batch: Batch, count: int, key: Key) -> list[list[int]]:
     order = generator(key).permutation(len(torch.unique(batch.groups)))
     parts = np.array_split(order, min(count, len(order))) if len(order) else []
     return [torch.isin(batch.groups, torch.from_numpy(part)).nonzero().flatten().tolist() for part in parts]
-
-
-def microbatches(batch: Batch, rows: list[int], tokens: int) -> list[list[int]]:
-    """Rows cut into runs of at most ``tokens`` tokens each (or one row), groups kept together, short ones first."""
-    longest: dict[int, int] = {}
-    groups = batch.groups.tolist()
-    for row in rows:
-        longest[groups[row]] = max(longest.get(groups[row], 0), batch.length(row))
-    runs: list[list[int]] = []
-    room = 0
-    for row in sorted(rows, key=lambda row: (longest[groups[row]], groups[row], row)):
-        if batch.length(row) > room or not runs:
-            runs.append([])
-            room = tokens
-        runs[-1].append(row)
-        room -= batch.length(row)
-    return runs
 
 
 def _index(names: list[str]) -> Tensor:

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from coevo.models.trainer import ranks
 from coevo.models.trainer.activations import checkpoint_layers
 from coevo.models.trainer.batch import Batch, minibatches
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, save_trained
-from coevo.models.trainer.forward import SharedValues
-from coevo.models.trainer.packing import Packed, pack_rows
+from coevo.models.trainer.forward import CriticForward, bare
+from coevo.models.trainer.microbatches import Runs
+from coevo.models.trainer.packing import PACKINGS, Packed
 from coevo.records.draws import Key, extend
 
 WEIGHTS = "critic.safetensors"
@@ -28,7 +30,7 @@ class Critic:
     """Values states, and learns to.
 
     Args:
-        engine: over ``SharedValues``.
+        engine: over ``CriticForward``.
         config: the critic's optimizer, the loss's aggregation and the memory budget.
     """
 
@@ -37,13 +39,13 @@ class Critic:
         self._engine = engine
         self._config = config
         self._critic = config.critic
-        self._least = ranks.least_segment(config.deepspeed.zero_stage)
+        self._packing = PACKINGS[config.packing]
 
     @torch.no_grad()
     def values(self, batch: Batch) -> Tensor:
         """Value of the state before each token, [rows, longest]; undefined after a row's end."""
         values = torch.zeros(batch.mask.shape)
-        for rows, counts in ranks.mine(self._rounds(batch, list(range(len(batch))))):
+        for rows, counts in ranks.mine(self._rounds(batch, range(len(batch)))):
             said = self._engine(self._packed(batch, rows))
             if counts:
                 values[rows, : said.shape[1]] = said.cpu()
@@ -93,11 +95,11 @@ class Critic:
         now, old, returns = (torch.where(of(batch.mask), each, 0.0) for each in said)
         return (of(importance) * value_loss(now, old, returns, self._critic.clip)).sum()
 
-    def _rounds(self, batch: Batch, rows: list[int]) -> list[list[int]]:
-        return ranks.rounds(batch, rows, self._config.deepspeed.tokens)
+    def _rounds(self, batch: Batch, rows: Sequence[int]) -> Runs:
+        return ranks.rounds(partial(self._packing.cut, batch, rows), self._config.deepspeed.tokens)
 
     def _packed(self, batch: Batch, rows: list[int]) -> Packed:
-        return pack_rows(batch, rows, self._least).to(self._engine.device)
+        return self._packing.pack(batch, rows).to(self._engine.device)
 
 
 def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None) -> Critic:
@@ -109,7 +111,7 @@ def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None
         directory: written by ``Critic.save`` for a policy of the same architecture; None for a new critic.
     """
     assert config.critic is not None
-    model = SharedValues(with_scalar_head(copy.deepcopy(policy)))
+    model = CriticForward(with_scalar_head(copy.deepcopy(policy)))
     if config.deepspeed.activation_checkpointing:
         checkpoint_layers(model)
     if directory is not None:
@@ -129,11 +131,11 @@ def _load_weights(model: nn.Module, path: Path) -> None:
 
 def with_scalar_head(model: Any) -> nn.Module:
     """Replace the output of a causal LM, or of a PEFT model around one, by one number, at first 0; in place."""
-    bare = model.get_base_model() if hasattr(model, "get_base_model") else model
-    head = nn.Linear(bare.get_output_embeddings().in_features, 1)
+    causal = bare(model)
+    head = nn.Linear(causal.get_output_embeddings().in_features, 1)
     for parameter in head.parameters():
         nn.init.zeros_(parameter)
-    bare.set_output_embeddings(head)
+    causal.set_output_embeddings(head)
     return model  # type: ignore[no-any-return]
 
 

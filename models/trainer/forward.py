@@ -1,43 +1,56 @@
-"""The shared-prefix forward: log-probs of completions from a packed tree, with gradients into the shared parts.
+"""Forward of packed rows: log-probs of completions under a policy, and values under a critic.
 
-It works with any transformers causal LM with full attention and a ``DynamicCache``, with or without adapters.
+It works with transformers' causal LMs, with or without adapters.
 """
+
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import DynamicCache
 
-from coevo.models.trainer.packing import Packed
+from coevo.models.trainer import attention
+from coevo.models.trainer.head import TokenHead, scale_of
+from coevo.models.trainer.packing import Packed, Trie
+
+OWN = "sdpa"
+"""Attention function that policies are loaded with."""
 
 
-class SharedPrefix(nn.Module):
-    """A causal LM that forwards each level of a tree once, on the keys and values of the levels above.
+class PolicyForward(nn.Module):
+    """Log-probs of completions under a causal LM.
+
+    A trie goes through the model's decoder and a ``TokenHead``, padded rows through the whole model as it is.
 
     Args:
         model: the causal LM.
         temperature: divides the logits.
-        entropy_gradient: True if entropies carry a gradient; False keeps fewer tensors of the vocabulary's size.
+        entropy_gradient: True if entropies carry a gradient.
     """
 
     def __init__(self, model: nn.Module, temperature: float, entropy_gradient: bool = False) -> None:
         super().__init__()
         self.model = model.eval()  # dropout would make every importance ratio noise
-        self.temperature = temperature
-        self.entropy_gradient = entropy_gradient
+        causal = bare(model)
+        scale = scale_of(causal.config, temperature)
+        self.head = TokenHead(causal.get_output_embeddings(), scale, entropy_gradient)
 
     def forward(self, packed: Packed) -> tuple[Tensor, Tensor]:
-        """Log-probs of ``packed.targets`` at the temperature and entropies in nats, both [rows, longest completion].
+        """Log-probs of the completions at the temperature and entropies in nats, both [rows, longest completion].
 
         Columns after the end of a row's completion are undefined.
         """
-        logprobs = torch.log_softmax(last_level(self.model, packed).float() / self.temperature, dim=-1)
-        source = logprobs if self.entropy_gradient else logprobs.detach()
-        entropy = -(source.exp() * source).sum(-1)
-        columns = torch.arange(packed.targets.shape[1], device=packed.targets.device)
-        return logprobs[packed.leaves[:, None], columns, packed.targets], entropy[packed.leaves]
+        if isinstance(packed, Trie):
+            logprobs, entropies = self.head(decoded(self.model, packed), packed.targets)
+            return logprobs[packed.places], entropies[packed.places]
+        logits = _run(bare(self.model), packed, logits_to_keep=packed.targets.shape[1]).logits.float()
+        logprobs = torch.log_softmax(logits / self.head.scale.temperature, dim=-1)
+        source = logprobs if self.head.entropy_gradient else logprobs.detach()
+        entropies = -(source.exp() * source).sum(-1)
+        rows = torch.arange(len(packed.ids), device=packed.ids.device)[:, None]
+        return logprobs[rows, packed.columns, packed.targets], entropies[rows, packed.columns]
 
 
-class SharedValues(nn.Module):
+class CriticForward(nn.Module):
     """A causal LM whose output is one number: the value of the state before each token."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -45,22 +58,41 @@ class SharedValues(nn.Module):
         self.model = model.eval()
 
     def forward(self, packed: Packed) -> Tensor:
-        """Values before ``packed.targets``, [rows, longest completion]; undefined after a row's end."""
-        return last_level(self.model, packed).float().squeeze(-1)[packed.leaves]
+        """Values before each token of the completions, [rows, longest completion]; undefined after a row's end."""
+        layer = bare(self.model).get_output_embeddings()
+        values: Tensor = layer(decoded(self.model, packed)).float().squeeze(-1)
+        return values[packed.places] if isinstance(packed, Trie) else values.gather(1, packed.columns)
 
 
-def last_level(model: nn.Module, packed: Packed) -> Tensor:
-    """Outputs of a causal LM for the last level, [nodes, width, outputs]."""
-    cache, mask = DynamicCache(), torch.zeros(1, 0, dtype=torch.int64, device=packed.leaves.device)
-    for depth, level in enumerate(packed.levels, start=1):
-        mask = torch.cat([mask[level.parents], level.mask], dim=1)
-        cache.batch_select_indices(level.parents)
-        outputs: Tensor = model(
-            input_ids=level.ids,
-            attention_mask=mask,
-            position_ids=level.positions,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=0 if depth == len(packed.levels) else 1,
-        ).logits
-    return outputs
+def bare(model: Any) -> Any:
+    """Causal LM inside a PEFT model, or the model itself."""
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def decoded(model: nn.Module, packed: Packed) -> Tensor:
+    """Final hidden states before the targets: [targets, hidden] of a trie, [rows, longest, hidden] of padded rows."""
+    hidden: Tensor = _run(bare(model).get_decoder(), packed).last_hidden_state
+    return hidden[0, packed.reads] if isinstance(packed, Trie) else hidden[:, -packed.targets.shape[1] :]
+
+
+def _run(model: Any, packed: Packed, **options: Any) -> Any:
+    """Output of a transformers model for packed rows."""
+    if isinstance(packed, Trie):
+        _attend_by(model, attention.NAME)
+        return model(
+            input_ids=packed.ids[None],
+            position_ids=packed.positions[None],
+            trie=attention.prepared(packed.paths),
+            use_cache=False,
+            **options,
+        )
+    _attend_by(model, OWN)
+    return model(
+        input_ids=packed.ids, attention_mask=packed.real, position_ids=packed.positions, use_cache=False, **options
+    )
+
+
+def _attend_by(model: Any, name: str) -> None:
+    """Set a model's attention function; the backward pass of checkpointed layers needs it as well."""
+    if model.config._attn_implementation != name:
+        model.set_attn_implementation(name)

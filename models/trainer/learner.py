@@ -2,7 +2,9 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +18,8 @@ from coevo.models.losses.policy import Completions, LossOutput, averages, policy
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.batch import Batch, minibatches
-from coevo.models.trainer.packing import Packed, pack_rows
+from coevo.models.trainer.microbatches import Runs
+from coevo.models.trainer.packing import PACKINGS, Packed
 from coevo.models.trainer.reference import Forward
 from coevo.records.draws import Key, extend
 
@@ -38,7 +41,7 @@ class Learner:
     """Updates the policy of a DeepSpeed engine.
 
     Args:
-        engine: over a ``SharedPrefix``.
+        engine: over a ``PolicyForward``.
         reference: forward of the frozen reference policy.
         config: loss, optimizer and memory budget.
     """
@@ -47,7 +50,7 @@ class Learner:
         self._engine = engine
         self._reference = reference
         self._config = config
-        self._least = ranks.least_segment(config.deepspeed.zero_stage)
+        self._packing = PACKINGS[config.packing]
 
     def update(self, batch: Batch, key: Key) -> dict[str, float]:
         """Run one update; ``key`` decides the order of minibatches.
@@ -100,15 +103,17 @@ class Learner:
     def _logprobs(self, batch: Batch, forward: Forward) -> Tensor:
         """Log-probs under a policy; the processes share the rows."""
         logprobs = torch.zeros(batch.mask.shape)
-        runs = ranks.rounds(batch, list(range(len(batch))), self._config.deepspeed.tokens)
-        for rows, counts in ranks.mine(runs):
+        for rows, counts in ranks.mine(self._rounds(batch, range(len(batch)))):
             chosen, _ = forward(self._packed(batch, rows))
             if counts:
                 logprobs[rows, : chosen.shape[1]] = chosen.cpu()
         return ranks.summed(logprobs)
 
+    def _rounds(self, batch: Batch, rows: Sequence[int]) -> Runs:
+        return ranks.rounds(partial(self._packing.cut, batch, rows), self._config.deepspeed.tokens)
+
     def _packed(self, batch: Batch, rows: list[int]) -> Packed:
-        return pack_rows(batch, rows, self._least).to(self._engine.device)
+        return self._packing.pack(batch, rows).to(self._engine.device)
 
     def _accumulate(self, batch: Batch, rows: list[int], fixed: Fixed) -> list[LossOutput]:
         """Accumulate the gradients of one minibatch; return the outputs of all of its micro-batches."""
@@ -117,7 +122,7 @@ class Learner:
         width = loss.width or batch.mask.shape[1]
         weights[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
         outputs = []
-        for micro, counts in ranks.mine(ranks.rounds(batch, rows, self._config.deepspeed.tokens)):
+        for micro, counts in ranks.mine(self._rounds(batch, rows)):
             output = policy_loss(self._completions(batch, micro, fixed, weights * counts), self._config.loss)
             deep.backward(self._engine, output.loss)
             if counts:

@@ -1,122 +1,145 @@
-"""Packing: equal beginnings of rows are computed once.
+"""Packing: the rows of a micro-batch as one token trie, or padded one by one.
 
-A row is cut into three segments: the common prefix of its group's prompts, the rest of its prompt except the last
-token, and that token with the completion. Equal segments after equal beginnings are one node of a tree, so a group's
-prefix, a prompt that several rollouts share, and a whole row that was drawn twice are each forwarded once.
+The trie is one sequence in depth-first order, so a token is forwarded once however many rows begin with it. Rows are
+padded instead where a model's layers do not support a trie (``update.packing=rows``).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from itertools import takewhile
+from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import pad_sequence
 
-from coevo.configs.errors import CoevoError
-from coevo.models.trainer.batch import Batch, Ids
+from coevo.models.trainer.attention import Paths, paths_of
+from coevo.models.trainer.batch import Batch
+from coevo.models.trainer.microbatches import Cut, padded, tries
+from coevo.models.trainer.order import Ints, Leaves, leaves
+
+
+class _Moved:
+    def to(self, device: torch.device) -> Self:
+        """Copy to a device."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return type(self)(**{name: value.to(device) for name, value in values.items()})
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """Nodes of one depth of the tree, right-padded, [nodes, width].
+class Trie(_Moved):
+    """Rows as a trie of tokens.
 
     Attributes:
-        ids: token ids.
-        mask: 1 on real tokens, 0 on padding.
-        positions: position of each token in its row.
-        parents: index of each node's parent in the level above, [nodes]; zeros in the first level.
+        ids: token ids of the nodes in depth-first order, [nodes].
+        positions: depth of each node, [nodes].
+        paths: nodes that each node attends to.
+        reads: node before each distinct target, [targets].
+        targets: token ids to predict, [targets]; one that several rows have after the same node is there once.
+        places: index of the target of each token of each completion, [rows, longest completion].
     """
 
     ids: Tensor
-    mask: Tensor
     positions: Tensor
-    parents: Tensor
+    paths: Paths
+    reads: Tensor
+    targets: Tensor
+    places: Tensor
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """Rows as a tree.
+class PaddedRows(_Moved):
+    """Rows one by one, padded on the left so that completions end in the same column.
 
     Attributes:
-        levels: from the common prefixes to the completions.
-        leaves: index of each row's node in the last level, [rows].
+        ids: token ids without each row's last token, [rows, width].
+        positions: of the tokens in their rows, [rows, width].
+        real: 1 on real tokens, 0 on padding, [rows, width].
         targets: completion ids, [rows, longest completion].
+        columns: column of the token before each target, counted from the last ones, [rows, longest completion].
     """
 
-    levels: tuple[Level, ...]
-    leaves: Tensor
+    ids: Tensor
+    positions: Tensor
+    real: Tensor
     targets: Tensor
-
-    def to(self, device: torch.device) -> "Packed":
-        """Copy the tree to a device."""
-        levels = (
-            Level(**{field.name: getattr(level, field.name).to(device) for field in fields(level)})
-            for level in self.levels
-        )
-        return Packed(tuple(levels), self.leaves.to(device), self.targets.to(device))
+    columns: Tensor
 
 
-def pack(prompts: Sequence[Ids], completions: Sequence[Ids], groups: Sequence[int], least: int = 0) -> Packed:
-    """Build the tree of rows.
+Packed = Trie | PaddedRows
 
-    Args:
-        prompts: token ids of each row's prompt, at least one.
-        completions: token ids of each row's completion, at least one.
-        groups: rows of the same group share their prompts' longest common prefix.
-        least: minimum tokens of each segment of a prompt; 1 gives every tree the same three levels.
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """A way to forward rows.
+
+    Attributes:
+        pack: pack the rows of a micro-batch.
+        cut: cut rows into micro-batches.
     """
-    shared = _shared(prompts, groups, least)
-    cuts = [(prompt[: shared[g]], prompt[shared[g] : -1]) for prompt, g in zip(prompts, groups, strict=True)]
-    tails = [(prompt[-1], *completion[:-1]) for prompt, completion in zip(prompts, completions, strict=True)]
-    nodes, starts, levels = [0] * len(prompts), [0] * len(prompts), []
-    for segments in ([head for head, _ in cuts], [rest for _, rest in cuts], tails):
-        nodes, level = _level(nodes, segments, starts)
-        starts = [start + len(segment) for start, segment in zip(starts, segments, strict=True)]
-        if level.ids.shape[1]:
-            levels.append(level)
-    targets = pad_sequence([torch.tensor(completion) for completion in completions], batch_first=True)
-    return Packed(tuple(levels), torch.tensor(nodes), targets)
+
+    pack: Callable[[Batch, Sequence[int]], Packed]
+    cut: Cut
 
 
-def pack_rows(batch: Batch, rows: Sequence[int], least: int = 0) -> Packed:
-    """Build the tree of some rows of a batch."""
-    groups = batch.groups[list(rows)].tolist()
-    return pack([batch.prompts[row] for row in rows], [batch.completions[row] for row in rows], groups, least)
-
-
-def _shared(prompts: Sequence[Ids], groups: Sequence[int], least: int) -> dict[int, int]:
-    """Length of each group's common prefix, without the last token of a prompt and ``least`` tokens before it.
-
-    Raises:
-        CoevoError: a prompt is too short for that.
-    """
-    members: dict[int, list[Ids]] = {}
-    for prompt, group in zip(prompts, groups, strict=True):
-        if len(prompt) <= 2 * least:
-            raise CoevoError(
-                f"a prompt has {len(prompt)} tokens: an update over several processes, or with ZeRO stage 3, "
-                f"needs prompts of {2 * least + 1} tokens or more"
-            )
-        members.setdefault(group, []).append(prompt[: -1 - least])
-    return {group: max(_common(min(rows), max(rows)), least) for group, rows in members.items()}
-
-
-def _common(first: Ids, last: Ids) -> int:
-    """Length of the common prefix; for a whole list, pass its least and greatest."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False)))
-
-
-def _level(parents: list[int], segments: list[Ids], starts: list[int]) -> tuple[list[int], Level]:
-    index: dict[tuple[int, Ids], int] = {}
-    nodes = [index.setdefault(node, len(index)) for node in zip(parents, segments, strict=True)]
-    first = dict(zip(nodes, starts, strict=True))
-    ids = pad_sequence([torch.tensor(segment, dtype=torch.int64) for _, segment in index], batch_first=True)
-    lengths = torch.tensor([len(segment) for _, segment in index])
-    columns = torch.arange(ids.shape[1])
-    return nodes, Level(
-        ids=ids,
-        mask=(columns < lengths[:, None]).long(),
-        positions=torch.tensor([first[node] for node in range(len(index))])[:, None] + columns,
-        parents=torch.tensor([parent for parent, _ in index]),
+def pack_trie(batch: Batch, rows: Sequence[int]) -> Trie:
+    """Build the trie of some rows of a batch, at least one."""
+    tree = leaves(batch.order, rows)
+    paths = _paths(tree)
+    whole = [np.array(batch.prompts[row] + batch.completions[row]) for row in tree.rows]
+    new = list(zip(tree.starts, tree.lengths, strict=True))
+    ids = np.concatenate([row[start:end] for row, (start, end) in zip(whole, new, strict=True)])
+    mask = batch.mask[list(rows), : max(len(batch.completions[row]) for row in rows)]
+    reads, targets, places = _targets(batch, rows, [paths[leaf] for leaf in tree.owners])
+    full = torch.zeros(mask.shape, dtype=torch.int64)
+    full[mask] = torch.from_numpy(places)
+    return Trie(
+        ids=torch.from_numpy(ids),
+        positions=torch.from_numpy(np.concatenate([np.arange(start, end) for start, end in new])),
+        paths=paths_of(paths, tree.starts),
+        reads=torch.from_numpy(reads),
+        targets=torch.from_numpy(targets),
+        places=full,
     )
+
+
+def pack_rows(batch: Batch, rows: Sequence[int]) -> PaddedRows:
+    """Pad some rows of a batch, at least one."""
+    width = max(batch.length(row) for row in rows) - 1
+    longest = max(len(batch.completions[row]) for row in rows)
+    ids, real = (torch.zeros(len(rows), width, dtype=torch.int64) for _ in range(2))
+    for index, row in enumerate(rows):
+        start = width - batch.length(row) + 1
+        ids[index, start:] = torch.tensor((batch.prompts[row] + batch.completions[row])[:-1])
+        real[index, start:] = 1
+    targets = torch.zeros(len(rows), longest, dtype=torch.int64)
+    mask = batch.mask[list(rows), :longest]
+    targets[mask] = torch.tensor([token for row in rows for token in batch.completions[row]])
+    columns = (longest - mask.sum(1, keepdim=True) + torch.arange(longest)).clamp(max=longest - 1)
+    return PaddedRows(ids, (real.cumsum(1) - 1).clamp(min=0), real, targets, columns)
+
+
+PACKINGS = {"trie": Packing(pack_trie, tries), "rows": Packing(pack_rows, padded)}
+"""Ways to forward rows, by ``update.packing``."""
+
+
+def _paths(tree: Leaves) -> list[Ints]:
+    """Nodes from the root to each leaf."""
+    paths = [np.zeros(0, dtype=np.int64)]
+    used = 0
+    for start, length in zip(tree.starts.tolist(), tree.lengths.tolist(), strict=True):
+        paths.append(np.concatenate([paths[-1][:start], np.arange(used, used + length - start)]))
+        used += length - start
+    return paths[1:]
+
+
+def _targets(batch: Batch, rows: Sequence[int], paths: Sequence[Ints]) -> tuple[Ints, Ints, Ints]:
+    """Distinct pairs of node and next token: the nodes, the tokens, and the pair of each completion token."""
+    nodes = np.concatenate(
+        [
+            path[len(batch.prompts[row]) - 1 :][: len(batch.completions[row])]
+            for row, path in zip(rows, paths, strict=True)
+        ]
+    )
+    tokens = np.concatenate([np.array(batch.completions[row], dtype=np.int64) for row in rows])
+    pairs, places = np.unique(nodes << 32 | tokens, return_inverse=True)
+    return pairs >> 32, pairs & 0xFFFFFFFF, places

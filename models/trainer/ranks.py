@@ -5,7 +5,7 @@ collectives wait for all. A process without one takes a copy that does not count
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ import torch.distributed as dist
 from deepspeed.ops import __compatible_ops__
 from torch import Tensor
 
-from coevo.models.trainer.batch import Batch, microbatches
+from coevo.models.trainer.microbatches import Runs
 
 # Compiled at first use, which takes a minute and a compiler; DeepSpeed's settings cannot switch it off once installed.
 __compatible_ops__["deepspeed_shm_comm"] = False
@@ -59,25 +59,25 @@ def world() -> int:
     return dist.get_world_size()
 
 
-def least_segment(zero_stage: int) -> int:
-    """Value of ``least`` for ``pack``: forwards that wait for each other must be equal in number and order."""
-    return int(world() > 1 or zero_stage == 3)
+def rounds(cut: Callable[[int], Runs], tokens: int) -> Runs:
+    """Micro-batches of at most ``tokens`` tokens each; with several processes, enough for all of them.
 
-
-def rounds(batch: Batch, rows: list[int], tokens: int) -> list[list[int]]:
-    """Rows cut into micro-batches of at most ``tokens`` tokens each; with several processes, enough for all of them."""
-    runs = microbatches(batch, rows, tokens)
+    Args:
+        cut: micro-batches of a minibatch for a maximum of tokens.
+        tokens: maximum per micro-batch.
+    """
+    runs = cut(tokens)
     if world() == 1 or not runs:
         return runs
     count = -(-len(runs) // world()) * world()
     least, most = 1, tokens
     while least < most:  # the smallest budget that needs no further round
         middle = (least + most) // 2
-        if len(microbatches(batch, rows, middle)) <= count:
+        if len(cut(middle)) <= count:
             most = middle
         else:
             least = middle + 1
-    return microbatches(batch, rows, most)
+    return cut(most)
 
 
 def mine(runs: Sequence[list[int]]) -> Iterator[tuple[list[int], bool]]:

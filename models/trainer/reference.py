@@ -11,16 +11,16 @@ from torch import Tensor, nn
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.models.policy import policy as policies
 from coevo.models.trainer import engine as deep
-from coevo.models.trainer.forward import SharedPrefix
+from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.packing import Packed
 
 Forward = Callable[[Packed], tuple[Tensor, Tensor]]
-"""Log-probs and entropies of packed completions, in the form of ``SharedPrefix``."""
+"""Log-probs and entropies of packed completions, in the form of ``PolicyForward``."""
 
 
 def load_reference(directory: Path, engine: Any, temperature: float, config: DeepSpeedConfig) -> Forward:
     """Load the policy in a directory, of the same architecture as the one that ``engine`` trains."""
-    frozen = SharedPrefix(policies.load(directory).model, temperature)
+    frozen = PolicyForward(policies.load(directory).model, temperature)
     if config.zero_stage == 3:
         return deep.freeze(frozen, config)  # type: ignore[no-any-return]
     own = deep.trainable(engine.module)

@@ -13,8 +13,9 @@ from coevo.models.trainer import critic as critics
 from coevo.models.trainer import engine
 from coevo.models.trainer.activations import checkpoint_layers
 from coevo.models.trainer.batch import Batch, read
+from coevo.models.trainer.check import check_trie
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, whole
-from coevo.models.trainer.forward import SharedPrefix
+from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.ranks import rank
 from coevo.models.trainer.reference import load_reference
@@ -50,7 +51,7 @@ class Session:
         saved = Path(optimizer) / CRITIC
         known = saved if optimizer and saved.is_dir() else None  # a run may get its critic later
         self._critic = critics.start(self._policy.model, settings, known) if settings.critic else None
-        module = SharedPrefix(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
+        module = PolicyForward(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
         if settings.deepspeed.activation_checkpointing:
             checkpoint_layers(module)
         self._engine = engine.start(module, settings.optimizer, settings.deepspeed)
@@ -58,21 +59,22 @@ class Session:
             load_optimizer(self._engine, Path(optimizer))
         frozen = load_reference(Path(reference), self._engine, temperature, settings.deepspeed)
         self._learner = Learner(self._engine, frozen, settings)
+        self._checked = settings.packing == "rows"
 
     def update(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
         """Run one update of policy and critic from a file of samples."""
-        samples, draws = read(Path(batch)), key(*key_parts)
+        samples, draws = self._read(batch), key(*key_parts)
         metrics = self._learner.update(samples, draws)
         return metrics | (self._critic.update(samples, draws) if self._critic else {})
 
     def update_critic(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
         """Run one update of the critic only."""
         assert self._critic is not None
-        return self._critic.update(read(Path(batch)), key(*key_parts))
+        return self._critic.update(self._read(batch), key(*key_parts))
 
     def score(self, batch: str, scores: str) -> None:
         """Write the inputs that the configured advantages need for a file of samples."""
-        samples = read(Path(batch))
+        samples = self._read(batch)
         reference, values = [], []
         if self._settings.loss.kl_in == "reward":
             reference = _unpadded(self._learner.reference_logprobs(samples), samples)
@@ -87,6 +89,14 @@ class Session:
         save_optimizer(self._engine, Path(optimizer))
         if self._critic:
             self._critic.save(Path(optimizer) / CRITIC)
+
+    def _read(self, batch: str) -> Batch:
+        """Read samples; check the packing with the first ones."""
+        samples = read(Path(batch))
+        if len(samples) and not self._checked:
+            check_trie(self._engine, samples, self._settings.deepspeed.tokens)
+            self._checked = True
+        return samples
 
 
 def _unpadded(values: Tensor, batch: Batch) -> list[NDArray[np.float64]]:

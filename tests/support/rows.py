@@ -2,6 +2,8 @@
 
 import torch
 
+from coevo.models.trainer.batch import Batch
+from coevo.models.trainer.order import order
 from coevo.records.draws import generator, key
 
 TEMPERATURE = 0.8
@@ -34,3 +36,29 @@ def ragged(groups=3, episodes=2, turns=3, number=0):
             completions.append(ids(1, 6) if draw.random() < 0.7 else (5, 6, 7))
             owners.append(group)
     return prompts, completions, owners
+
+
+def batch_of(prompts, completions, groups=None, episodes=None):
+    """A batch of these rows without advantages; by default each is an episode, and all are one group."""
+    mask = torch.zeros(len(prompts), max(map(len, completions)), dtype=torch.bool)
+    for row, completion in enumerate(completions):
+        mask[row, : len(completion)] = True
+    zeros = torch.zeros(mask.shape)
+    return Batch(
+        prompts=list(prompts),
+        completions=list(completions),
+        groups=torch.tensor(groups or [0] * len(prompts)),
+        episodes=torch.tensor(episodes or range(len(prompts))),
+        behaviour=zeros,
+        mask=mask,
+        advantages=zeros,
+        values=zeros[:, :0],
+        returns=zeros[:, :0],
+        order=order([(*prompt, *completion) for prompt, completion in zip(prompts, completions, strict=True)]),
+    )
+
+
+def packed_as(pack, rows):
+    """All of these prompts and completions, packed."""
+    batch = batch_of(*rows)
+    return pack(batch, range(len(batch)))

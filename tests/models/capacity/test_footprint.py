@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 from support.policies import qwen
+from support.rows import packed_as
 from torch.profiler import ProfilerActivity, profile
 
 from coevo.configs.load.load import load_recipe
@@ -16,8 +17,8 @@ from coevo.models.capacity.shape import shape_of
 from coevo.models.engines.base import Request
 from coevo.models.engines.transformers.engine import TransformersEngine
 from coevo.models.policy.policy import build, save
-from coevo.models.trainer.forward import SharedPrefix
-from coevo.models.trainer.packing import pack
+from coevo.models.trainer.forward import PolicyForward
+from coevo.models.trainer.packing import pack_trie
 from coevo.records.draws import key
 
 EIGHT_B = shape_of(load_recipe("homerules-coevo-rl-qwen3-8b").policy, 0)
@@ -101,9 +102,10 @@ def test_the_backward_pass_of_a_micro_batch_takes_what_the_formula_says(kind, tm
     policy, shape = made(kind, size, words, tmp_path)
     draw = torch.Generator().manual_seed(0)
     ids = torch.randint(6, words, (ROWS, PROMPT + ANSWER), generator=draw).tolist()
-    packed = pack([tuple(row[:PROMPT]) for row in ids], [tuple(row[PROMPT:]) for row in ids], list(range(ROWS)))
-    module = SharedPrefix(policy.model, 1.0)
-    expected = TOKENS * activations(shape, False) + ROWS * ANSWER * shape.vocabulary * 12
+    rows = [tuple(row[:PROMPT]) for row in ids], [tuple(row[PROMPT:]) for row in ids]
+    packed = packed_as(pack_trie, rows)
+    module = PolicyForward(policy.model, 1.0)
+    expected = TOKENS * activations(shape, False) + ROWS * ANSWER * shape.vocabulary * 8
     gradients = shape.trainable * (4 if shape.rank else shape.bytes)
     measured = allocated(lambda: module(packed)[0].sum().backward())
     assert 0.75 * expected < measured < 1.15 * (expected + gradients)

@@ -1,15 +1,15 @@
-"""Activation checkpointing: the same numbers for less memory, with shared prefixes and adapters."""
+"""Activation checkpointing: the same numbers for less memory, in a trie and with adapters."""
 
 import copy
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from support.rows import TEMPERATURE, ragged
+from support.rows import TEMPERATURE, packed_as, ragged
 
 from coevo.models.trainer.activations import checkpoint_layers
-from coevo.models.trainer.forward import SharedPrefix
-from coevo.models.trainer.packing import pack
+from coevo.models.trainer.forward import PolicyForward
+from coevo.models.trainer.packing import pack_trie
 
 
 def adapted(model):
@@ -20,7 +20,7 @@ def learned(model, packed):
     """Log-probs, gradients, and how many numbers were kept for them."""
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(lambda it: kept.append(it.numel()) or it, lambda it: it):
-        logprobs, _ = SharedPrefix(model, TEMPERATURE)(packed)
+        logprobs, _ = PolicyForward(model, TEMPERATURE)(packed)
     logprobs.sum().backward()
     return logprobs, [p.grad for p in model.parameters() if p.requires_grad], sum(kept)
 
@@ -31,7 +31,7 @@ def test_they_are_computed_again_and_not_kept(policy, wrap):
     plain = wrap(copy.deepcopy(policy.model))
     saving = copy.deepcopy(plain)
     checkpoint_layers(saving)
-    packed = pack(*ragged(groups=4))
+    packed = packed_as(pack_trie, ragged(groups=4))
     logprobs, gradients, kept = learned(plain, packed)
     again, same, fewer = learned(saving, packed)
     assert torch.equal(logprobs, again)
@@ -43,6 +43,6 @@ def test_they_are_computed_again_and_not_kept(policy, wrap):
 def test_nothing_is_kept_or_changed_where_nothing_is_learned(policy):
     saving = copy.deepcopy(policy.model)
     checkpoint_layers(saving)
-    packed = pack(*ragged())
+    packed = packed_as(pack_trie, ragged())
     with torch.no_grad():
-        assert torch.equal(SharedPrefix(saving, 1.0)(packed)[0], SharedPrefix(policy.model, 1.0)(packed)[0])
+        assert torch.equal(PolicyForward(saving, 1.0)(packed)[0], PolicyForward(policy.model, 1.0)(packed)[0])

@@ -1,9 +1,8 @@
 """Reading samples, and dealing them out."""
 
 import pytest
-import torch
 
-from coevo.models.trainer.batch import microbatches, minibatches, read
+from coevo.models.trainer.batch import minibatches, read
 from coevo.records.draws import key
 
 
@@ -34,14 +33,3 @@ def test_minibatches_hold_whole_groups_and_every_row_once(batch, count, parts):
 def test_the_key_decides_the_order(batch):
     assert minibatches(batch, 2, key(0)) == minibatches(batch, 2, key(0))
     assert len({str(minibatches(batch, 2, key(number))) for number in range(8)}) > 1
-
-
-@pytest.mark.parametrize("tokens", [1, 20, 50, 10_000])
-def test_micro_batches_keep_to_their_budget(batch, tokens):
-    rows = list(range(3, 20))
-    runs = microbatches(batch, rows, tokens)
-    assert sorted(row for run in runs for row in run) == rows
-    assert all(len(run) == 1 or sum(map(batch.length, run)) <= tokens for run in runs)
-    order = torch.tensor([int(batch.groups[row]) for run in runs for row in run])
-    assert len(torch.unique_consecutive(order)) == len(torch.unique(order))
-    assert microbatches(batch, [], tokens) == []

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from support.rows import ragged
+from support.rows import packed_as, ragged
 
 from coevo.configs.update.advantage import GaeConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
@@ -14,7 +14,7 @@ from coevo.configs.update.update import CriticConfig, OptimizerConfig, UpdateCon
 from coevo.models.trainer import critic as critics
 from coevo.models.trainer import engine
 from coevo.models.trainer.batch import read
-from coevo.models.trainer.packing import pack
+from coevo.models.trainer.packing import pack_trie
 from coevo.records.draws import key
 
 OPTIMIZER = OptimizerConfig(lr=1e-2, minibatches=2, epochs=4)
@@ -91,7 +91,7 @@ def test_of_an_adapted_policy_only_adapters_and_head_are_trained(policy):
     assert [name for name in trained_names if "lora_" not in name and "head" not in name] == []
     assert any("head" in name for name in trained_names)
     prompts, completions, groups = ragged()
-    values = critics.SharedValues(model)(pack(prompts, completions, groups))
+    values = critics.CriticForward(model)(packed_as(pack_trie, (prompts, completions, groups)))
     assert values.shape == (len(prompts), max(map(len, completions)))
 
 

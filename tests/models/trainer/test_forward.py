@@ -1,13 +1,14 @@
-"""The shared-prefix forward equals the plain one, gradients included."""
+"""The forward of packed rows equals the plain one, gradients included."""
 
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from support.rows import TEMPERATURE, plain_logprobs, ragged
-from transformers import LlamaConfig, LlamaForCausalLM
+from support.rows import TEMPERATURE, packed_as, plain_logprobs, ragged
+from transformers import AutoModelForCausalLM, CohereConfig, GraniteConfig, LlamaConfig, LlamaForCausalLM, MistralConfig
 
-from coevo.models.trainer.forward import SharedPrefix
-from coevo.models.trainer.packing import pack
+from coevo.configs.errors import CoevoError
+from coevo.models.trainer.forward import PolicyForward
+from coevo.models.trainer.packing import pack_rows, pack_trie
 
 
 def llama():
@@ -39,28 +40,75 @@ def gradients(model, loss):
     return {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("make", [lambda policy: policy.model, lambda _: llama(), lambda _: lora()])
-@pytest.mark.parametrize("number", range(2))
-def test_logprobs_entropies_and_gradients_equal_the_plain_forward(policy, make, number):
-    model, (prompts, completions, groups) = make(policy), ragged(number=number)
+def small(config, **changes):
+    torch.manual_seed(0)
+    sizes = {
+        "vocab_size": 24,
+        "hidden_size": 16,
+        "intermediate_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "initializer_range": 0.2,
+        "pad_token_id": 0,
+    }
+    return AutoModelForCausalLM.from_config(config(**sizes | changes), attn_implementation="sdpa").eval()
+
+
+MODELS = {
+    "tied": lambda policy: policy.model,
+    "untied": lambda _: llama(),
+    "adapters": lambda _: lora(),
+    "divided logits": lambda _: small(GraniteConfig, logits_scaling=3.0),
+    "scaled logits": lambda _: small(CohereConfig, logit_scale=0.25),
+}
+
+
+@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize("pack", [pack_trie, pack_rows])
+@pytest.mark.parametrize("entropic", [False, True])
+def test_logprobs_entropies_and_gradients_equal_the_plain_forward(policy, make, pack, entropic):
+    model, (prompts, completions, groups) = make(policy), ragged(number=int(entropic))
     plain, plain_entropy = plain_logprobs(model, prompts, completions)
-    shared, entropy = SharedPrefix(model, TEMPERATURE)(pack(prompts, completions, groups))
+    packed, entropy = PolicyForward(model, TEMPERATURE, entropic)(packed_as(pack, (prompts, completions, groups)))
     scales = torch.linspace(-1, 1, len(prompts))
     for row, completion in enumerate(completions):
-        torch.testing.assert_close(shared[row, : len(completion)], plain[row], atol=1e-5, rtol=0)
+        torch.testing.assert_close(packed[row, : len(completion)], plain[row], atol=1e-5, rtol=0)
         torch.testing.assert_close(entropy[row, : len(completion)], plain_entropy[row], atol=1e-5, rtol=0)
-    expected = gradients(model, sum(scale * row.sum() for scale, row in zip(scales, plain, strict=True)))
-    parts = [scale * shared[row, : len(completions[row])].sum() for row, scale in enumerate(scales)]
-    worked = gradients(model, sum(parts))
+
+    def loss(logprobs, entropies):
+        parts = []
+        for row, scale in enumerate(scales):
+            width = len(completions[row])
+            parts.append(scale * (logprobs[row][:width].sum() + entropic * entropies[row][:width].sum()))
+        return sum(parts)
+
+    expected = gradients(model, loss(plain, plain_entropy))
+    worked = gradients(model, loss(packed, entropy))
     assert worked.keys() == expected.keys()
     for name, gradient in expected.items():
         torch.testing.assert_close(worked[name], gradient, atol=1e-5, rtol=1e-4, msg=name)
 
 
-def test_nothing_shared_at_all(policy):
-    prompts, completions = [(4,), (5, 6, 7), (8, 9)], [(3, 4, 5), (6,), (7, 8)]
-    plain, _ = plain_logprobs(policy.model, prompts, completions)
-    for groups in ([0, 0, 0], [0, 1, 2]):
-        shared, _ = SharedPrefix(policy.model, TEMPERATURE)(pack(prompts, completions, groups))
-        for row, completion in enumerate(completions):
-            torch.testing.assert_close(shared[row, : len(completion)], plain[row], atol=1e-5, rtol=0)
+@pytest.mark.parametrize("pack", [pack_trie, pack_rows])
+def test_nothing_shared_at_all(policy, pack):
+    rows = [(4,), (5, 6, 7), (8, 9)], [(3, 4, 5), (6,), (7, 8)]
+    plain, _ = plain_logprobs(policy.model, *rows)
+    logprobs, _ = PolicyForward(policy.model, TEMPERATURE)(packed_as(pack, rows))
+    for row, completion in enumerate(rows[1]):
+        torch.testing.assert_close(logprobs[row, : len(completion)], plain[row], atol=1e-5, rtol=0)
+
+
+def test_a_window_shorter_than_the_rows_is_refused_in_a_trie_and_trained_row_by_row():
+    model, rows = small(MistralConfig, sliding_window=4), ragged()
+    with pytest.raises(
+        CoevoError, match=r"attends to 4 tokens, and an update has rows of \d+: set update\.packing=rows"
+    ):
+        PolicyForward(model, TEMPERATURE)(packed_as(pack_trie, rows))
+    logprobs, _ = PolicyForward(model, TEMPERATURE)(packed_as(pack_rows, rows))
+    for row, plain in enumerate(plain_logprobs(small(MistralConfig, sliding_window=4), *rows[:2])[0]):
+        torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+    wide = small(MistralConfig, sliding_window=64)
+    logprobs, _ = PolicyForward(wide, TEMPERATURE)(packed_as(pack_trie, rows))
+    for row, plain in enumerate(plain_logprobs(wide, *rows[:2])[0]):
+        torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)

@@ -19,7 +19,7 @@ from coevo.models.trainer import engine
 from coevo.models.trainer.batch import minibatches, read
 from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer
 from coevo.models.trainer.checkpoint import whole as value_of
-from coevo.models.trainer.forward import SharedPrefix
+from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.reference import substituted
 from coevo.records.draws import extend, key
@@ -35,10 +35,10 @@ def settings(stage=1, tokens=16384, **optimizer):
 
 def learner(model, config, reference=None):
     reference = copy.deepcopy(reference or model)
-    frozen = {name: value.detach() for name, value in engine.trainable(SharedPrefix(reference, TEMPERATURE)).items()}
-    wrapped = engine.start(SharedPrefix(model, TEMPERATURE), config.optimizer, config.deepspeed)
+    frozen = {name: value.detach() for name, value in engine.trainable(PolicyForward(reference, TEMPERATURE)).items()}
+    wrapped = engine.start(PolicyForward(model, TEMPERATURE), config.optimizer, config.deepspeed)
     if config.deepspeed.zero_stage == 3:
-        other = engine.freeze(SharedPrefix(reference, TEMPERATURE), config.deepspeed)
+        other = engine.freeze(PolicyForward(reference, TEMPERATURE), config.deepspeed)
         return Learner(wrapped, other, config), wrapped
     return Learner(wrapped, substituted(wrapped.module, frozen), config), wrapped
 
@@ -193,7 +193,7 @@ def test_half_precision_is_optimised_in_float32(policy, batch, joined, tmp_path)
 
 
 def test_half_precision_without_a_copy_in_float32_is_refused(policy, joined):
-    module = SharedPrefix(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE)
+    module = PolicyForward(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE)
     with pytest.raises(CoevoError, match=r"bfloat16, but update\.deepspeed\.zero_stage=0 .* set policy\.dtype=float32"):
         engine.start(module, OptimizerConfig(), DeepSpeedConfig(zero_stage=0))
 
@@ -217,7 +217,7 @@ def test_an_entropy_bonus_raises_entropy(policy, batch, joined):
     calm = replace(batch, advantages=torch.zeros_like(batch.advantages))
     loss = LossConfig(kl_coefficient=0.0, entropy_coefficient=0.1)
     config, model = settings().model_copy(update={"loss": loss}), copy.deepcopy(policy.model)
-    wrapped = engine.start(SharedPrefix(model, TEMPERATURE, entropy_gradient=True), config.optimizer, config.deepspeed)
+    wrapped = engine.start(PolicyForward(model, TEMPERATURE, entropy_gradient=True), config.optimizer, config.deepspeed)
     it = Learner(wrapped, substituted(wrapped.module, {}), config)
     before, after = (it.update(calm, key(0))["entropy"] for _ in range(2))
     assert after > before

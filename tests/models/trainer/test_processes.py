@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from support.ranks import trained
 from support.rows import TEMPERATURE
@@ -61,6 +62,10 @@ def settings(**deepspeed):
     )
 
 
+def by_rows(config):
+    return config.model_copy(update={"packing": "rows"})
+
+
 def shipped(name, **deepspeed):
     return settings(settings=str(INFRA / f"{name}.json"), **deepspeed)
 
@@ -89,9 +94,9 @@ def paths(policy_path, samples_path):
 
 @pytest.fixture(scope="module")
 def alone(paths, tmp_path_factory):
-    """Three updates by one process: where it left them, and its metrics."""
+    """Three updates by one process, row by row: where it left them, and its metrics."""
     place = tmp_path_factory.mktemp("alone") / "it"
-    return place, trained(place, 1, settings(), (0, 1, 2), **paths)
+    return place, trained(place, 1, by_rows(settings()), (0, 1, 2), **paths)
 
 
 @pytest.mark.parametrize("name", ["zero0", "zero1", "zero2-offload", "zero2", "zero3", "zero3-offload"])
@@ -108,6 +113,21 @@ def test_two_take_the_steps_of_one(name, paths, alone, policy_path, tmp_path, mo
     start = load_file(policy_path / "model.safetensors")
     assert max(float((expected[f"policy/{name}"] - start[name]).abs().max()) for name in start) > 1e-3
     assert not (tmp_path / "compiled").exists()  # nothing needed a compiler
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_two_train_adapters_and_recompute_activations_as_one_does_row_by_row(stage, policy, paths, tmp_path):
+    torch.manual_seed(0)
+    adapted = get_peft_model(
+        copy.deepcopy(policy.model), LoraConfig(r=2, target_modules="all-linear", task_type="CAUSAL_LM")
+    )
+    policy.model.save_pretrained(tmp_path / "base")
+    adapted.peft_config["default"].base_model_name_or_path = str(tmp_path / "base")
+    save(Policy(adapted, policy.tokenizer), tmp_path / "policy")
+    paths = paths | {"policy": tmp_path / "policy", "reference": tmp_path / "policy"}
+    trained(tmp_path / "one", 1, by_rows(settings()), (0, 1), **paths)
+    trained(tmp_path / "two", 2, settings(zero_stage=stage, activation_checkpointing=True), (0, 1), **paths)
+    assert_alike(tmp_path / "two", tensors(tmp_path / "one"), steps=4)
 
 
 def test_another_number_of_processes_and_stage_goes_on(paths, alone, tmp_path):

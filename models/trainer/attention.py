@@ -1,0 +1,214 @@
+"""Attention over a trie: a node attends to the nodes on its path, and to nothing else.
+
+On a CPU, the queries of each leaf's own nodes attend to the keys of its path, leaves of similar size together. On a
+GPU, FlexAttention masks one sequence; that branch follows PyTorch's documentation and is untried.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
+
+from coevo.configs.errors import CoevoError
+from coevo.models.trainer.order import Ints
+
+NAME: Final = "coevo_trie"
+"""Name of this attention in a model's configuration."""
+GROWTH: Final = 1.5
+"""Maximum ratio of sizes, about, of leaves that are computed together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Leaves of similar size.
+
+    Attributes:
+        queries: nodes of each leaf that no earlier one contains, [leaves, most]; the last one repeated as padding.
+        keys: nodes of each leaf's path, [leaves, longest]; likewise.
+        mask: true where a query attends to a key, [leaves, 1, most, longest]; None if every path is new, thus causal.
+    """
+
+    queries: Tensor
+    keys: Tensor
+    mask: Tensor | None
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Nodes that each node of a trie attends to.
+
+    Attributes:
+        bins: all leaves, for a CPU.
+        places: index of each node among all queries of the bins, [nodes].
+        ends: first node after each node's subtree, [nodes]; for FlexAttention.
+        longest: number of nodes of the longest path.
+    """
+
+    bins: tuple[Bin, ...]
+    places: Tensor
+    ends: Tensor
+    longest: int
+
+    def to(self, device: torch.device) -> "Paths":
+        """Copy to a device what attention needs there."""
+        if device.type == "cpu":
+            return self
+        return Paths((), self.places.to(device), self.ends.to(device), self.longest)
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """Paths as a block mask of FlexAttention."""
+
+    mask: BlockMask
+    longest: int
+
+
+Attended = Paths | Masked
+
+
+def paths_of(paths: Sequence[Ints], starts: Ints) -> Paths:
+    """Prepare attention.
+
+    Args:
+        paths: nodes from the root to each leaf, in depth-first order; nodes are numbered as they first occur.
+        starts: number of nodes of each path that earlier paths contain, [leaves].
+    """
+    bins: dict[tuple[bool, int, int], list[int]] = {}
+    for leaf, (path, start) in enumerate(zip(paths, starts.tolist(), strict=True)):
+        bins.setdefault((start > 0, _size(len(path) - start), _size(len(path))), []).append(leaf)
+    made = [_bin([paths[leaf] for leaf in chosen], starts[chosen]) for _, chosen in sorted(bins.items())]
+    nodes = np.concatenate([one.queries.numpy().ravel() for one in made])
+    _, places = np.unique(nodes, return_index=True)
+    return Paths(tuple(made), torch.from_numpy(places), torch.from_numpy(_ends(paths, starts)), max(map(len, paths)))
+
+
+def prepared(paths: Paths) -> Attended:
+    """Paths in the form that ``attend`` needs on their device."""
+    ends = paths.ends
+    if ends.device.type == "cpu":
+        return paths
+
+    def on_path(_batch: Tensor, _head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        return (key <= query) & (query < ends[key])
+
+    count = len(ends)
+    return Masked(create_block_mask(on_path, None, None, count, count, device=str(ends.device)), paths.longest)
+
+
+def attend(
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    *,
+    trie: Attended | None = None,
+    scaling: float | None = None,
+    **options: Any,
+) -> tuple[Tensor, None]:
+    """Attention function for transformers' ``AttentionInterface``; without ``trie``, the same as ``sdpa``.
+
+    Args:
+        module: the attention layer.
+        query: [1, heads, nodes, dimension], like ``key`` and ``value``, which may have fewer heads.
+        key: see ``query``.
+        value: see ``query``.
+        attention_mask: unused with ``trie``.
+        trie: nodes that each node attends to.
+        scaling: factor of the scores; None for the dimension to the power -1/2.
+        **options: of the layer.
+
+    Returns:
+        Outputs, [1, nodes, heads, dimension], and None.
+
+    Raises:
+        CoevoError: the layer's attention has a window shorter than the longest path, or bounds its scores.
+    """
+    if trie is None:
+        return ALL_ATTENTION_FUNCTIONS["sdpa"](  # type: ignore[no-any-return]
+            module, query, key, value, attention_mask, scaling=scaling, **options
+        )
+    _check(trie.longest, options)
+    if isinstance(trie, Masked):
+        output = _flex()(query, key, value, block_mask=trie.mask, scale=scaling, enable_gqa=True)
+        return output.transpose(1, 2), None
+    queries, pairs = query[0].transpose(0, 1), torch.cat([key[0], value[0]], dim=-1).transpose(0, 1)
+    outputs = [_of_bin(one, queries, pairs, key.shape[-1], scaling) for one in trie.bins]
+    return torch.cat(outputs).index_select(0, trie.places).view(1, query.shape[2], query.shape[1], -1), None
+
+
+AttentionInterface.register(NAME, attend)
+
+
+@cache
+def _flex() -> Any:
+    return torch.compile(flex_attention, dynamic=True)
+
+
+def _of_bin(one: Bin, queries: Tensor, pairs: Tensor, width: int, scaling: float | None) -> Tensor:
+    """Outputs of a bin's queries, [leaves * most, heads * dimension].
+
+    Args:
+        one: the bin.
+        queries: [nodes, heads, dimension].
+        pairs: keys and values side by side, [nodes, heads of keys, 2 dimensions].
+        width: dimension of keys.
+        scaling: factor of the scores.
+    """
+    query, pair = (
+        rows.flatten(1).index_select(0, nodes.flatten()).view(*nodes.shape, *rows.shape[1:]).transpose(1, 2)
+        for rows, nodes in ((queries, one.queries), (pairs, one.keys))
+    )
+    output = scaled_dot_product_attention(
+        query,
+        pair[..., :width],
+        pair[..., width:],
+        attn_mask=one.mask,
+        is_causal=one.mask is None,
+        scale=scaling,
+        enable_gqa=query.shape[1] != pair.shape[1],
+    )
+    return output.transpose(1, 2).flatten(2).flatten(0, 1)
+
+
+def _check(longest: int, options: dict[str, Any]) -> None:
+    window = options.get("sliding_window")
+    if window is not None and window < longest:
+        raise CoevoError(
+            f"the policy attends to {window} tokens, and an update has rows of {longest}: set update.packing=rows"
+        )
+    if options.get("softcap") is not None:
+        raise CoevoError("the policy bounds its attention scores, which a trie does not: set update.packing=rows")
+
+
+def _size(count: int) -> int:
+    return math.ceil(math.log(count, GROWTH))
+
+
+def _bin(paths: Sequence[Ints], starts: Ints) -> Bin:
+    lengths = np.array([len(path) for path in paths])
+    longest = np.arange(lengths.max())
+    most = starts[:, None] + np.arange((lengths - starts).max())
+    table = np.stack([path[np.minimum(longest, len(path) - 1)] for path in paths])
+    own = np.take_along_axis(table, np.minimum(most, lengths[:, None] - 1), axis=1)
+    mask = torch.from_numpy(longest <= most[:, None, :, None]) if starts.any() else None
+    return Bin(torch.from_numpy(own), torch.from_numpy(table), mask)
+
+
+def _ends(paths: Sequence[Ints], starts: Ints) -> Ints:
+    """First node after each node's subtree."""
+    count = int(paths[-1][-1]) + 1
+    ends = np.full(count, count)
+    for path, following, start in zip(paths, paths[1:], starts[1:].tolist(), strict=False):
+        ends[path[start:]] = following[start]
+    return ends

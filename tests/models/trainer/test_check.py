@@ -1,0 +1,105 @@
+"""A model whose layers do not follow a trie stops at its first batch, with the setting under which it trains."""
+
+import copy
+
+import pytest
+import torch
+from support.rows import TEMPERATURE, batch_of, plain_logprobs, ragged
+from transformers import AutoModelForCausalLM, GraniteConfig, Qwen3NextConfig, StableLmConfig
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.update.update import OptimizerConfig, UpdateConfig
+from coevo.models.losses.vocabulary import LogitScale
+from coevo.models.trainer import check
+from coevo.models.trainer.check import check_trie
+from coevo.models.trainer.forward import PolicyForward
+from coevo.models.trainer.packing import pack_rows
+from coevo.models.trainer.session import Session
+
+SIZES = {
+    "vocab_size": 24,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "initializer_range": 0.2,
+    "pad_token_id": 0,
+}
+
+
+class Engine:
+    """The part of a DeepSpeed engine that forwards."""
+
+    device = torch.device("cpu")
+
+    def __init__(self, model):
+        self.module = PolicyForward(model, TEMPERATURE)
+
+    def __call__(self, packed):
+        return self.module(packed)
+
+
+def made(config, **changes):
+    torch.manual_seed(0)
+    return AutoModelForCausalLM.from_config(config(**SIZES | changes), attn_implementation="sdpa").eval()
+
+
+@pytest.mark.parametrize("half", [False, True])
+def test_a_model_that_follows_the_trie_passes(policy, half):
+    model = copy.deepcopy(policy.model)
+    check_trie(Engine(model.bfloat16() if half else model), batch_of(*ragged()), 10_000)
+
+
+@pytest.mark.parametrize("config", [Qwen3NextConfig, StableLmConfig])
+def test_a_model_that_does_not_is_stopped_and_trains_row_by_row(config):
+    model, (prompts, completions, groups) = made(config, num_hidden_layers=4), ragged()
+    batch = batch_of(prompts, completions, groups)
+    named = rf"log-probs of a {model.config.model_type} policy in a trie differ .* nats, .*: set update\.packing=rows"
+    with pytest.raises(CoevoError, match=named) as error:
+        check_trie(Engine(model), batch, 10_000)
+    assert "\n" not in str(error.value)
+    logprobs, _ = PolicyForward(model, TEMPERATURE)(pack_rows(batch, range(len(batch))))
+    for row, plain in enumerate(plain_logprobs(model, prompts, completions)[0]):
+        torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+
+
+def test_an_output_layer_with_another_scale_is_noticed():
+    model = made(GraniteConfig, logits_scaling=2.0)
+    engine = Engine(model)
+    engine.module.head.scale = LogitScale(TEMPERATURE)
+    with pytest.raises(CoevoError, match=r"of a granite policy"):
+        check_trie(engine, batch_of(*ragged()), 10_000)
+
+
+def test_a_model_without_the_arguments_of_a_trie_is_named(policy):
+    model = copy.deepcopy(policy.model)
+    forward = model.model.forward
+    model.model.forward = lambda input_ids, position_ids=None, use_cache=False: forward(input_ids=input_ids)
+    with pytest.raises(
+        CoevoError, match=r"a qwen3 policy cannot forward a trie \(.*'trie'\): set update\.packing=rows"
+    ):
+        check_trie(Engine(model), batch_of(*ragged()), 10_000)
+
+
+def session(policy_path, **settings):
+    config = UpdateConfig(optimizer=OptimizerConfig(lr=1e-3), **settings)
+    paths = {"policy": str(policy_path), "reference": str(policy_path), "optimizer": ""}
+    return Session(config=config.model_dump_json(), temperature=TEMPERATURE, threads=1, **paths)
+
+
+def test_a_trainer_checks_its_first_samples_only(policy_path, samples_path, empty_path, joined, monkeypatch):
+    strict = session(policy_path)
+    strict.update(str(empty_path), [0])
+    monkeypatch.setattr(check, "MOST", -1.0)
+    with pytest.raises(CoevoError, match=r"set update\.packing=rows"):
+        strict.update(str(samples_path), [0])
+    monkeypatch.undo()
+    strict.update(str(samples_path), [0])
+    monkeypatch.setattr(check, "MOST", -1.0)
+    one = strict.update(str(samples_path), [1])
+    rows = session(policy_path, packing="rows")
+    rows.update(str(samples_path), [0])
+    other = rows.update(str(samples_path), [1])
+    assert one["loss"] == pytest.approx(other["loss"], abs=1e-5)
+    assert one["grad_norm"] == pytest.approx(other["grad_norm"], rel=1e-3)
