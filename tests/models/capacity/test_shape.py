@@ -61,7 +61,7 @@ def test_the_model_itself_wins_over_what_is_said_of_it(tmp_path):
 
 
 def test_a_model_of_which_nothing_is_known_is_one_line():
-    with pytest.raises(CoevoError, match="'not/here' cannot be read, .*: `hf download not/here`, or name a folder"):
+    with pytest.raises(CoevoError, match=r"'not/here' cannot be read, .*: `hf download not/here`, or name a folder"):
         shape_of(PretrainedPolicyConfig(type="pretrained", path="not/here"), 0)
 
 
