@@ -72,7 +72,8 @@ class Catalogue:
 
     def over(self, entries: Iterable[Entry]) -> "Catalogue":
         """The catalogue of another version: costs little where few entries have come, changed or gone."""
-        given = list(entries)
+        # A copy would touch every entry once more, which is most of the time where they are a million.
+        given = entries if isinstance(entries, list) else list(entries)
         addresses = _addresses(given)
         # Stable sorting takes little time where entries were created in this order, as those of a bank are.
         order = addresses.argsort(kind="stable")

@@ -117,7 +117,7 @@ def _bm25s(entries: Sequence[Entry]) -> Callable[[str], Any]:
 
 def _queried(search: Callable[[str], object], questions: Sequence[str]) -> Result:
     """Median of the queries, asked for the second time."""
-    times = list[float]()
+    times: list[float] = []
     for _ in range(2):
         times.clear()
         for text in questions:
