@@ -13,6 +13,7 @@ from coevo.configs.run import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
 from coevo.lineage.revision.code import code_of
+from coevo.models.policy.apart import build_apart
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import Policy, build, save
 from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, clone
@@ -76,9 +77,14 @@ def start_metrics(directory: Path) -> dict[str, float]:
 
 
 def _make(config: RunConfig, env: Environment[object], directory: Path, reporter: Reporter) -> None:
-    torch.set_num_threads(config.rollout.engine.threads)
-    policy = build(config.policy, (*env.vocabulary(), *CONTEXT_WORDS), key(config.seed, "warmstart", "init"))
+    words, draws = (*env.vocabulary(), *CONTEXT_WORDS), key(config.seed, "warmstart", "init")
+    threads = config.rollout.engine.threads
     directory.mkdir(parents=True)
+    if config.rollout.engine.type == "vllm" and not (config.warmstart and config.warmstart.steps):
+        build_apart(config.policy, words, draws, threads, directory)  # this process never holds a policy
+        return
+    torch.set_num_threads(threads)
+    policy = build(config.policy, words, draws)
     if config.warmstart is not None and config.warmstart.steps > 0:
         report = _clone(config, config.warmstart, env, policy, directory, reporter)
         (directory / REPORT).write_text(json.dumps(report.figures(), sort_keys=True))

@@ -5,7 +5,6 @@ prints the probe as JSON and ends.
 """
 
 import json
-import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -13,8 +12,8 @@ from pathlib import Path
 
 import torch
 
-from coevo.configs.errors import CoevoError
 from coevo.models.engines.vllm.check import Probe
+from coevo.models.policy.apart import run_apart
 from coevo.models.policy.policy import Policy, load
 
 LENGTH = 48
@@ -51,12 +50,8 @@ def probe_apart(directory: Path, temperature: float, threads: int, former: Seque
     Raises:
         CoevoError: the process failed; its last line says why.
     """
-    line = [sys.executable, "-P", "-m", __name__, str(directory), repr(temperature), str(threads)]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    if done.returncode:
-        said = " ".join((done.stderr.strip().splitlines() or ["it wrote nothing"])[-1].split())
-        raise CoevoError(f"the probe of the policy in {directory} failed ({done.returncode}): {said[:300]}")
-    return replace(Probe(**json.loads(done.stdout)), former=former)
+    said = run_apart(__name__, str(directory), repr(temperature), str(threads))
+    return replace(Probe(**json.loads(said)), former=former)
 
 
 def main(directory: str, temperature: str, threads: str) -> None:

@@ -4,6 +4,7 @@ import pytest
 from support.disk import no_room
 from support.player import environment
 
+from coevo.configs.errors import CoevoError
 from coevo.configs.faults import fault
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
@@ -107,3 +108,23 @@ def test_where_there_is_nothing_to_read_success_alone_decides(tmp_path):
         assert (report["policy/warmstart/passed"], report["policy/warmstart/success_false_lessons"]) == (passed, 0.0)
     (warning,) = listener.warnings
     assert "warmstart.read=1.0" in warning
+
+
+def test_where_vllm_generates_the_policy_is_built_in_a_process_of_its_own_and_equal(tmp_path, monkeypatch):
+    here = warm_start(config("warmstart=null"), environment(), tmp_path / "here", Silent())
+    monkeypatch.setattr("coevo.tasks.run.warmstart.build", None)
+    there = warm_start(
+        config("warmstart=null", "rollout.engine.type=vllm"), environment(), tmp_path / "there", Silent()
+    )
+    assert {path.name: path.read_bytes() for path in there.iterdir()} == {
+        path.name: path.read_bytes() for path in here.iterdir()
+    }
+
+
+def test_a_policy_that_cannot_be_built_there_is_one_line(tmp_path):
+    missing = config(
+        "warmstart=null", "rollout.engine.type=vllm", f"policy={{type: pretrained, path: {tmp_path}/none}}"
+    )
+    with pytest.raises(CoevoError, match=r"^policy '.*none': cannot be read") as caught:
+        warm_start(missing, environment(), tmp_path / "cache", Silent())
+    assert "\n" not in str(caught.value)
