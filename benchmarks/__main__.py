@@ -26,20 +26,16 @@ from benchmarks.running import (
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
-    forwarded,
     gpu,
     lookups,
     orchestration,
-    output_layer,
     pace,
     rendering,
     retrieval,
     rollout_peers,
-    trainer,
-    update_peers,
-    update_turns,
     vllm,
 )
+from benchmarks.update import forwarded, output_layer, trainer, update_peers, update_turns
 from coevo.configs.errors import CoevoError
 
 BENCHMARKS = {

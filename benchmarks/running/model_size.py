@@ -15,7 +15,7 @@ from unittest.mock import patch
 import psutil
 
 from benchmarks.bench import Bench, Result
-from benchmarks.speed.trainer import WORDS, _write_samples
+from benchmarks.update.trainer import WORDS, write_samples
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.update import UpdateConfig
@@ -73,7 +73,7 @@ def save(bench: Bench, name: str) -> Result:
     place = _fresh(bench, name)
     policy = _policy(name, place, half=True)
     numbers = [parameter.numel() for parameter in policy.model.parameters()]
-    _write_samples(place / "samples.parquet", len(policy.tokenizer))
+    write_samples(place / "samples.parquet", len(policy.tokenizer))
     with _trainer(place) as trainer:
         trainer.update(place / "samples.parquet", key(0))
         trainer.save(place / "first", place / "first-optimizer")  # the first use of a library counts for itself
@@ -87,7 +87,7 @@ def growth(bench: Bench, name: str) -> Result:
     """Bytes on disk per revision and weight over whole periods of ``lineage.optimizer_every``."""
     place = _fresh(bench, name)
     policy = _policy(name, place, half=True)
-    _write_samples(place / "samples.parquet", len(policy.tokenizer))
+    write_samples(place / "samples.parquet", len(policy.tokenizer))
     workspace = Workspace(place / "workspace")
     paths = RunPaths(workspace.root / "runs" / "run")
     used = []

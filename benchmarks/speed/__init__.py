@@ -1,1 +1,1 @@
-"""Speed of the parts: engines, trainer, retrieval, orchestration, beside the packages that do the same."""
+"""Speed of the parts: engines, prompts, retrieval, orchestration, beside the packages that do the same."""

@@ -63,9 +63,10 @@ class DeepSpeedConfig(Config):
         settings = _settings(named) if isinstance(named, str) else named
         zero = settings.get("zero_optimization", {}) if isinstance(settings, dict) else {}
         stage = zero.get("stage", 0) if isinstance(zero, dict) and zero else values.get("zero_stage", 1)
-        if values.get("zero_stage", stage) != stage:
-            raise ValueError(f"zero_stage={values['zero_stage']} but settings name stage {stage}: leave zero_stage out")
-        return values | {"settings": settings, "zero_stage": stage}
+        given = values.get("zero_stage", stage)
+        if isinstance(given, int) and given != stage:
+            raise ValueError(f"zero_stage={given} but settings name stage {stage}: leave zero_stage out")
+        return values | {"settings": settings, "zero_stage": given}
 
     @model_validator(mode="after")
     def _owned(self) -> Self:

@@ -17,9 +17,6 @@ from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
 from coevo.tasks.preflight.remedy import changed_by, remedy, spread, used
 
-OPTIMIZER_EVERY = 10
-"""Revisions per revision that keeps a large optimizer."""
-
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -72,7 +69,7 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forec
 def disk_of(config: RunConfig, machine: Machine, shape: Shape) -> Need:
     """Disk of all revisions of a run, episodes and bank aside."""
     revisions = config.iterations // config.lineage.every if config.update is not None else 0
-    items = stored(shape, 1 + revisions, getattr(config.lineage, "optimizer_every", OPTIMIZER_EVERY))
+    items = stored(shape, 1 + revisions, config.lineage.optimizer_every)
     return Need("the disk", peak(items), machine.disk, tuple(items))
 
 

@@ -6,8 +6,9 @@ import pytest
 import torch
 from support.trainer import LocalTrainer
 
-from benchmarks.speed import group_prompts, padded_updates, rollout_peers, update_peers
+from benchmarks.speed import group_prompts, rollout_peers
 from benchmarks.speed.ratios import compared, spending
+from benchmarks.update import padded_updates, update_peers
 from coevo.configs.errors import CoevoError
 from coevo.models.policy.policy import save
 from coevo.models.trainer.batch import read

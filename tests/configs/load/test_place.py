@@ -13,6 +13,9 @@ from coevo.configs.load.place import located
 
 JERP = "homerules-jerp"
 
+FOREIGN = {"options", "settings"}
+"""Sections of an environment and of DeepSpeed, whose keys are their own."""
+
 
 def sections(settings, above=()):
     """Every mapping of a configuration with the keys that lead to it."""
@@ -37,12 +40,12 @@ def broken(settings, above, key, value):
 def test_every_setting_and_every_stranger_is_named_by_its_path(recipe):
     settings = load_recipe(recipe).model_dump(mode="json")
     for above, section in sections(settings):
-        if above[-1:] == ("options",):
+        if FOREIGN & set(above):
             continue
         said = broken(settings, above, "zzz", 1)
         assert said.startswith(f"mine: {'.'.join((*above, 'zzz'))}: no such key; its section has: ")
         assert set(section) <= set(said.rpartition(": ")[2].split(", "))
-        for key in section.keys() - {"type", "options"}:  # an environment's options are its own
+        for key in section.keys() - {"type", *FOREIGN}:
             assert broken(settings, above, key, {"zzz": 1}).startswith(f"mine: {'.'.join((*above, key))}")
 
 

@@ -81,8 +81,8 @@ def test_a_recipe_of_a_laptop_fits_one(recipe):
 
 def test_what_cannot_fit_says_what_lacks_and_a_setting_that_helps():
     recipe, machine = "homerules-coevo-rl-qwen3-8b", named("4xa100-80")
-    (said,) = foreseen(recipe, machine, ["update.deepspeed.tokens=32768"]).problems
-    assert said.startswith("each GPU of the update has 75.0 GiB, and 104.4 are needed (logits 39.3, ")
+    (said,) = foreseen(recipe, machine, ["update.deepspeed.tokens=65536"]).problems
+    assert said.startswith("each GPU of the update has 75.0 GiB, and 86.1 are needed (activations 41.4, ")
     helps = "update.deepspeed.tokens=8192"
     assert said.endswith(f": set {helps}")
     assert foreseen(recipe, machine, [helps]).problems == ()
@@ -106,7 +106,7 @@ def test_a_policy_of_billions_is_refused_on_a_laptop_before_it_starts():
 
 
 def test_sharing_a_gpu_without_taking_turns_is_refused():
-    crowded = ["rollout.engine.gpu_memory_utilization=0.9", "placement=null"]
+    crowded = ["rollout.engine.gpu_memory_utilization=0.9", "placement=null", "update.deepspeed.tokens=65536"]
     (said,) = foreseen("homerules-slea-rl-qwen2.5-1.5b", named("1xa100-80"), crowded).problems
     assert "each GPU of the update" in said
     assert said.endswith(": set placement={type: shared} rollout.engine.gpu_memory_utilization=0.4")

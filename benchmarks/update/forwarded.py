@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from benchmarks.bench import Bench, Result
-from benchmarks.speed.turns import LAYOUTS, write_turns
+from benchmarks.update.turns import LAYOUTS, write_turns
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.models.policy.policy import build

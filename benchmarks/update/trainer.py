@@ -50,7 +50,7 @@ def measure(bench: Bench) -> Result:
     policy = policies.build(MODEL, WORDS, key("policy"))
     policies.save(policy, place / "policy")
     pq.write_table(SAMPLES.empty_table(), place / "nothing.parquet")
-    tokens = _write_samples(place / "samples.parquet", len(policy.tokenizer))
+    tokens = write_samples(place / "samples.parquet", len(policy.tokenizer))
     with _trainer(place, 1) as (alone, ready_alone), _trainer(place, PROCESSES) as (several, ready_several):
         turns = [[_update(it, place / "samples.parquet", turn) for it in (alone, several)] for turn in range(TURNS + 1)]
     shutil.rmtree(place)
@@ -98,7 +98,7 @@ def _cpu(trainer: Trainer) -> list[float]:
     return [sum(process.cpu_times()[:2]) for process in first.children() or [first]]
 
 
-def _write_samples(path: Path, vocabulary: int) -> int:
+def write_samples(path: Path, vocabulary: int) -> int:
     """Rows of groups that share the beginning of their prompts; returns their tokens."""
     draws = generator(key("samples"))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.speed.turns import LAYOUTS, write_turns
+from benchmarks.update.turns import LAYOUTS, write_turns
 from coevo.models.trainer.batch import read
 from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.order import leaves

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from benchmarks.bench import Bench, Result
-from benchmarks.speed.padded_updates import Trl
-from benchmarks.speed.turns import write_turns
-from benchmarks.speed.update_peers import check_same
+from benchmarks.update.padded_updates import Trl
+from benchmarks.update.turns import write_turns
+from benchmarks.update.update_peers import check_same
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update import OptimizerConfig, UpdateConfig

@@ -27,8 +27,8 @@ import torch
 
 from benchmarks.bench import Bench, Result
 from benchmarks.speed.group_prompts import PROMPTS, configured, parameters, play, untaught
-from benchmarks.speed.padded_updates import Plain, Trl, logprobs_of
 from benchmarks.speed.ratios import Round, Spent, compared, spending
+from benchmarks.update.padded_updates import Plain, Trl, logprobs_of
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.update import UpdateConfig
 from coevo.models.advantages.trajectory import Advantages
