@@ -48,7 +48,7 @@ def measure(workspace: Workspace, history: Sequence[Manifest]) -> Result:
     place = Workspace(workspace.root / "recorded")
     shutil.rmtree(place.root, ignore_errors=True)
     names = [name for name in stages(history[-2]) if name != "rest"]
-    script = [sys.executable, "-P", "-c", "from benchmarks.database import record; record()"]
+    script = [sys.executable, "-P", "-c", "from benchmarks.running.database import record; record()"]
     try:
         said = subprocess.check_output(
             [*script, workspace.root, place.root, *names], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True

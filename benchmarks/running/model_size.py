@@ -117,7 +117,7 @@ def beside_vllm(bench: Bench, name: str) -> Result:
     place = _fresh(bench, name)
     policy = _policy(name, place, half=False)
     done = subprocess.run(
-        [sys.executable, "-c", DRIVER, str(place)], capture_output=True, text=True, check=False, cwd=place
+        [sys.executable, "-P", "-c", DRIVER, str(place)], capture_output=True, text=True, check=False, cwd=place
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])

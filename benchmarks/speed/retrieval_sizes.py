@@ -6,6 +6,7 @@ Words are drawn evenly, or as common as in a language. Each cell is measured in 
 """
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -54,10 +55,12 @@ def run(bench: Bench) -> None:
 
 
 def _cell(bench: Bench, method: str, words: str, size: int) -> Result:
-    command = [sys.executable, "-m", __name__, method, words, str(size)]
+    command = [sys.executable, "-P", "-m", __name__, method, words, str(size)]
+
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
     def measured() -> Result:
-        done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+        done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         return dict(json.loads(done.stdout))
 
     return bench.cell(f"{method}-{words}-{size}", measured)

@@ -56,7 +56,7 @@ class Digests:
                     f"the vLLM server at {url} does not have the policy's weights: its {name} is not that of the files "
                     f"(digest {value or 'none'}, expected {self.values.get(name, 'none')}); see its log"
                 )
-        return there.keys() == self.values.keys()
+        return bool(there) and there.keys() == self.values.keys()
 
 
 def _chunks(file: BufferedReader, spec: Spec, start: int, dtype: torch.dtype) -> Iterator[Tensor]:

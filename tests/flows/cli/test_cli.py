@@ -56,8 +56,8 @@ def test_help_loads_nothing_heavy():
 
 
 def test_what_dies_in_c_says_where():
-    dying = "lambda **_: os.kill(os.getpid(), signal.SIGSEGV)"
-    code = f"import os, signal; from coevo.flows.cli import app; app.app = {dying}; app.main([])"
+    dying = "lambda: os.kill(os.getpid(), signal.SIGSEGV)"
+    code = f"import os, signal; from coevo.flows.cli import app; app._program = {dying}; app.main([])"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == -signal.SIGSEGV
     assert "Fatal Python error: Segmentation fault" in done.stderr

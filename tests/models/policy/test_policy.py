@@ -130,7 +130,7 @@ def test_absent_weights_are_named(tmp_path):
 
 def test_an_absent_policy_is_one_line(tmp_path):
     config = PretrainedPolicyConfig(type="pretrained", path=str(tmp_path / "none"))
-    with pytest.raises(CoevoError, match="none': cannot be read") as caught:
+    with pytest.raises(CoevoError, match="none' cannot be read") as caught:
         build(config, WORDS, key(1))
     assert "\n" not in str(caught.value)
     with pytest.raises(CoevoError, match="cannot be read"):

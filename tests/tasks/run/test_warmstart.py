@@ -125,6 +125,6 @@ def test_a_policy_that_cannot_be_built_there_is_one_line(tmp_path):
     missing = config(
         "warmstart=null", "rollout.engine.type=vllm", f"policy={{type: pretrained, path: {tmp_path}/none}}"
     )
-    with pytest.raises(CoevoError, match=r"^policy '.*none': cannot be read") as caught:
+    with pytest.raises(CoevoError, match=r"^policy.path = '.*none' cannot be read") as caught:
         warm_start(missing, environment(), tmp_path / "cache", Silent())
     assert "\n" not in str(caught.value)

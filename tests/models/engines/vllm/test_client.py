@@ -8,13 +8,14 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from support.weights import known
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm.check import Probe
 from coevo.models.engines.vllm.client import Client, MissingError, RefusedError, UnreachableError
 from coevo.models.engines.vllm.engine import _key
-from coevo.models.engines.vllm.replica import Replica, Weights
+from coevo.models.engines.vllm.replica import Replica
 
 
 class Asked(list):
@@ -127,7 +128,7 @@ OFF = {
 
 
 def replica(url, tmp_path):
-    weights = Weights(tmp_path, "", PROBE)
+    weights = known(tmp_path, "", PROBE)
     made = Replica(VllmEngineConfig(type="vllm", urls=(url,), restarts=0), weights, None, url)
     made._is_new = False  # what it has is not the question here
     return made
@@ -158,7 +159,7 @@ def test_wrong_weights_are_never_used(before, token, after, tmp_path):
     logprobs = json.dumps({"choices": [said | {"logprobs": {"token_logprobs": [after]}}]})
     reload, reset = (200, '{"results": [null]}'), (200, '{"success": true}')
     with serving(reload, reset, (200, logprobs)) as (url, asked):
-        made = Replica(VllmEngineConfig(type="vllm"), Weights(tmp_path, "", PROBE), None, url)
+        made = Replica(VllmEngineConfig(type="vllm"), known(tmp_path, "", PROBE), None, url)
         with pytest.raises(CoevoError, match="does not have the policy's weights: its log-probs are off by"):
             made.complete({"prompt": [[3]], "seeds": [1]})
     assert asked == ["/collective_rpc", "/reset_prefix_cache", "/v1/completions"]

@@ -6,11 +6,12 @@ from contextlib import closing, contextmanager
 
 import psutil
 import pytest
+from support.weights import known
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm.check import Probe
-from coevo.models.engines.vllm.replica import Replica, Weights
+from coevo.models.engines.vllm.replica import Replica
 from coevo.models.engines.vllm.server import Server
 
 SERVER = """
@@ -30,7 +31,7 @@ def answer(path):
         return {"status": "sleeping" if asleep else "awake"}
     if "completions" in path:
         return None if asleep else {"choices": [CHOICE]}
-    return {"success": True, "results": [None]}
+    return {"success": True, "results": [{}]}
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
@@ -54,7 +55,7 @@ http.server.HTTPServer(("127.0.0.1", int(sys.argv[-1])), Handler).serve_forever(
 """Answers as vLLM does: asleep it computes nothing, and it is awake once weights and cache are back."""
 PROBE = Probe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
 PROMPT = {"prompt": [[3]], "seeds": [1]}
-TAKEN = ["/collective_rpc", "/wake_up?tags=kv_cache", "/reset_prefix_cache", "/v1/completions"]
+TAKEN = ["/collective_rpc", "/wake_up?tags=kv_cache", "/reset_prefix_cache", "/collective_rpc", "/v1/completions"]
 
 
 @contextmanager
@@ -71,7 +72,7 @@ def sleeping(tmp_path, level=2, adapter="", **settings):
         return lines
 
     config = VllmEngineConfig(type="vllm", **settings)
-    with closing(Replica(config, Weights(tmp_path, adapter, PROBE), start)) as replica:
+    with closing(Replica(config, known(tmp_path, adapter, PROBE), start)) as replica:
         replica.complete(PROMPT)
         told()
         replica.sleep(level)
@@ -93,7 +94,7 @@ def requested_after_a_kill(tmp_path, later=SERVER):
         except CoevoError as error:
             return str(error)
 
-    with closing(Replica(VllmEngineConfig(type="vllm"), Weights(tmp_path, "", PROBE), start)) as replica:
+    with closing(Replica(VllmEngineConfig(type="vllm"), known(tmp_path, "", PROBE), start)) as replica:
         replica.complete(PROMPT)
         for process in processes(replica):
             process.kill()
@@ -123,17 +124,17 @@ def test_memory_comes_back_for_weights_first_and_then_for_the_cache(tmp_path):
         replica.sleep(2)
         replica.forget()
         assert told() == ["/sleep?level=2"]
-        replica.load(Weights(tmp_path, "", PROBE))
+        replica.load(known(tmp_path, "", PROBE))
         assert told() == ["/wake_up?tags=weights", *TAKEN]
-        replica.load(Weights(tmp_path, "", PROBE))
-        assert told() == ["/collective_rpc", "/reset_prefix_cache", "/v1/completions"]
+        replica.load(known(tmp_path, "", PROBE))
+        assert told() == [TAKEN[0], *TAKEN[2:]]
 
 
 def test_adapters_are_laid_over_a_base_that_is_awake(tmp_path):
     with sleeping(tmp_path, 1, "adapter-0") as (replica, told):
-        replica.load(Weights(tmp_path, "adapter-1", PROBE))
+        replica.load(known(tmp_path, "adapter-1", PROBE))
         changed = ["/v1/load_lora_adapter", "/v1/unload_lora_adapter"]
-        assert told() == ["/sleep?level=1", "/wake_up?tags=weights", *changed, *TAKEN[1:]]
+        assert told() == ["/sleep?level=1", "/wake_up?tags=weights", *changed, *TAKEN[1:3], TAKEN[4]]
 
 
 def test_who_is_asked_for_something_wakes(tmp_path):
@@ -148,7 +149,7 @@ def test_one_that_dies_asleep_is_started_anew_when_it_is_to_wake(tmp_path):
         server.kill()
         assert not psutil.wait_procs([server], timeout=30)[1]
         told()
-        replica.load(Weights(tmp_path, "", PROBE))
+        replica.load(known(tmp_path, "", PROBE))
         assert processes(replica)
         assert "/sleep?level=2" not in told()
         assert len(replica.complete(PROMPT)) == 1
@@ -156,7 +157,7 @@ def test_one_that_dies_asleep_is_started_anew_when_it_is_to_wake(tmp_path):
 
 def test_one_that_hangs_on_its_way_to_sleep_is_ended_and_leaves_its_gpu_so(tmp_path):
     with sleeping(tmp_path, timeout=2.0) as (replica, _):
-        replica.load(Weights(tmp_path, "", PROBE))
+        replica.load(known(tmp_path, "", PROBE))
         (server,) = processes(replica)
         server.suspend()
         replica.sleep(2)
@@ -168,5 +169,5 @@ def test_one_that_may_not_be_started_anew_is_one_line(tmp_path):
     with sleeping(tmp_path, restarts=0) as (replica, _):
         processes(replica)[0].kill()
         with pytest.raises(CoevoError, match="does not answer") as raised:
-            replica.load(Weights(tmp_path, "", PROBE))
+            replica.load(known(tmp_path, "", PROBE))
         assert "\n" not in str(raised.value)
