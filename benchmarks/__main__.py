@@ -10,6 +10,7 @@ from functools import partial
 
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
+from benchmarks.gpu import gpu
 from benchmarks.learning import admission, babyai, homerules, methods
 from benchmarks.mutation import mutants
 from benchmarks.running import (
@@ -26,7 +27,6 @@ from benchmarks.running import (
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
-    gpu,
     lookups,
     orchestration,
     pace,

@@ -229,7 +229,7 @@ def is_sleeping(engine):
 
 
 def test_a_sleeping_server_wakes_with_new_weights_or_for_a_prompt(engine, policies):
-    """As far as a CPU goes: asleep nothing is computed, but no memory is freed (see benchmarks/speed/gpu.py)."""
+    """As far as a CPU goes: asleep nothing is computed, but no memory is freed (see benchmarks/gpu/gpu.py)."""
     first = engine.generate(ASKED)
     for level, name in ((1, "b"), (2, "a"), (2, "b")):
         engine.sleep(level)

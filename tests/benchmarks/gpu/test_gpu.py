@@ -1,11 +1,14 @@
 """The benchmark for GPUs: one line where there is none, and its way through an update at a tiny size."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
 
-from benchmarks.bench import Bench
-from benchmarks.speed import gpu
+from benchmarks.bench import ROOT, Bench
+from benchmarks.gpu import gpu, updates
+from benchmarks.gpu.cases import Case
 from coevo.configs.load.load import load_recipe
 from coevo.configs.policy import LoraConfig
 from coevo.configs.shape import ShapeConfig
@@ -15,7 +18,7 @@ TINY = ShapeConfig(
     architecture="qwen3", vocabulary=256, hidden_size=32, layers=2, heads=4, kv_heads=2, head_dim=8,
     intermediate_size=48, max_positions=64, tied=True,
 )  # fmt: skip
-CASE = gpu.Case(TINY, None, 8, 12, 4, 0.0, 200)
+CASE = Case(TINY, None, 8, 12, 4, 0.0, 200)
 
 
 def test_without_a_gpu_it_says_so_in_one_line(tmp_path, capsys, monkeypatch):
@@ -44,10 +47,21 @@ def test_the_iteration_is_a_valid_run(tmp_path):
     assert (config.placement.type, config.rollout.engine.type) == ("shared", "vllm")
 
 
+REST = "dvc fastapi great_expectations lance lancedb mlflow pandas prefect sklearn sqlalchemy typer vllm"
+
+
+def test_updates_are_measured_without_the_other_packages():
+    code = f"""import sys
+for name in "{REST}".split():
+    sys.modules[name] = None
+import benchmarks.gpu.updates, coevo.models.trainer.child, coevo.models.trainer.session"""
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("case", [CASE, replace(CASE, lora=LoraConfig(r=2, alpha=2))], ids=["full", "lora"])
 def test_an_update_is_measured_in_a_real_trainer(case, tmp_path):
-    found = gpu.measure(case, "cpu", tmp_path / "place")
+    found = updates.measure(case, "cpu", tmp_path / "place")
     assert found["tokens"] == 128
     assert found["tokens_per_second"] > 0
     assert 0 < found["mfu"] < 1

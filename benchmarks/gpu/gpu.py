@@ -4,36 +4,29 @@ Weights are random and nothing is downloaded. What was measured is kept, what wa
 """
 
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 
 import torch
 
 from benchmarks.bench import ROOT, Bench, Result
 from benchmarks.command import reach
-from benchmarks.speed.gpu_cases import CASES, Case, build_policy, write_batch
+from benchmarks.gpu.cases import CASES, build_policy
+from benchmarks.gpu.updates import measure, used
 from coevo.configs.policy import LoraConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.configs.update.update import UpdateConfig
 from coevo.flows.history.cost import stages
 from coevo.models.capacity.devices import here
 from coevo.models.engines.base import Request
 from coevo.models.engines.vllm.engine import VllmEngine
-from coevo.models.trainer.client import Trainer
 from coevo.records.draws import key
 
 MINUTES = 9
 """Nothing is begun that would end later, as far as ``EXPECTED`` knows."""
-UPDATES = 4
-"""Updates of a measurement, the first of which only warms up."""
-SAMPLED = 0.05
-"""Seconds between two looks at the memory in use."""
 VLLM = Path(".venv-vllm/bin/python")
 
 SLEEPERS = {"sleep-vllm-full": None, "sleep-vllm-lora": LoraConfig(r=64, alpha=64)}
@@ -64,34 +57,6 @@ def run(bench: Bench) -> None:
         print(f"skipped {reason}")
 
 
-def measure(case: Case, device: str, place: Path) -> Result:
-    """Tokens a second, share of the device's rate, and peak memory of updates in a real trainer child."""
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    policy, batch = place / "policy", place / "batch.parquet"
-    dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    parameters = build_policy(case, dtype, device, policy)
-    write_batch(case, batch)
-    config = UpdateConfig.model_validate(
-        {"deepspeed": {"device": device, "tokens": case.rows * (case.prompt + case.answer), "timeout": case.expected}}
-    )
-    with _watched(device) as peak, _trainer(config, policy, place / "log") as trainer:
-        reports = [trainer.update(batch, key("gpu", number)).metrics for number in range(UPDATES)]
-    rates = [report["tokens_per_second"] for report in reports[1:]]
-    rate, machine = median(rates), here()
-    flops = machine.gpus[0].flops if device == "cuda" else machine.host.flops
-    shutil.rmtree(place)
-    return {
-        "parameters": parameters,
-        "tokens": case.rows * (case.prompt + case.answer),
-        "tokens_per_second": rate,
-        "target": case.target,
-        "mfu": case.passes * parameters * rate / flops,
-        "peak_gib": peak[0] / 2**30,
-        "device": str(machine),
-    }
-
-
 def iterate(bench: Bench) -> Result:
     """Seconds of every stage of one iteration of GRPO: vLLM and DeepSpeed take turns on the GPU."""
     place = bench.workspace.root / "policy"
@@ -117,9 +82,9 @@ def nap(bench: Bench, lora: LoraConfig | None) -> Result:
 
 def _asleep(engine: VllmEngine, policy: Path, level: int) -> Result:
     asked = [Request(tuple(range(10, 40)), key("nap", row), "nap") for row in range(8)]
-    before, awake, since = engine.generate(asked), _used(), time.perf_counter()
+    before, awake, since = engine.generate(asked), used(), time.perf_counter()
     engine.sleep(level)
-    slept, asleep = time.perf_counter(), _used()
+    slept, asleep = time.perf_counter(), used()
     engine.load(policy)
     woken = time.perf_counter()
     return {
@@ -129,12 +94,6 @@ def _asleep(engine: VllmEngine, policy: Path, level: int) -> Result:
         "wake_seconds": woken - slept,
         "same_tokens": [it.token_ids for it in before] == [it.token_ids for it in engine.generate(asked)],
     }
-
-
-def _used() -> int:
-    """Bytes in use on the GPU, by whomever."""
-    free, there = torch.cuda.mem_get_info()
-    return int(there - free)
 
 
 def settings(policy: Path) -> list[str]:
@@ -159,28 +118,6 @@ def _part(
         return
     for what, value in bench.cell(name, measured).items():
         print(f"  {name:20} {what:18} {value}")
-
-
-def _trainer(config: UpdateConfig, policy: Path, log: Path) -> Trainer:
-    return Trainer(config, temperature=1.0, threads=1, policy=policy, reference=policy, optimizer=None, log=log)
-
-
-@contextmanager
-def _watched(device: str) -> Iterator[list[int]]:
-    """Most bytes in use on the GPU while the block runs; 0 on a CPU."""
-    peak, over = [0], threading.Event()
-
-    def watch() -> None:
-        while not over.wait(SAMPLED):
-            peak[0] = max(peak[0], _used())
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    if device == "cuda":
-        watcher.start()
-    try:
-        yield peak
-    finally:
-        over.set()
 
 
 def _figures(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -1,0 +1,100 @@
+"""Updates on a GPU in a real trainer child, without vLLM, Prefect, MLflow and the stores.
+
+On a machine that has torch, transformers, PEFT, DeepSpeed, pydantic, pyarrow and this checkout, without an installation:
+
+    PYTHONPATH=. python -m benchmarks.gpu.updates RESULTS.json
+"""
+
+import json
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.cases import CASES, Case, build_policy, write_batch
+from coevo.configs.update.update import UpdateConfig
+from coevo.models.capacity.devices import here
+from coevo.models.trainer.client import Trainer
+from coevo.records.draws import key
+
+UPDATES = 4
+"""Updates of a measurement, the first of which only warms up."""
+SAMPLED = 0.05
+"""Seconds between two looks at the memory in use."""
+
+
+def main(results: Path) -> None:
+    """Measure every case, and add each to a file of JSON as soon as it is known."""
+    found = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
+    for name in CASES.keys() - found.keys():
+        with TemporaryDirectory() as place:
+            found[name] = measure(CASES[name], "cuda", Path(place))
+        results.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        print(name, found[name], flush=True)
+
+
+def measure(case: Case, device: str, place: Path) -> dict[str, Any]:
+    """Tokens a second, share of the device's rate, and peak memory of updates in a real trainer child."""
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    policy, batch = place / "policy", place / "batch.parquet"
+    dtype = torch.bfloat16 if device == "cuda" else torch.float32
+    parameters = build_policy(case, dtype, device, policy)
+    write_batch(case, batch)
+    config = UpdateConfig.model_validate(
+        {"deepspeed": {"device": device, "tokens": case.rows * (case.prompt + case.answer), "timeout": case.expected}}
+    )
+    with _watched(device) as peak, _trainer(config, policy, place / "log") as trainer:
+        reports = [trainer.update(batch, key("gpu", number)).metrics for number in range(UPDATES)]
+    rates = [report["tokens_per_second"] for report in reports[1:]]
+    rate, machine = median(rates), here()
+    flops = machine.gpus[0].flops if device == "cuda" else machine.host.flops
+    shutil.rmtree(place)
+    return {
+        "parameters": parameters,
+        "tokens": case.rows * (case.prompt + case.answer),
+        "tokens_per_second": rate,
+        "target": case.target,
+        "mfu": case.passes * parameters * rate / flops,
+        "peak_gib": peak[0] / 2**30,
+        "device": str(machine),
+    }
+
+
+def used() -> int:
+    """Bytes in use on the GPU, by whomever."""
+    free, there = torch.cuda.mem_get_info()
+    return int(there - free)
+
+
+def _trainer(config: UpdateConfig, policy: Path, log: Path) -> Trainer:
+    return Trainer(config, temperature=1.0, threads=1, policy=policy, reference=policy, optimizer=None, log=log)
+
+
+@contextmanager
+def _watched(device: str) -> Iterator[list[int]]:
+    """Most bytes in use on the GPU while the block runs; 0 on a CPU."""
+    peak, over = [0], threading.Event()
+
+    def watch() -> None:
+        while not over.wait(SAMPLED):
+            peak[0] = max(peak[0], used())
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    if device == "cuda":
+        watcher.start()
+    try:
+        yield peak
+    finally:
+        over.set()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
