@@ -81,6 +81,8 @@ def completions_of(
 
     Texts keep control tokens that mean something in an answer, such as the marks of a tool call.
     """
+    if not drawn:
+        return []  # the tokenizer would decode an empty batch to one empty text
     tokens, last = [tuple(token for token, _ in row) for row in drawn], set(ends)
     names = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
     silent = last | {getattr(tokenizer, name) for name in names}

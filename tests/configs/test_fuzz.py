@@ -92,7 +92,7 @@ def test_every_mutation_loads_or_is_one_line(tmp_path):
     path, outcomes, recipes = tmp_path / "mine.yaml", {True: 0, False: 0}, list(documents())
     for number in range(COUNT):
         path.write_text(mutated(number, recipes), encoding="utf-8", errors="surrogatepass")
-        start = time.process_time()
+        start = time.thread_time()  # threads of other tests may be busy
         try:
             loaded = isinstance(load_recipe(str(path)), RunConfig)
         except ConfigError as error:
@@ -102,7 +102,7 @@ def test_every_mutation_loads_or_is_one_line(tmp_path):
             assert said.isprintable(), number
             assert len(said) < 1000, number
             assert named(said), f"{number}: {said}"
-        assert time.process_time() - start < 1, number
+        assert time.thread_time() - start < 1, number
         outcomes[loaded] += 1
     assert outcomes[False] > COUNT / 2
     assert outcomes[True] > COUNT / 25
@@ -139,7 +139,7 @@ def test_a_mistake_in_a_file_says_where_and_what(text, says, tmp_path):
     start = time.process_time()
     with pytest.raises(ConfigError) as caught:
         load_recipe(str(path))
-    assert time.process_time() - start < 1
+    assert time.thread_time() - start < 1
     assert says in str(caught.value)
     assert str(caught.value).isprintable()
 
