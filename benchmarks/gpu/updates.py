@@ -1,6 +1,6 @@
 """Updates on a GPU in a real trainer child, without vLLM, Prefect, MLflow and the stores.
 
-On a machine that has torch, transformers, PEFT, DeepSpeed, pydantic, pyarrow and this checkout, without an installation:
+On a machine that has torch, transformers, PEFT, DeepSpeed, pydantic, pyarrow and a checkout, without an installation:
 
     PYTHONPATH=. python -m benchmarks.gpu.updates RESULTS.json
 """
