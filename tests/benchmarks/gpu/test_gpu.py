@@ -1,5 +1,6 @@
 """The benchmark for GPUs: one line where there is none, and its way through an update at a tiny size."""
 
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -55,7 +56,7 @@ def test_updates_are_measured_without_the_other_packages():
 for name in "{REST}".split():
     sys.modules[name] = None
 import benchmarks.gpu.updates, coevo.models.trainer.child, coevo.models.trainer.session"""
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-P", "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
 
 
 @pytest.mark.full
