@@ -16,6 +16,9 @@ from coevo.configs.schedule import JointConfig, ScheduleConfig
 from coevo.configs.trust import Trusted
 from coevo.configs.update.update import UpdateConfig
 
+LARGE_OPTIMIZER = 2**30
+"""Bytes of optimizer state from which on not every revision keeps it (``lineage.optimizer_every``)."""
+
 
 class ApprovalConfig(Config):
     """Decisions that a person makes; none by default."""

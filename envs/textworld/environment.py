@@ -8,7 +8,7 @@ from coevo.envs.base import Guide, Step
 from coevo.envs.stateful.environment import Position, StatefulEnvironment
 from coevo.envs.textworld.games import FOLDER, Size, game_file, open_game, solution
 from coevo.records.demonstration import Answer, Moment
-from coevo.records.draws import Key, generator
+from coevo.records.draws import Key, generator, seed_of
 from coevo.records.task import Panel, Task
 
 HELD_OUT = 10**6
@@ -57,8 +57,10 @@ class TextWorld(StatefulEnvironment):
         return Answer("", left[0] if left else "look")
 
     def open(self, task: Task, key: Key) -> tuple["Game", str]:
-        """Start a game; a game has no draws of its own."""
-        game = Game(open_game(self._file(task)))
+        """Start a game; its interpreter would otherwise take its seed from the clock."""
+        env = open_game(self._file(task))
+        env.seed(seed_of(key) % 2**31)
+        game = Game(env)
         return game, game.observation
 
     def _file(self, task: Task) -> Path:

@@ -8,11 +8,11 @@ newer revision exists.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coevo.configs.sections import LineageConfig
+from coevo.configs.sections import LARGE_OPTIMIZER, LineageConfig
 from coevo.lineage.revision.manifest import Manifest
 
 OPTIMIZER = "optimizer"
-LARGE = 2**30
+LARGE = LARGE_OPTIMIZER
 """Bytes of optimizer state from which on not every revision keeps it."""
 
 

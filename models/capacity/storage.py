@@ -1,12 +1,11 @@
 """Disk of a run, by formula: the policy and the optimizer of each revision, episodes and the bank aside."""
 
-from coevo.models.capacity.footprint import GIB, Item
+from coevo.configs.sections import LARGE_OPTIMIZER
+from coevo.models.capacity.footprint import Item
 from coevo.models.capacity.shape import Shape
 
 STATES = 12
 """Bytes per trained parameter of a stored optimizer: master copy and two moments, in float32."""
-LARGE = GIB
-"""Bytes of optimizer from which on only some revisions keep it."""
 
 
 def weights(shape: Shape) -> int:
@@ -22,7 +21,7 @@ def optimizer(shape: Shape) -> int:
 def stored(shape: Shape, revisions: int, every: int) -> list[Item]:
     """Items that so many revisions keep; a large optimizer is in every ``every``-th of them, and in the newest."""
     states = optimizer(shape)
-    kept = revisions if states < LARGE else min(revisions, -(-revisions // every) + 1)
+    kept = revisions if states < LARGE_OPTIMIZER else min(revisions, -(-revisions // every) + 1)
     return [Item("weights", revisions * weights(shape)), Item("optimizer", kept * states)]
 
 
