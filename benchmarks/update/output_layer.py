@@ -15,7 +15,7 @@ from torch.nn import functional
 from benchmarks.bench import Bench, Result
 from coevo.configs.update.loss import LossConfig
 from coevo.models.losses.policy import Completions, policy_loss
-from coevo.models.losses.vocabulary import LogitScale, token_logprobs
+from coevo.models.losses.vocabulary import LogitScale, token_loss
 
 TOKENS, HIDDEN, VOCABULARY, ROUNDS = 2048, 1024, 151_936, 2
 TARGET_GIB, TARGET_RATIO = 0.6, 1.1
@@ -62,16 +62,21 @@ def _spent(name: str) -> Result:
 def _learn(name: str, hidden: Tensor, weight: Tensor, targets: Tensor) -> None:
     """One forward and backward pass of the output layer and the losses."""
     if name == "chunks":
-        logprobs, entropy = token_logprobs(hidden, weight, None, targets, LogitScale(1.0), False)
+        loss, _, _ = token_loss(hidden, weight, None, targets, LogitScale(1.0), _loss)
     else:
         whole = torch.log_softmax(functional.linear(hidden, weight), dim=-1)
         source = whole.detach()
-        logprobs, entropy = whole[torch.arange(len(targets)), targets], -(source.exp() * source).sum(-1)
+        loss = _loss(whole[torch.arange(len(targets)), targets], -(source.exp() * source).sum(-1))
+    torch.autograd.backward(loss)
+
+
+def _loss(logprobs: Tensor, entropy: Tensor) -> Tensor:
+    """Loss of one row with these log-probs and entropies."""
     logprobs, entropy = logprobs[None], entropy[None]
     fixed, mask = logprobs.detach() - 0.1, torch.ones(logprobs.shape, dtype=torch.bool)
     weights = mask / mask.sum()
     batch = Completions(logprobs, fixed, fixed, fixed, entropy, torch.ones_like(fixed), mask, weights)
-    torch.autograd.backward(policy_loss(batch, LossConfig()).loss)
+    return policy_loss(batch, LossConfig()).loss
 
 
 def _peak() -> int:

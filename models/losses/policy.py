@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
@@ -9,6 +10,9 @@ from torch import Tensor
 from coevo.configs.update.loss import LossConfig
 from coevo.models.losses.kl import CLAMP, kl_estimate
 from coevo.models.losses.mismatch import importance
+
+ACTIONS: Final = "traj-mean-step-mean"
+"""Aggregation whose tokens share the ratio of their action."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ def policy_loss(batch: Completions, config: LossConfig) -> LossOutput:
     )
 
 
+def by_token(config: LossConfig) -> bool:
+    """True if the gradient at a token depends on that token alone."""
+    return config.aggregation != ACTIONS
+
+
 def figures(config: LossConfig) -> tuple[str, ...]:
     """Names of the figures that the configured loss reports as means over tokens."""
     chosen = {
@@ -110,6 +119,6 @@ def _surrogate(batch: Completions, config: LossConfig) -> tuple[Tensor, dict[str
 
 def _shared(log_ratio: Tensor, config: LossConfig) -> Tensor:
     """Log-ratios of tokens, or of whole actions repeated for each of their tokens."""
-    if config.aggregation != "traj-mean-step-mean":
+    if by_token(config):
         return log_ratio
     return log_ratio.sum(1, keepdim=True).expand_as(log_ratio)

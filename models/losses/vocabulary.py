@@ -1,9 +1,11 @@
 """Log-probs and entropies of tokens from hidden states, in chunks: no tensor has tokens times vocabulary values.
 
-The backward pass computes the logits of each chunk again. The gradient of a trained output layer is summed over all
-chunks in one buffer.
+``token_loss`` computes a loss that is a sum over tokens together with its gradients, so the logits of a chunk are
+computed once. For other losses the backward pass of ``token_logprobs`` computes them again. The gradient of a trained
+output layer is summed over all chunks in one buffer.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,6 +50,26 @@ def token_logprobs(
     return logprobs, entropies if entropy_gradient else entropies.detach()
 
 
+TokenLoss = Callable[[Tensor, Tensor], Tensor]
+"""A scalar from log-probs and entropies, both [tokens]; its gradient at a token depends on that token alone."""
+
+
+def token_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, scale: LogitScale, loss: TokenLoss
+) -> tuple[Tensor, Tensor, Tensor]:
+    """A loss with gradient, and without gradient the log-probs and entropies in nats that it is a sum over.
+
+    Args:
+        hidden: final hidden state before each target, [tokens, hidden].
+        weight: of the output layer, [vocabulary, hidden].
+        bias: of the output layer, [vocabulary]; None without one.
+        targets: token ids, [tokens].
+        scale: from the layer's results to logits.
+        loss: from log-probs and entropies; called once per chunk, when those of later chunks are still 0.
+    """
+    return _TokenLoss.apply(hidden, weight, bias, targets, scale, loss)  # type: ignore[no-any-return, no-untyped-call]
+
+
 class _TokenLogprobs(torch.autograd.Function):
     @staticmethod
     def forward(
@@ -67,20 +89,78 @@ class _TokenLogprobs(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, of_logprobs: Tensor | None, of_entropies: Tensor | None) -> tuple[Tensor | None, ...]:
         hidden, weight, bias, targets, norms, entropies = ctx.saved_tensors
-        of_hidden = torch.empty_like(hidden)
-        of_weight = torch.zeros_like(weight) if ctx.needs_input_grad[1] else None
-        of_bias = torch.zeros_like(bias) if ctx.needs_input_grad[2] else None
+        made = _Gradients.begin(hidden, weight, bias, ctx.needs_input_grad)
         for part in _parts(hidden, weight):
             logits = _logits(hidden[part], weight, bias, ctx.scale)
             given = [None if it is None else it[part, None] for it in (of_logprobs, of_entropies)]
             of_logits = _backward(logits, targets[part, None], norms[part, None], entropies[part, None], *given)
-            outer = _unscaled(of_logits, logits, ctx.scale).to(weight.dtype)
-            torch.mm(outer, weight, out=of_hidden[part])
-            if of_weight is not None:
-                of_weight.addmm_(outer.T, hidden[part])
-            if of_bias is not None:
-                of_bias += outer.sum(0)
-        return of_hidden, of_weight, of_bias, None, None
+            made.add(part, hidden, weight, _unscaled(of_logits, logits, ctx.scale))
+        return made.hidden, made.weight, made.bias, None, None
+
+
+class _TokenLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        bias: Tensor | None,
+        targets: Tensor,
+        scale: LogitScale,
+        loss: TokenLoss,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        logprobs, entropies = (hidden.new_zeros(len(hidden), dtype=torch.float32) for _ in range(2))
+        made = _Gradients.begin(hidden, weight, bias, ctx.needs_input_grad)
+        for part in _parts(hidden, weight):
+            logits = _logits(hidden[part], weight, bias, scale)
+            norms, entropies[part] = _moments(logits)
+            logprobs[part] = logits.gather(-1, targets[part, None]).squeeze(-1) - norms
+            given = [None if it is None else it[part, None] for it in _slopes(loss, logprobs, entropies)]
+            of_logits = _backward(logits, targets[part, None], norms[:, None], entropies[part, None], *given)
+            made.add(part, hidden, weight, _unscaled(of_logits, logits, scale))
+        ctx.made = made
+        ctx.mark_non_differentiable(logprobs, entropies)
+        return loss(logprobs, entropies), logprobs, entropies
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_loss: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        made, ctx.made = ctx.made, None  # autograd takes over what nobody else holds
+        for gradient in (made.hidden, made.weight, made.bias):
+            if gradient is not None:
+                gradient.mul_(of_loss)
+        return made.hidden, made.weight, made.bias, None, None, None
+
+
+@dataclass(slots=True)
+class _Gradients:
+    """Gradients of hidden states and, if they are trained, of weight and bias."""
+
+    hidden: Tensor
+    weight: Tensor | None
+    bias: Tensor | None
+
+    @classmethod
+    def begin(cls, hidden: Tensor, weight: Tensor, bias: Tensor | None, needed: Sequence[bool]) -> "_Gradients":
+        of_weight = torch.zeros_like(weight) if needed[1] else None
+        of_bias = torch.zeros_like(bias) if bias is not None and needed[2] else None
+        return cls(torch.empty_like(hidden), of_weight, of_bias)
+
+    def add(self, part: slice, hidden: Tensor, weight: Tensor, of_results: Tensor) -> None:
+        """Add those of a chunk, from the gradient of the output layer's results, [tokens of the chunk, vocabulary]."""
+        outer = of_results.to(weight.dtype)
+        torch.mm(outer, weight, out=self.hidden[part])
+        if self.weight is not None:
+            self.weight.addmm_(outer.T, hidden[part])
+        if self.bias is not None:
+            self.bias += outer.sum(0)
+
+
+def _slopes(loss: TokenLoss, logprobs: Tensor, entropies: Tensor) -> tuple[Tensor | None, ...]:
+    """Gradients of a loss at log-probs and entropies, None where it does not depend on them."""
+    with torch.enable_grad():
+        leaves = logprobs.detach().requires_grad_(), entropies.detach().requires_grad_()
+        return torch.autograd.grad(loss(*leaves), leaves, allow_unused=True)
 
 
 def _parts(hidden: Tensor, weight: Tensor) -> list[slice]:

@@ -37,7 +37,7 @@ def check_trie(engine: Any, batch: Batch, tokens: int) -> None:
     kind = bare(engine.module.model).config.model_type
     try:
         packed, _ = engine(pack_trie(batch, micro).to(engine.device))
-    except (TypeError, ValueError, AttributeError) as error:
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise CoevoError(f"a {kind} policy cannot forward a trie ({reason}): set update.packing=rows") from None
     single = [engine(pack_rows(batch, [micro[index]]).to(engine.device))[0][0] for index in chosen]

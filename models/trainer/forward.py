@@ -3,6 +3,8 @@
 It works with transformers' causal LMs, with or without adapters.
 """
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -10,10 +12,24 @@ from torch import Tensor, nn
 
 from coevo.models.trainer import attention
 from coevo.models.trainer.head import TokenHead, scale_of
-from coevo.models.trainer.packing import Packed, Trie
+from coevo.models.trainer.packing import Packed, PaddedRows, Trie
 
 OWN = "sdpa"
 """Attention function that policies are loaded with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objective:
+    """A loss of completions.
+
+    Attributes:
+        loss: scalar from log-probs and entropies, both [rows, longest completion].
+        by_token: True if the gradient at a token depends on that token alone; the output layer then computes it with
+            the log-probs.
+    """
+
+    loss: Callable[[Tensor, Tensor], Tensor]
+    by_token: bool
 
 
 class PolicyForward(nn.Module):
@@ -34,20 +50,37 @@ class PolicyForward(nn.Module):
         scale = scale_of(causal.config, temperature)
         self.head = TokenHead(causal.get_output_embeddings(), scale, entropy_gradient)
 
-    def forward(self, packed: Packed) -> tuple[Tensor, Tensor]:
+    def forward(self, packed: Packed, objective: Objective | None = None) -> tuple[Tensor, ...]:
         """Log-probs of the completions at the temperature and entropies in nats, both [rows, longest completion].
 
-        Columns after the end of a row's completion are undefined.
+        Columns after the end of a row's completion are undefined. With an objective, its loss comes third, and
+        gradients are those of the loss.
         """
         if isinstance(packed, Trie):
-            logprobs, entropies = self.head(decoded(self.model, packed), packed.targets)
-            return logprobs[packed.places], entropies[packed.places]
+            return self._of_trie(packed, objective)
+        logprobs, entropies = self._of_rows(packed)
+        return (logprobs, entropies) if objective is None else _detached(logprobs, entropies, objective)
+
+    def _of_trie(self, packed: Trie, objective: Objective | None) -> tuple[Tensor, ...]:
+        hidden, places = decoded(self.model, packed), packed.places
+        if objective is None or not objective.by_token:
+            logprobs, entropies = (values[places] for values in self.head(hidden, packed.targets))
+            return (logprobs, entropies) if objective is None else _detached(logprobs, entropies, objective)
+        loss = objective.loss
+        logprobs, entropies, value = self.head(hidden, packed.targets, lambda *of: loss(*(each[places] for each in of)))
+        return logprobs[places], entropies[places], value
+
+    def _of_rows(self, packed: PaddedRows) -> tuple[Tensor, Tensor]:
         logits = _run(bare(self.model), packed, logits_to_keep=packed.targets.shape[1]).logits.float()
         logprobs = torch.log_softmax(logits / self.head.scale.temperature, dim=-1)
         source = logprobs if self.head.entropy_gradient else logprobs.detach()
         entropies = -(source.exp() * source).sum(-1)
         rows = torch.arange(len(packed.ids), device=packed.ids.device)[:, None]
         return logprobs[rows, packed.columns, packed.targets], entropies[rows, packed.columns]
+
+
+def _detached(logprobs: Tensor, entropies: Tensor, objective: Objective) -> tuple[Tensor, Tensor, Tensor]:
+    return logprobs.detach(), entropies.detach(), objective.loss(logprobs, entropies)
 
 
 class CriticForward(nn.Module):

@@ -4,7 +4,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from coevo.models.losses.vocabulary import LogitScale, token_logprobs
+from coevo.models.losses.vocabulary import LogitScale, TokenLoss, token_logprobs, token_loss
 
 
 class TokenHead(nn.Module):
@@ -26,9 +26,16 @@ class TokenHead(nn.Module):
         self.scale = scale
         self.entropy_gradient = entropy_gradient
 
-    def forward(self, hidden: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Log-probs of ``targets`` and entropies, both [tokens], from hidden states, [tokens, hidden]."""
-        return token_logprobs(hidden, self.weight, self.bias, targets, self.scale, self.entropy_gradient)
+    def forward(self, hidden: Tensor, targets: Tensor, loss: TokenLoss | None = None) -> tuple[Tensor, ...]:
+        """Log-probs of ``targets`` and entropies, both [tokens], from hidden states, [tokens, hidden].
+
+        With ``loss``, it comes third, and it alone has a gradient.
+        """
+        layer = hidden, self.weight, self.bias, targets, self.scale
+        if loss is None:
+            return token_logprobs(*layer, self.entropy_gradient)
+        value, logprobs, entropies = token_loss(*layer, loss)
+        return logprobs, entropies, value
 
 
 def scale_of(config: Any, temperature: float) -> LogitScale:

@@ -14,10 +14,11 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.update.update import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.mismatch import mismatch
-from coevo.models.losses.policy import Completions, LossOutput, averages, policy_loss
+from coevo.models.losses.policy import Completions, LossOutput, averages, by_token, policy_loss
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.batch import Batch, minibatches
+from coevo.models.trainer.forward import Objective
 from coevo.models.trainer.microbatches import Runs
 from coevo.models.trainer.packing import PACKINGS, Packed
 from coevo.models.trainer.reference import Forward
@@ -123,10 +124,9 @@ class Learner:
         weights[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
         outputs = []
         for micro, counts in ranks.mine(self._rounds(batch, rows)):
-            output = policy_loss(self._completions(batch, micro, fixed, weights * counts), self._config.loss)
-            deep.backward(self._engine, output.loss)
+            output = self._backward(batch, micro, fixed, weights * counts)
             if counts:
-                outputs.append(replace(output, loss=output.loss.detach().cpu(), drift=output.drift.cpu()))
+                outputs.append(replace(output, loss=output.loss.cpu(), drift=output.drift.cpu()))
         outputs = ranks.in_order(outputs)
         for total in (float(output.loss) for output in outputs):
             if not math.isfinite(total):
@@ -136,23 +136,30 @@ class Learner:
                 )
         return outputs
 
-    def _completions(self, batch: Batch, rows: list[int], fixed: Fixed, weights: Tensor) -> Completions:
-        logprobs, entropy = self._engine(self._packed(batch, rows))
-        width = logprobs.shape[1]
+    def _backward(self, batch: Batch, rows: list[int], fixed: Fixed, weights: Tensor) -> LossOutput:
+        """Accumulate the gradients of one micro-batch; the output has none."""
+        config = self._config.loss
+        width = max(len(batch.completions[row]) for row in rows)
 
         def of(values: Tensor) -> Tensor:
-            return values[rows, :width].to(logprobs.device)
+            return values[rows, :width].to(self._engine.device)
 
-        return Completions(
-            logprobs=logprobs,
-            old=of(fixed.old),
-            behaviour=of(batch.behaviour),
-            reference=of(fixed.reference),
-            entropy=entropy,
-            advantages=of(batch.advantages),
-            mask=of(batch.mask),
-            weights=of(weights),
-        )
+        given = {
+            "old": of(fixed.old),
+            "behaviour": of(batch.behaviour),
+            "reference": of(fixed.reference),
+            "advantages": of(batch.advantages),
+            "mask": of(batch.mask),
+            "weights": of(weights),
+        }
+
+        def output(logprobs: Tensor, entropies: Tensor) -> LossOutput:
+            return policy_loss(Completions(logprobs=logprobs, entropy=entropies, **given), config)
+
+        objective = Objective(lambda *values: output(*values).loss, by_token(config))
+        logprobs, entropies, loss = self._engine(self._packed(batch, rows), objective)
+        deep.backward(self._engine, loss)
+        return output(logprobs, entropies)
 
 
 def _mean(values: list[float]) -> float:

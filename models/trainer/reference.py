@@ -14,7 +14,7 @@ from coevo.models.trainer import engine as deep
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.packing import Packed
 
-Forward = Callable[[Packed], tuple[Tensor, Tensor]]
+Forward = Callable[[Packed], tuple[Tensor, ...]]
 """Log-probs and entropies of packed completions, in the form of ``PolicyForward``."""
 
 
@@ -33,5 +33,5 @@ def substituted(module: nn.Module, values: Mapping[str, Tensor]) -> Forward:
     return partial(_substituted, module, dict(values))
 
 
-def _substituted(module: nn.Module, values: dict[str, Tensor], packed: Packed) -> tuple[Tensor, Tensor]:
+def _substituted(module: nn.Module, values: dict[str, Tensor], packed: Packed) -> tuple[Tensor, ...]:
     return torch.func.functional_call(module, values, (packed,))  # type: ignore[no-any-return]

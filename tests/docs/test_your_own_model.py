@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import torch
 from support.runs import coevo, states
 from support.templates import tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
@@ -17,18 +18,22 @@ PAGE = Path(__file__).parents[2] / "docs" / "your-own-model.md"
 BRIEF = (
     *("iterations=2", "rollout.group_size=2", "rollout.max_turns=3", "rollout.sampling.max_new_tokens=16"),
     *("bank.every=1", "bank.admission.replays=2", "evaluation.tasks=2", "evaluation.every=2"),
+    *("update.advantage={type: reinforce, baseline: none}", "update.invalid_penalty=0.5", "update.optimizer.lr=0.001"),
 )
-"""Fewer and shorter episodes than the recipe's."""
+"""Fewer and shorter episodes than the recipe's, and a gradient in each update although all answers are unusable."""
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    """Directory of a random chat model."""
+    """Directory of a random chat model, the same in each session."""
     words, place = tokenizer("qwen3"), tmp_path_factory.mktemp("models") / "qwen3-0.6b"
     shape = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "head_dim": 32}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": 4096}
     ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
-    save(Policy(Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape, **heads, **ends)), words), place)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), **shape, **heads, **ends))
+    save(Policy(model, words), place)
     return place
 
 
@@ -56,6 +61,6 @@ def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(mod
     assert whole.returncode == 0, whole.stdout + whole.stderr
     # Random weights write nothing usable: the run says so, and why.
     assert "of the answers are unusable, mostly: " in whole.stdout + whole.stderr
-    assert [json.dumps(state) for state in states(tmp_path / "one", "mine")] == [
-        json.dumps(state) for state in states(tmp_path / "two", "mine")
-    ]
+    _, *learned = ends = states(tmp_path / "two", "mine")
+    assert all(state["metrics"]["policy/update/grad_norm"] > 0 for state in learned)
+    assert [json.dumps(state) for state in states(tmp_path / "one", "mine")] == [json.dumps(state) for state in ends]

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional
 
 from coevo.models.losses import vocabulary
-from coevo.models.losses.vocabulary import LogitScale, token_logprobs
+from coevo.models.losses.vocabulary import LogitScale, token_logprobs, token_loss
 
 TOKENS, HIDDEN, WORDS = 23, 8, 30
 
@@ -65,3 +65,40 @@ def test_nothing_of_the_vocabularys_size_is_kept(monkeypatch):
     with torch.autograd.graph.saved_tensors_hooks(lambda it: kept.append(it) or it, lambda it: it):
         token_logprobs(hidden, weight, bias, targets, LogitScale(1.0), True)
     assert all(it is weight or it.numel() <= TOKENS * HIDDEN for it in kept)
+
+
+def factored(factors, logprobs, entropies):
+    """A loss whose gradient at a token depends on the token's own values."""
+    return (factors * (logprobs / 4).exp() + 0.3 * factors * entropies.square()).sum()
+
+
+@pytest.mark.parametrize("chunk", [1, 7, TOKENS])
+@pytest.mark.parametrize("scale", [LogitScale(0.8), LogitScale(1.3, 2.0, cap=3.0)])
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_loss_by_token_equals_that_of_the_whole(monkeypatch, chunk, scale, bias):
+    monkeypatch.setattr(vocabulary, "VALUES", chunk * WORDS)
+    factors, results = torch.linspace(-1, 1, TOKENS), []
+    for fused in (True, False):
+        *leaves, targets = drawn(bias)
+        if fused:
+            loss, logprobs, entropies = token_loss(*leaves, targets, scale, lambda *of: factored(factors, *of))
+            assert not logprobs.requires_grad
+            assert not entropies.requires_grad
+        else:
+            logprobs, entropies = whole(*leaves, targets, scale)
+            loss = factored(factors, logprobs, entropies)
+        (3 * loss).backward()
+        results.append([loss, logprobs, entropies, *(leaf.grad for leaf in leaves if leaf is not None)])
+    for one, other in zip(*results, strict=True):
+        torch.testing.assert_close(one, other, atol=5e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("trained", [False, True])
+def test_a_loss_by_token_computes_the_logits_once(monkeypatch, trained):
+    monkeypatch.setattr(vocabulary, "VALUES", 5 * WORDS)
+    counted, compute = [], vocabulary._logits
+    monkeypatch.setattr(vocabulary, "_logits", lambda *of: counted.append(len(of[0])) or compute(*of))
+    *leaves, targets = drawn(bias=True, trained=trained)
+    token_loss(*leaves, targets, LogitScale(1.0), lambda logprobs, _: logprobs.sum())[0].backward()
+    assert sum(counted) == TOKENS
+    assert (leaves[1].grad is not None) == trained

@@ -82,6 +82,18 @@ def test_a_model_without_the_arguments_of_a_trie_is_named(policy):
         check_trie(Engine(model), batch_of(*ragged()), 10_000)
 
 
+def test_a_model_whose_shapes_do_not_fit_a_trie_is_named(policy):
+    model = copy.deepcopy(policy.model)
+
+    def forward(*_, **__):
+        raise RuntimeError("The size of tensor a (3)\nmust match the size of tensor b (4)")
+
+    model.model.forward = forward
+    with pytest.raises(CoevoError, match=r"cannot forward a trie \(The size of tensor a \(3\) must match") as error:
+        check_trie(Engine(model), batch_of(*ragged()), 10_000)
+    assert "\n" not in str(error.value)
+
+
 def session(policy_path, **settings):
     config = UpdateConfig(optimizer=OptimizerConfig(lr=1e-3), **settings)
     paths = {"policy": str(policy_path), "reference": str(policy_path), "optimizer": ""}

@@ -198,6 +198,24 @@ def test_half_precision_without_a_copy_in_float32_is_refused(policy, joined):
         engine.start(module, OptimizerConfig(), DeepSpeedConfig(zero_stage=0))
 
 
+@pytest.mark.parametrize("aggregation", ["token-mean", "traj-mean-step-mean"])
+def test_a_trie_learns_what_rows_learn(policy, batch, joined, aggregation):
+    found = []
+    loss = LossConfig(kl_coefficient=0.05, aggregation=aggregation, entropy_coefficient=0.02)
+    for packing in ("trie", "rows"):
+        model = copy.deepcopy(policy.model)
+        config = settings(tokens=60, minibatches=2).model_copy(update={"loss": loss, "packing": packing})
+        module = PolicyForward(model, TEMPERATURE, entropy_gradient=True)
+        wrapped = engine.start(module, config.optimizer, config.deepspeed)
+        metrics = Learner(wrapped, substituted(wrapped.module, {}), config).update(batch, key(0))
+        found.append((metrics, whole(wrapped)))
+    (one, tries), (other, rows) = found
+    for name in ("loss", "grad_norm", "entropy", "kl"):
+        assert one[name] == pytest.approx(other[name], rel=1e-3, abs=1e-5)
+    for name, value in tries.items():
+        torch.testing.assert_close(value, rows[name], atol=2e-4, rtol=0)
+
+
 def corrected(cap):
     return settings().model_copy(update={"loss": LossConfig(kl_coefficient=0.0, importance_cap=cap)})
 
