@@ -47,8 +47,8 @@ class Engine(Protocol):
         """
         ...
 
-    def load(self, policy: Path) -> None:
-        """Generate with the weights of this policy from now on."""
+    def load(self, policy: Path) -> dict[str, float]:
+        """Generate with the weights of this policy from now on; return metrics of the machine, by their names."""
         ...
 
     def forget(self) -> None:

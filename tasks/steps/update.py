@@ -31,12 +31,13 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
     with playing_ahead(session):
         report = learn(batch, session.key("update"))
         trainer.save(staging / "policy", staging / "optimizer")
-    session.parts.player.engine.load(staging / "policy")
+    closeness = session.parts.player.engine.load(staging / "policy")
     metrics = {"policy/update/groups": float(counts.groups), "policy/update/skipped_groups": float(counts.skipped)}
     if "loss" in report.metrics:
         metrics[f"policy/loss/{part_name(config.loss.aggregation)}"] = report.metrics["loss"]
     named = {_name(name): value for name, value in report.metrics.items()}
     rates = {name: value for name, value in named.items() if "second" in name}
+    rates |= {f"rollout/weights/{name}": value for name, value in closeness.items()}
     return Result(None, metrics | {name: value for name, value in named.items() if name not in rates}, rates)
 
 

@@ -46,7 +46,7 @@ class Scripted:
         pass
 
     def load(self, policy):
-        pass
+        return {}
 
     def generate(self, requests):
         return [Completion((1,), (-0.1,), self.text, True) for _ in requests]

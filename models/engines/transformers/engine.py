@@ -48,10 +48,11 @@ class TransformersEngine:
         """Most tokens of a prompt that leave room for the longest answer."""
         return self._limit - self._length
 
-    def load(self, policy: Path) -> None:
+    def load(self, policy: Path) -> dict[str, float]:
         """Generate with the weights in this directory from now on."""
         load_weights(self.policy, policy)
         self.forget()
+        return {}
 
     def forget(self) -> None:
         """Compute every prompt again from now on: in other packs it may differ in its last bits."""

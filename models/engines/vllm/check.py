@@ -20,6 +20,24 @@ class WeightsError(CoevoError):
     """A server's log-probs differ from those of the policy that it was given."""
 
 
+@dataclass(frozen=True, slots=True)
+class Closeness:
+    """Distances of log-probs around an update, in nats.
+
+    Attributes:
+        change: between the weights before and the new ones.
+        noise: of the server from the nearer of the two.
+    """
+
+    change: float
+    noise: float
+
+    @property
+    def distinguishable(self) -> bool:
+        """True if log-probs can tell the weights before from the new ones; otherwise only a digest can."""
+        return self.change > 2 * self.noise
+
+
 @dataclass(frozen=True)
 class Probe:
     """Expected answer of a server with the right weights.
@@ -53,8 +71,8 @@ class Probe:
             "return_tokens_as_token_ids": True,
         }
 
-    def check(self, choice: Mapping[str, Any], config: VllmEngineConfig, url: str) -> None:
-        """Compare an answer.
+    def check(self, choice: Mapping[str, Any], config: VllmEngineConfig, url: str) -> "Closeness | None":
+        """Compare an answer; return how near old and new weights are, None for the first weights.
 
         Raises:
             WeightsError: its distance exceeds the configured tolerance, or it is that of the weights before.
@@ -70,11 +88,15 @@ class Probe:
                 f"{off:.1e} nats, more than {tolerance:g}; see its log, or raise rollout.engine.tolerance if "
                 f"{config.dtype} explains it"
             )
-        if self.former and _is_stale(_distance(theirs, self.former), _distance(theirs, self.logprobs), self.change):
+        if not self.former:
+            return None
+        stale, fresh = (_distance(theirs, known) for known in (self.former, self.logprobs))
+        if _is_stale(stale, fresh, self.change):
             raise WeightsError(
                 f"the vLLM server at {url} still has the weights before the update: its log-probs are nearer to those "
                 f"than to the new ones, {self.change:.1e} nats apart; see its log"
             )
+        return Closeness(self.change, min(stale, fresh))
 
 
 def _is_stale(stale: float, off: float, change: float) -> bool:

@@ -28,6 +28,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
+from coevo.models.engines.vllm.check import Closeness
 from coevo.models.engines.vllm.client import KEY, Client
 from coevo.models.engines.vllm.command import Serving, command, interpreter, settings
 from coevo.models.engines.vllm.expected import Weights
@@ -92,8 +93,12 @@ class VllmEngine:
         """Servers of this engine."""
         return self._replicas
 
-    def load(self, policy: Path) -> None:
+    def load(self, policy: Path) -> dict[str, float]:
         """Generate with the weights in this directory from now on.
+
+        Returns:
+            Where log-probs prove the weights: ``change`` of the policy and the largest ``noise`` of a server, in nats,
+            and ``not_distinguishable``, the share of servers whose noise hides the change.
 
         Raises:
             CoevoError: a server does not have them then: digests of its tensors, or its log-probs of a fixed prompt,
@@ -102,8 +107,9 @@ class VllmEngine:
         check_fits(self.policy, policy)
         former = self._weights
         self._weights = self._lay_out(policy, former)
-        list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
+        found = list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
         shutil.rmtree(former.directory)
+        return _closeness([each for each in found if each])
 
     def sleep(self, level: int) -> None:
         """Free the servers' GPUs until the next ``load``.
@@ -197,6 +203,15 @@ class VllmEngine:
             return Serving(str(weights.directory), 0, self._limit, self._sleeps)
         adapters = self.policy.model.peft_config["default"]
         return Serving(self._base, int(adapters.r), self._limit, self._sleeps)
+
+
+def _closeness(found: Sequence[Closeness]) -> dict[str, float]:
+    """Metrics of what the servers found; none if digests proved the weights of all."""
+    if not found:
+        return {}
+    hidden = sum(not each.distinguishable for each in found) / len(found)
+    worst = max(each.noise for each in found)
+    return {"change": found[0].change, "noise": worst, "not_distinguishable": hidden}
 
 
 def check_there(config: VllmEngineConfig) -> None:

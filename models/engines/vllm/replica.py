@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.models.engines.vllm.check import Closeness
 from coevo.models.engines.vllm.client import Client, MissingError, UnreachableError
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.server import Server
@@ -41,19 +42,21 @@ class Replica:
         self._is_new = True
         self._computes = False
         self._held = ""
+        self._closeness: Closeness | None = None
         self._asleep = False
         self._changing = RLock()
         self._failed: CoevoError | None = None
 
-    def load(self, weights: Weights) -> None:
-        """Switch to other weights and check them.
+    def load(self, weights: Weights) -> Closeness | None:
+        """Switch to other weights and check them; return how near both are where log-probs prove them.
 
         Raises:
             CoevoError: the server's answers do not match them, or it is not available.
         """
         self._settle()
-        self._weights = weights
+        self._weights, self._closeness = weights, None
         self._insist(self._take)
+        return self._closeness
 
     def sleep(self, level: int) -> None:
         """Free its GPUs until it is next needed; at level 1 weights stay in main memory, at level 2 none do.
@@ -217,7 +220,7 @@ class Replica:
 
     def _compute(self) -> None:
         answer = self._client.post("/v1/completions", self._weights.probe.body() | self._named())
-        self._weights.probe.check(answer["choices"][0], self._config, self.url)
+        self._closeness = self._weights.probe.check(answer["choices"][0], self._config, self.url)
 
     def _complete(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         path = "/coevo/completions" if "seeds" in body else "/v1/completions"

@@ -8,7 +8,8 @@ import torch
 from support.policies import qwen
 
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import WeightsError
+from coevo.models.engines.vllm.check import Closeness, WeightsError
+from coevo.models.engines.vllm.engine import _closeness
 from coevo.models.engines.vllm.probe import probe_of
 from coevo.models.policy.policy import Policy
 
@@ -67,7 +68,22 @@ def test_a_step_below_the_rounding_is_accepted(old):
     new = moved(old, 1e-5)
     expected = probe_of(new, 1.0, probe_of(old, 1.0).logprobs)
     assert 0 < expected.change < 1e-3
-    expected.check(answer(probe_of(rounded(old), 1.0)), HALF, URL)
+    found = expected.check(answer(probe_of(rounded(old), 1.0)), HALF, URL)
+    assert not found.distinguishable
+    assert found.noise > found.change == expected.change
+
+
+def test_a_step_above_the_noise_is_distinguishable(old):
+    new = moved(old, 0.05)
+    found = probe_of(new, 1.0, probe_of(old, 1.0).logprobs).check(answer(probe_of(rounded(new), 1.0)), HALF, URL)
+    assert found.distinguishable
+    assert probe_of(new, 1.0).check(answer(probe_of(rounded(new), 1.0)), HALF, URL) is None
+
+
+def test_the_metric_is_the_share_of_servers_whose_noise_hides_the_change():
+    found = _closeness([Closeness(0.1, 0.01), Closeness(0.1, 0.06)])
+    assert found == {"change": 0.1, "noise": 0.06, "not_distinguishable": 0.5}
+    assert _closeness([]) == {}
 
 
 def test_the_distance_is_the_mean_in_nats(old):
