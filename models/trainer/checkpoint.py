@@ -24,8 +24,11 @@ from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from coevo.configs.errors import CoevoError
+from coevo.models.policy import policy as policies
+from coevo.models.policy.policy import Policy
 from coevo.models.trainer.engine import masters, trainable
-from coevo.models.trainer.ranks import rank, world
+from coevo.models.trainer.forward import bare
+from coevo.models.trainer.ranks import broadcast, rank, shared, world
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 
 STATE = "state.safetensors"
@@ -41,6 +44,43 @@ def whole(parameter: Tensor) -> Tensor:
         return parameter.detach()
     with GatheredParameters([parameter]):
         return parameter.detach().cpu().clone() if rank() == 0 else parameter.detach()
+
+
+def load_policy(directory: Path) -> Policy:
+    """Load a policy; of several processes, process 0 reads the weights and the others receive them.
+
+    Raises:
+        CoevoError: as ``coevo.models.policy.policy.load``.
+    """
+    policy = policies.load(directory) if rank() == 0 else policies.outline(directory)
+    if world() > 1:
+        _receive(policy.model)
+    return policy
+
+
+def _receive(model: Any) -> None:
+    """Broadcast all tensors of a model; in processes other than 0 they have no values and perhaps other types."""
+    types = {name: (value.dtype, value.requires_grad) for name, value in _tensors(model).items()}
+    types = shared(types if rank() == 0 else None)
+    if rank() > 0:
+        model.to_empty(device="cpu")
+        bare(model).tie_weights()  # they were made apart
+    held = _tensors(model)
+    if held.keys() != types.keys():
+        raise CoevoError(f"processes of the trainer have different tensors: {sorted(held.keys() ^ types.keys())[:3]}")
+    for name, value in held.items():
+        kind, trained = types[name]
+        if value.dtype != kind:
+            value.data = torch.empty(value.shape, dtype=kind)
+        value.requires_grad_(trained)
+        copy = value.detach().contiguous()
+        broadcast(copy.view(-1).view(torch.uint8))  # no backend knows every type
+        if rank() > 0:
+            value.data.copy_(copy)
+
+
+def _tensors(model: nn.Module) -> dict[str, Tensor]:
+    return {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
 
 def save_trained(module: nn.Module, path: Path) -> None:

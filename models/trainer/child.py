@@ -73,7 +73,7 @@ def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | N
     ranks.join(None if meeting is None else meeting / "store")
 
     def heard() -> dict[str, Any]:
-        return json.loads(ranks.heard(requests.get() if requests else None))  # type: ignore[no-any-return]
+        return json.loads(ranks.shared(requests.get() if requests else None))  # type: ignore[no-any-return]
 
     def answer(result: object) -> None:
         if requests is not None:

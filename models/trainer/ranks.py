@@ -110,10 +110,15 @@ def make_room() -> None:
     summed(torch.zeros(()))  # wait until all have
 
 
-def heard(line: str | None) -> str:
-    """Broadcast a line that only process 0 has."""
-    words = [line]
+def shared(value: T | None) -> T:
+    """A value that only process 0 has."""
+    values = [value]
     if world() > 1:
-        dist.broadcast_object_list(words, src=0)
-    assert words[0] is not None
-    return words[0]
+        dist.broadcast_object_list(values, src=0)
+    assert values[0] is not None
+    return values[0]
+
+
+def broadcast(values: Tensor) -> None:
+    """Overwrite a contiguous tensor on the CPU by that of process 0."""
+    dist.broadcast(values, src=0)

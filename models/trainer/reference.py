@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.models.policy import policy as policies
 from coevo.models.trainer import engine as deep
+from coevo.models.trainer.checkpoint import load_policy
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.packing import Packed
 
@@ -20,7 +20,7 @@ Forward = Callable[[Packed], tuple[Tensor, ...]]
 
 def load_reference(directory: Path, engine: Any, temperature: float, config: DeepSpeedConfig) -> Forward:
     """Load the policy in a directory, of the same architecture as the one that ``engine`` trains."""
-    frozen = PolicyForward(policies.load(directory).model, temperature)
+    frozen = PolicyForward(load_policy(directory).model, temperature)
     if config.zero_stage == 3:
         return deep.freeze(frozen, config)  # type: ignore[no-any-return]
     own = deep.trainable(engine.module)

@@ -14,7 +14,7 @@ from coevo.models.trainer import engine
 from coevo.models.trainer.activations import checkpoint_layers
 from coevo.models.trainer.batch import Batch, read
 from coevo.models.trainer.check import check_trie
-from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, whole
+from coevo.models.trainer.checkpoint import load_optimizer, load_policy, save_optimizer, whole
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.ranks import rank
@@ -46,7 +46,7 @@ class Session:
         torch.use_deterministic_algorithms(True, warn_only=settings.deepspeed.device == "cuda")  # some cannot be
         # Otherwise every step fills DeepSpeed's reduction buffers, gigabytes of them.
         torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-        self._policy = policies.load(Path(policy))
+        self._policy = load_policy(Path(policy))
         self._settings = settings
         saved = Path(optimizer) / CRITIC
         known = saved if optimizer and saved.is_dir() else None  # a run may get its critic later

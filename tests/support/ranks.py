@@ -16,7 +16,8 @@ def trained(place: Path, count: int, config, updates, **paths):
         count: of processes.
         config: the ``UpdateConfig``.
         updates: numbers that decide the order of minibatches, an update each.
-        paths: ``policy``, ``reference``, ``batch`` and perhaps ``optimizer``.
+        paths: ``policy``, ``reference``, ``batch`` and perhaps ``optimizer``, and ``others``: the policy as all but the
+            first process find it.
     """
     place.mkdir()
     work = json.dumps({"config": config.model_dump_json(), "updates": list(updates), "place": str(place)}
@@ -45,8 +46,8 @@ def train(number: int, count: int, work: str) -> None:
         config=asked["config"],
         temperature=0.8,
         threads=1,
-        policy=asked["policy"],
-        reference=asked["reference"],
+        policy=asked["others"] if number and "others" in asked else asked["policy"],
+        reference=asked["others"] if number and "others" in asked else asked["reference"],
         optimizer=asked.get("optimizer", ""),
     )
     metrics = [session.update(asked["batch"], [update]) for update in asked["updates"]]

@@ -28,11 +28,10 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
-from coevo.models.engines.vllm.check import Closeness
 from coevo.models.engines.vllm.client import KEY, Client
 from coevo.models.engines.vllm.command import Serving, command, interpreter, settings
 from coevo.models.engines.vllm.expected import Weights
-from coevo.models.engines.vllm.replica import Replica, Start
+from coevo.models.engines.vllm.replica import Replica, Start, closeness_metrics
 from coevo.models.engines.vllm.routing import Routing
 from coevo.models.engines.vllm.server import Server
 from coevo.models.engines.vllm.weights import serve_adapters, serve_model
@@ -109,7 +108,7 @@ class VllmEngine:
         self._weights = self._lay_out(policy, former)
         found = list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
         shutil.rmtree(former.directory)
-        return _closeness([each for each in found if each])
+        return closeness_metrics([each for each in found if each])
 
     def sleep(self, level: int) -> None:
         """Free the servers' GPUs until the next ``load``.
@@ -203,15 +202,6 @@ class VllmEngine:
             return Serving(str(weights.directory), 0, self._limit, self._sleeps)
         adapters = self.policy.model.peft_config["default"]
         return Serving(self._base, int(adapters.r), self._limit, self._sleeps)
-
-
-def _closeness(found: Sequence[Closeness]) -> dict[str, float]:
-    """Metrics of what the servers found; none if digests proved the weights of all."""
-    if not found:
-        return {}
-    hidden = sum(not each.distinguishable for each in found) / len(found)
-    worst = max(each.noise for each in found)
-    return {"change": found[0].change, "noise": worst, "not_distinguishable": hidden}
 
 
 def check_there(config: VllmEngineConfig) -> None:

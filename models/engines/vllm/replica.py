@@ -4,7 +4,7 @@ Several threads may ask for completions at once. The first that finds the server
 that, and ask the new one. Everything else is for one thread at a time.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, TypeVar
 
@@ -238,3 +238,12 @@ class Replica:
 
     def _named(self) -> dict[str, str]:
         return {"model": self._weights.adapter} if self._weights.adapter else {}
+
+
+def closeness_metrics(found: Sequence[Closeness]) -> dict[str, float]:
+    """Metrics of what the servers found; none if digests proved the weights of all."""
+    if not found:
+        return {}
+    hidden = sum(not each.distinguishable for each in found) / len(found)
+    worst = max(each.noise for each in found)
+    return {"change": found[0].change, "noise": worst, "not_distinguishable": hidden}

@@ -3,6 +3,7 @@
 import copy
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -113,6 +114,15 @@ def test_two_take_the_steps_of_one(name, paths, alone, policy_path, tmp_path, mo
     start = load_file(policy_path / "model.safetensors")
     assert max(float((expected[f"policy/{name}"] - start[name]).abs().max()) for name in start) > 1e-3
     assert not (tmp_path / "compiled").exists()  # nothing needed a compiler
+
+
+def test_one_process_reads_the_weights(paths, alone, tmp_path):
+    """Every other process finds a file without weights, and still takes the steps of one."""
+    hollow = tmp_path / "hollow"
+    shutil.copytree(paths["policy"], hollow)
+    (hollow / "model.safetensors").write_bytes(b"")
+    trained(tmp_path / "two", 2, shipped("zero1"), (0, 1, 2), **paths, others=hollow)
+    assert_alike(tmp_path / "two", tensors(alone[0]), steps=6)
 
 
 @pytest.mark.parametrize("stage", [1, 2, 3])

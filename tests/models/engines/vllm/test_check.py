@@ -9,8 +9,8 @@ from support.policies import qwen
 
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm.check import Closeness, WeightsError
-from coevo.models.engines.vllm.engine import _closeness
 from coevo.models.engines.vllm.probe import probe_of
+from coevo.models.engines.vllm.replica import closeness_metrics
 from coevo.models.policy.policy import Policy
 
 HALF = VllmEngineConfig(type="vllm", dtype="bfloat16")
@@ -81,9 +81,9 @@ def test_a_step_above_the_noise_is_distinguishable(old):
 
 
 def test_the_metric_is_the_share_of_servers_whose_noise_hides_the_change():
-    found = _closeness([Closeness(0.1, 0.01), Closeness(0.1, 0.06)])
+    found = closeness_metrics([Closeness(0.1, 0.01), Closeness(0.1, 0.06)])
     assert found == {"change": 0.1, "noise": 0.06, "not_distinguishable": 0.5}
-    assert _closeness([]) == {}
+    assert closeness_metrics([]) == {}
 
 
 def test_the_distance_is_the_mean_in_nats(old):
