@@ -20,7 +20,7 @@ THEIRS = {
     "homerules-skillrl-style": ("bank.writer.below=1.0",),
 }
 """Overrides that make two iterations enough to learn something."""
-UNREWARDED = ("babyai-grpo",)
+UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl")
 """Where a novice is never rewarded in two iterations."""
 UNREAD = ("babyai-rules-coevo-rl",)
 """Where a rule writer finds nothing to quote."""
