@@ -57,6 +57,19 @@ class BabyAIConfig(_Options):
     """Actions after which an episode is cut; null for 64 (goto, pickup) or 128. ``rollout.max_turns`` also cuts it."""
 
 
+class BabyAIRulesConfig(_Options):
+    """Towers of BabyAI rooms whose doors obey hidden customs; needs the extra ``babyai``."""
+
+    type: Literal["babyai-rules"] = "babyai-rules"
+    """Name of the environment."""
+    world: int = Field(default=0, ge=0, le=SEED)
+    """Seed of the customs, for training and evaluation."""
+    towers: int = Field(default=16, ge=1, le=32)
+    """Towers of the world that tasks come from, each with a custom of its own."""
+    steps: int = Field(default=16, ge=1, le=10_000)
+    """Actions after which an episode is cut; the longest shortest plan has 12. ``rollout.max_turns`` also cuts it."""
+
+
 class SimulatorConfig(Config):
     """Worker processes and limits of a stateful environment."""
 
@@ -88,12 +101,13 @@ class PluginEnvConfig(Config):
 
 def _which(value: Any) -> str:
     kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return kind if kind in ("homerules", "babyai") else "plugin"
+    return kind if kind in ("homerules", "babyai", "babyai-rules") else "plugin"
 
 
 EnvConfig = Annotated[
     Annotated[HomeRulesConfig, Tag("homerules")]
     | Annotated[BabyAIConfig, Tag("babyai")]
+    | Annotated[BabyAIRulesConfig, Tag("babyai-rules")]
     | Annotated[PluginEnvConfig, Tag("plugin")],
     Discriminator(_which),
 ]

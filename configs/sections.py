@@ -39,6 +39,8 @@ class AlarmConfig(Config):
     """Share of an iteration's answers that are invalid or cut off; the run warns above it."""
     flat: int = Field(default=3, ge=1, le=MANY)
     """Number of iterations in a row in which no group has different rewards; the run warns from then on."""
+    idle: int = Field(default=5, ge=1, le=MANY, exclude_if=lambda idle: idle == 5)
+    """Number of the writer's firings in a row that propose nothing, or leave the bank as it was; the run warns then."""
 
 
 USUAL = AlarmConfig()

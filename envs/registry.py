@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from inspect import isabstract, signature
 from typing import Any
 
-from coevo.configs.env import BabyAIConfig, EnvConfig, HomeRulesConfig, SimulatorConfig
+from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, EnvConfig, HomeRulesConfig, SimulatorConfig
 from coevo.configs.errors import ConfigError, unknown
 from coevo.configs.registry import Registry
 from coevo.envs.base import Environment
@@ -17,6 +17,7 @@ ENVIRONMENTS = Registry[type[Environment[Any]]](
     {
         HomeRules.name: "coevo.envs.homerules:HomeRules",
         "babyai": "coevo.envs.babyai:BabyAI",
+        "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
         "textworld": "coevo.envs.textworld:TextWorld",
     },
 )
@@ -52,7 +53,7 @@ def make(config: EnvConfig) -> Environment[Any]:
     """
     if isinstance(config, HomeRulesConfig):
         return HomeRules(config.level, config.world, config.houses, config.extra_lessons)
-    if isinstance(config, BabyAIConfig):
+    if isinstance(config, BabyAIConfig | BabyAIRulesConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
     environment = _built(config.type, config.options)
     if isinstance(environment, StatefulEnvironment):

@@ -14,6 +14,10 @@ UNUSABLE = "agent/unusable/train"
 """Share of answers that are invalid or cut off; absent below the alarm's limit."""
 STREAK = "policy/advantage/iterations_without_variance"
 """Number of iterations in a row in which no group has different rewards; absent where it is zero."""
+UNWRITTEN = "bank/writer/firings_without_proposal"
+"""Number of firings in a row in which the writer proposed nothing; absent where it is zero."""
+UNTAKEN = "bank/firings_without_change"
+"""Number of firings in a row after which the bank was as before; absent where it is zero."""
 
 FOLDERS = {
     "success": "agent/success",

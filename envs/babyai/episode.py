@@ -5,35 +5,24 @@ another point than the requested state, it continues, or restarts and repeats th
 """
 
 from dataclasses import dataclass, field
-from typing import Any
-
-import numpy as np
 
 from coevo.envs.babyai.bot import Bot
-from coevo.envs.babyai.catalogue import ACTIONS, BLOCKED, NOTHING
+from coevo.envs.babyai.catalogue import ACTIONS
 from coevo.envs.babyai.language import View
 from coevo.envs.babyai.level import Level
+from coevo.envs.babyai.moves import Rewindable, move
 from coevo.envs.babyai.plan import Plan
 from coevo.envs.base import Step
 from coevo.records.demonstration import Answer
 
-_OUTCOMES = {
-    "turn left": "turned",
-    "turn right": "turned",
-    "go forward": "moved",
-    "pick up": "taken",
-    "drop": "dropped",
-    "toggle": "opened",
-}
 
-
-class Simulator:
+class Simulator(Rewindable[tuple[float, str]]):
     """Simulator of one level, for one thread at a time."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._guided = False
-        self._restart()
+        super().__init__()
 
     @property
     def mission(self) -> str:
@@ -49,6 +38,7 @@ class Simulator:
         """Bot's advice after these actions. Raises ``CoevoError`` if it has none."""
         if not self._guided:
             self._guided = True
+            self._taken = ()
             self._restart()
         self._go(actions)
         assert self._bot is not None
@@ -57,7 +47,7 @@ class Simulator:
     def step(self, state: "State", action: str) -> "Step[State]":
         """Take one more action after those of the state."""
         self._go(state.actions)
-        reward, feedback = self._take(action)
+        reward, feedback = self._next(action)
         later = State(state.plan, (*state.actions, action), self)
         over = len(later.actions) >= self._plan.steps
         return Step(
@@ -75,26 +65,15 @@ class Simulator:
     def _restart(self) -> None:
         self._level = Level(self._plan)
         self._bot = Bot(self._level) if self._guided else None
-        self._taken: tuple[str, ...] = ()
         self._reached = 0.0
-
-    def _go(self, actions: tuple[str, ...]) -> None:
-        if self._taken != actions[: len(self._taken)]:
-            self._restart()
-        for action in actions[len(self._taken) :]:
-            self._take(action)
 
     def _take(self, action: str) -> tuple[float, str]:
         """Reward and outcome of the next action; an unknown one passes the time."""
-        level = self._level
-        code = level.actions(ACTIONS.index(action)) if action in ACTIONS else level.actions.done
-        before = _look(level)
-        _, reward, _, _, _ = level.step(code)
-        self._taken = (*self._taken, action)
-        self._reached = 1.0 if reward > 0 else max(self._reached, 0.5 * level.task.halfway())
+        code, reward, feedback = move(self._level, action)
+        self._reached = 1.0 if reward > 0 else max(self._reached, 0.5 * self._level.task.halfway())
         if self._bot is not None and reward == 0:
             self._bot.watch(code)
-        return float(reward), _outcome(action, before, _look(level))
+        return reward, feedback
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +93,3 @@ class State:
 def begin(plan: Plan) -> State:
     """First state of a level."""
     return State(plan, (), Simulator(plan))
-
-
-def _look(level: Level) -> tuple[Any, ...]:
-    """Parts that an action can change: the agent, its hands, and the cell in front of it."""
-    front = level.grid.get(*level.front_pos)
-    place = tuple(int(number) for number in np.asarray(level.agent_pos))
-    return place, int(level.agent_dir), level.carrying, front, bool(getattr(front, "is_open", False))
-
-
-def _outcome(action: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> str:
-    if before == after:
-        return BLOCKED if action == "go forward" else NOTHING
-    return _OUTCOMES[action]

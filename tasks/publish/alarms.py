@@ -5,15 +5,17 @@ from collections.abc import Iterator
 from coevo.configs.sections import AlarmConfig
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.faults import REMEDIES, Fault
-from coevo.records.metric_names import FAULTS, STREAK, UNUSABLE
+from coevo.records.metric_names import FAULTS, STREAK, UNTAKEN, UNUSABLE, UNWRITTEN
 
+SOLVED = 0.9
+"""Training success from which on an idle writer is no alarm: little is left to write."""
 REASONS = {f"{FAULTS}{fault.replace(' ', '_')}": fault for fault in Fault}
 """Fault by the metric that counts it."""
 
 
 def alarms(manifest: Manifest) -> list[str]:
     """Alarms of a revision, in lines of at most 71 characters; none if it learns."""
-    return [*_unusable(manifest), *_flat(manifest)]
+    return [*_unusable(manifest), *_flat(manifest), *_idle(manifest)]
 
 
 def _unusable(manifest: Manifest) -> Iterator[str]:
@@ -32,3 +34,16 @@ def _flat(manifest: Manifest) -> Iterator[str]:
         solved = manifest.metrics.get("agent/success/train", 0.0)
         yield f"no group has had different rewards for {count:.0f} iterations: nothing is learned"
         yield f"remedy: {'harder' if solved > 0.5 else 'easier'} tasks, or a larger rollout.group_size"
+
+
+def _idle(manifest: Manifest) -> Iterator[str]:
+    limit = AlarmConfig(**manifest.state["config"].get("alarm", {})).idle
+    unwritten, untaken = (manifest.metrics.get(name, 0.0) for name in (UNWRITTEN, UNTAKEN))
+    if max(unwritten, untaken) < limit or manifest.metrics.get("agent/success/train", 0.0) >= SOLVED:
+        return
+    if unwritten >= limit:
+        yield f"the writer has proposed nothing in {unwritten:.0f} firings"
+        yield "remedy: a rule quotes feedback; set bank.writer to another type"
+    else:
+        yield f"the bank has taken nothing in {untaken:.0f} firings"
+        yield "remedy: bank.admission, or another bank.writer"

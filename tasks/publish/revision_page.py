@@ -11,8 +11,9 @@ from coevo.tasks.publish.mlflow.tables import changes_of
 
 FIGURES = (
     "agent/faults/", "agent/reward/", "agent/success/", "agent/turns/train",
-    "agent/unusable/", "bank/admitted", "bank/imported", "bank/proposed",
-    "bank/rejected", "bank/retired", "bank/size", "bank/utility", "cost/seconds/", "policy/advantage/std",
+    "agent/unusable/", "bank/admitted", "bank/firings", "bank/imported", "bank/proposed",
+    "bank/rejected", "bank/retired", "bank/size", "bank/utility", "bank/writer/firings", "cost/seconds/",
+    "policy/advantage/std",
     "policy/advantage/zero_variance_share", "policy/critic/explained_variance", "policy/reward/",
     "policy/update/entropy", "policy/update/grad_norm", "policy/update/kl",
 )  # fmt: skip

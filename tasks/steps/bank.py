@@ -6,6 +6,7 @@ from coevo.memory.admission.base import Decision
 from coevo.memory.admission.pending import Pending, changes_anything
 from coevo.memory.stats import retrieved
 from coevo.memory.writers.base import Evidence, Proposal
+from coevo.records.metric_names import UNTAKEN, UNWRITTEN
 from coevo.tasks.artifacts import write_references
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
@@ -38,7 +39,8 @@ def write(session: Session) -> Result[Proposal]:
     if bank.references:
         session.references.add(session.recent)
         write_references(session.references, session.stores.paths.staging)
-    return Result(proposal, {f"bank/writer/{name}": count for name, count in proposal.counts.items()})
+    idle = idle_firings(session, UNWRITTEN, not (proposal.entries or proposal.edits))
+    return Result(proposal, {f"bank/writer/{name}": count for name, count in proposal.counts.items()} | idle)
 
 
 @untracked("admit")
@@ -49,10 +51,19 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
         session.wait_for(Pending(session.draft.revision, decision, tuple(proposed)))
         waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(bank.entries))}
         return Result(None, {**decision.metrics, **waiting})
-    before = {entry.id for entry in bank.entries}
+    before, idle = {entry.id for entry in bank.entries}, idle_firings(session, UNTAKEN, not changes_anything(decision))
     bank.apply(decision, session.recent)
     session.fire()
-    return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, proposed)})
+    return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, proposed), **idle})
+
+
+def idle_firings(session: Session, name: str, idle: bool) -> dict[str, float]:
+    """Number of idle firings in a row, this one included; empty if it is none. It continues from the last firing."""
+    draft = session.draft.metrics
+    if not idle:
+        return {name: 0.0} if name in draft else {}  # of an earlier firing of the same revision
+    before = draft if name in draft or "bank/size" in draft else session.stores.lineage.manifest(session.fired).metrics
+    return {name: before.get(name, 0.0) + 1}
 
 
 def counts(before: Set[str], after: Set[str], proposed: Iterable[str]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coevo.configs.bank.retrieval import TfidfConfig
-from coevo.configs.env import BabyAIConfig, HomeRulesConfig
+from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, HomeRulesConfig
 from coevo.envs.registry import make
 from coevo.flows.cli.play import Agent
 from coevo.records.draws import key, seed_of
@@ -18,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 CALLS = {"key", "extend", "seed", "_ask"}
 """Functions whose arguments become parts of keys."""
 PINNED = """
-actions actions answer appliance attempt attempt check check critic demonstrations drill episode epoch evaluate
-evaluate evaluate evaluate evaluate evaluate evaluate evaluate expert goal guide homerules init lessons lessons
-notices order panel panel panels place play play probe probe probe probe random_entries rehearsal rehearsal rehearsal
-replay restored retrieve retrieve rollout rollout sample sample search simulator split step task tools update warmstart
-warmstart
+actions actions answer answer appliance attempt attempt check check critic custom demonstrations drill episode episode
+epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate expert goal guide homerules init lessons
+lessons lessons notices order order others panel panel panels place play play probe probe probe probe probe
+random_entries rehearsal rehearsal rehearsal replay restored retrieve retrieve rollout rollout sample sample search
+simulator split split step task tasks tools update warmstart warmstart
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
@@ -44,7 +44,11 @@ def test_strings_in_keys_stay_as_they_are():
 
 @pytest.mark.parametrize(
     ("config", "digest"),
-    [(HomeRulesConfig(), 2096158682084575205), (BabyAIConfig(type="babyai"), 7408707737826521133)],
+    [
+        (HomeRulesConfig(), 2096158682084575205),
+        (BabyAIConfig(type="babyai"), 7408707737826521133),
+        (BabyAIRulesConfig(), 17926832351932558644),
+    ],
 )
 def test_tasks_whose_ids_are_in_keys_stay_as_they_are(config, digest):
     env = make(config)

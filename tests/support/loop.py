@@ -24,6 +24,7 @@ from coevo.tasks.steps.evaluate import evaluate
 STEPS = {
     "homerules": {"steps": 120, "probe_every": 120, "probe_tasks": 16},
     "babyai": {"steps": 20, "probe_every": 20, "probe_tasks": 8, "episodes": 8, "read": 0.0},
+    "babyai-rules": {"steps": 20, "probe_every": 20, "probe_tasks": 8, "episodes": 8, "read": 0.0},
 }
 
 

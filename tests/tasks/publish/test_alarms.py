@@ -16,10 +16,11 @@ from coevo.flows.console.progress import Progress
 from coevo.lineage.revision.manifest import Manifest
 from coevo.models.advantages.groups import zero_variance
 from coevo.records.faults import REMEDIES, Fault
-from coevo.records.metric_names import STREAK
+from coevo.records.metric_names import STREAK, UNTAKEN, UNWRITTEN
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.revision_page import page
 from coevo.tasks.steps.advantage import _streak, nothing_to_compare
+from coevo.tasks.steps.bank import idle_firings
 from coevo.tasks.steps.rollout import unusable_metrics
 
 CUT = replace(turn().completion, finished=False)
@@ -125,3 +126,27 @@ def test_the_page_of_a_revision_shows_its_alarms():
 
 def test_the_default_configuration_does_not_mention_alarms():
     assert "alarm" not in load_recipe("homerules-coevo-rl").model_dump(mode="json")
+
+
+def test_idle_firings_alarm_from_the_limit_on_unless_nearly_everything_is_solved():
+    written, taken = {UNWRITTEN.replace("/", "__"): 5.0}, {UNTAKEN.replace("/", "__"): 5.0}
+    assert alarms(manifest(**written))[0] == "the writer has proposed nothing in 5 firings"
+    assert alarms(manifest(**taken))[0] == "the bank has taken nothing in 5 firings"
+    assert alarms(manifest(**taken, **written)) == alarms(manifest(**written))
+    assert all(len(line) <= 71 for line in (*alarms(manifest(**written)), *alarms(manifest(**taken))))
+    assert alarms(manifest({"alarm": {"idle": 6}}, **written)) == []
+    assert alarms(manifest(agent__success__train=0.95, **written)) == []
+
+
+def fired(draft, last):
+    """A session whose last firing was in a revision with these metrics."""
+    lineage = SimpleNamespace(manifest={3: SimpleNamespace(metrics=last)}.__getitem__)
+    return SimpleNamespace(draft=SimpleNamespace(metrics=draft), fired=3, stores=SimpleNamespace(lineage=lineage))
+
+
+def test_idle_firings_continue_from_the_revision_of_the_last_firing():
+    assert idle_firings(fired({}, {}), UNTAKEN, True) == {UNTAKEN: 1.0}
+    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, True) == {UNTAKEN: 5.0}
+    assert idle_firings(fired({"bank/size": 2.0}, {UNTAKEN: 4.0}), UNTAKEN, True) == {UNTAKEN: 1.0}
+    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, False) == {}
+    assert idle_firings(fired({UNTAKEN: 2.0}, {}), UNTAKEN, False) == {UNTAKEN: 0.0}

@@ -1,0 +1,96 @@
+"""BabyAI with customs, as an environment.
+
+In each tower the door obeys one colour or one kind of thing. A task names two things, exactly one of which has that
+attribute; the first thing that is tried on the door ends the episode, and only then the feedback reveals the custom.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from coevo.configs.env import BabyAIRulesConfig
+from coevo.configs.errors import ConfigError
+from coevo.envs.babyai.catalogue import ACTIONS
+from coevo.envs.babyai.rules import demonstrations, expert, tasks, world
+from coevo.envs.babyai.rules.episode import State, begin
+from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Step
+from coevo.records.demonstration import Answer, Demonstration, Moment
+from coevo.records.draws import Key, extend
+from coevo.records.entry import Entry
+from coevo.records.task import Panel, Task
+
+
+class BabyAIRules(Environment[State]):
+    """Towers of BabyAI rooms whose doors obey hidden customs (extra babyai).
+
+    Args:
+        world: seed of the customs; other seeds are other worlds.
+        towers: number of towers for training and evaluation, 1 to 32.
+        steps: actions after which an episode is cut.
+
+    Raises:
+        ConfigError: an option is out of its bounds.
+    """
+
+    name: ClassVar[str] = world.NAME
+    version: ClassVar[str] = "1"
+    panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in tasks.PANELS.items()}
+    has_expert: ClassVar[bool] = True
+
+    def __init__(self, world: int = 0, towers: int = 16, steps: int = 16) -> None:
+        self._config = BabyAIRulesConfig.of(world=world, towers=towers, steps=steps)
+
+    def sample(self, count: int, key: Key) -> list[Task]:
+        """Training tasks: towers, pairs of things and rooms uniform; none of the pairs is held out in its tower."""
+        return tasks.sample(self._config, count, key)
+
+    def panel(self, name: str, size: int) -> Panel:
+        """Held-out tasks, towers in turn; a smaller panel is the beginning of a larger one."""
+        return Panel(name, self.version, tasks.panel(self._config, name, size))
+
+    def panel_bank(self, panel: str) -> list[Entry] | None:
+        """None for ``seen-towers``, an empty list for ``no-bank``, the true notes for ``other-facts``."""
+        return tasks.panel_bank(self._config, panel)
+
+    def true_notes(self) -> list[Entry]:
+        """True note of each training tower: the bank that a perfect writer would write."""
+        towers = world.TOWERS[: self._config.towers]
+        return [world.true_note(f"train/{self._config.world}", tower) for tower in towers]
+
+    def start(self, task: Task) -> tuple[State, str]:
+        """First state and view of a task. Raises ``CoevoError`` for a task of another environment."""
+        state = begin(tasks.plan_of(task))
+        return state, state.observation()
+
+    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+        """Take one of the six actions of BabyAI for each state; any other text passes the time."""
+        return [state.simulator.step(state, action) for state, action in zip(states, actions, strict=True)]
+
+    def guide(self, task: Task) -> Guide:
+        """The six actions, the same in every task; each is a verb of its own."""
+        return Guide(demonstrations.GUIDE, ACTIONS)
+
+    def vocabulary(self) -> tuple[str, ...]:
+        """Every word of every world, sorted."""
+        return world.words()
+
+    def expert(self, moment: Moment, key: Key) -> Answer:
+        """Not available: a view does not show the whole room."""
+        raise MissingPartError(f"{self.name}'s expert plays from a state: use advise")
+
+    def advise(self, state: State, moment: Moment, key: Key) -> Answer:
+        """Bring the thing that the notes of the moment name to the door; without a note, the nearer one of the two."""
+        return expert.answer(state, moment.lessons, key)
+
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+        """Turns of ``episodes`` expert episodes, each of a fresh world.
+
+        Raises:
+            ConfigError: drills are requested; there is nothing to recite.
+        """
+        if drills:
+            raise ConfigError(f"warmstart.drills={drills}: {self.name} has nothing to recite; set warmstart.drills=0")
+        return demonstrations.episodes(self._config, episodes, key)
+
+    def probe(self, size: int, key: Key) -> Probe:
+        """Tasks of one fresh world, each with the note of its tower."""
+        return demonstrations.probe(self._config, size, extend(key, "probe"))
