@@ -13,6 +13,7 @@ from coevo.records.episode import Episode, played
 from coevo.tasks.artifacts import references_of
 from coevo.tasks.draft import Draft, Played, Position
 from coevo.tasks.parts import Parts, Stores
+from coevo.tasks.play.arms import Arms
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
 from coevo.tasks.schedule import Phase, phase_of
@@ -36,6 +37,7 @@ class Session:
         self.references = references_of(config, None)
         self.slots = Slots()
         self.ahead: Played | None = None
+        self.arms: Arms | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         self._index = None if config.bank is None else index_of(stores.bank, config, self.bank.clusters)
         self._indexed = self.bank.version
@@ -139,6 +141,10 @@ class Session:
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
         return 0 if self.is_new() else self.iteration + 1
+
+    def warmup(self) -> int:
+        """Iterations that are played without the bank."""
+        return 0 if self.config.bank is None else self.config.bank.retrieval.warmup
 
     def shown_index(self, iterations: int) -> Index | None:
         """The index, unless the gates of retrieval are closed after so many iterations."""

@@ -43,6 +43,8 @@ class Decision:
         judged: batches of candidates with their verdicts by replay.
         operations: outcomes of edit operations.
         metrics: by full name, such as ``bank/admission/<name>``.
+        begun: candidates whose trial begins; they are not in the bank.
+        ended: ids of candidates whose trial is over.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -50,6 +52,8 @@ class Decision:
     judged: tuple[Judged, ...] = ()
     operations: tuple[Ruling, ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
+    begun: tuple[Entry, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class Admission(Protocol):
@@ -65,6 +69,7 @@ ADMISSIONS = Registry[Callable[[AnyAdmissionConfig], Admission]](
     "coevo.admission",
     {
         "replay": "coevo.memory.admission.replay:admission",
+        "within-group": "coevo.memory.admission.within_group:admission",
         "score": "coevo.memory.admission.score:admission",
         "append": "coevo.memory.admission.append:admission",
         "edits": "coevo.memory.admission.edits:admission",
