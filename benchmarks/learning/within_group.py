@@ -29,8 +29,10 @@ def measure(count: int) -> Result:
     env, agreed, lost = make(HomeRulesConfig()), [list[bool]() for _ in range(ITERATIONS)], list[float]()
     clear = 0
     for number, lesson in enumerate(islice(drawn(env, count), count)):
-        sides = [rewards(env, lesson.task, notes, key("replay", number), PAIRS) for notes in ((lesson.entry,), ())]
-        found = paired(*sides)
+        ours, theirs = (
+            rewards(env, lesson.task, notes, key("replay", number), PAIRS) for notes in ((lesson.entry,), ())
+        )
+        found = paired(ours, theirs)
         if found.low <= 0 <= found.high:
             continue
         clear += 1
@@ -39,17 +41,12 @@ def measure(count: int) -> Result:
             lost.append(-fmean(gaps))
             for iterations, same in enumerate(agreed, start=1):
                 same.append(sum(gaps[: iterations * len(gaps) // ITERATIONS]) * found.mean > 0)
-    return {
-        "candidates": clear,
-        "agreement": [fmean(same) for same in agreed],
-        "success_lost_when_treated": fmean(lost),
-    }
+    shares = [fmean(same) for same in agreed]
+    return {"candidates": clear, "agreement": shares, "success_lost_when_treated": fmean(lost)}
 
 
 def report(result: Result) -> None:
     """Print agreement by number of iterations on trial."""
     shares = ", ".join(f"{share:.3f}" for share in result["agreement"])
-    print(
-        f"\n{result['candidates']} candidates: agreement in sign after 1 to {ITERATIONS} iterations on trial {shares}"
-    )
+    print(f"\n{result['candidates']} candidates: same sign after 1 to {ITERATIONS} iterations on trial: {shares}")
     print(f"success that a treated episode loses: {result['success_lost_when_treated']:+.3f}; target: agreement 0.80")
