@@ -22,6 +22,7 @@ from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
 from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.reward import shape
 from coevo.tasks.steps.rollout import rollout
 from coevo.tasks.steps.trial import trial_is_over, weigh
@@ -98,5 +99,5 @@ def evolve_bank(session: Session) -> None:
     record = session.draft.record
     proposal = record(write(session)) if session.writer_is_due() else Proposal()
     with gate_candidates.beside(session, proposal):
-        decision = record(judge(session, proposal))
+        decision = record(retire(session, record(judge(session, proposal))))
     record(admit(session, proposal, decision))

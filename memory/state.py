@@ -73,10 +73,13 @@ class BankState:
         pools = None if self.pools is None else self.pools.copy()
         return BankState(self.config, self.entries, self.stats, pools, self.barred)
 
-    def trying(self, added: Sequence[Entry], episodes: Sequence[Episode]) -> "BankState":
-        """A copy that also holds candidates, found as if they had been admitted; ``episodes`` are their sources."""
-        copy = self.copy()
-        copy.entries.extend(added)
+    def trying(self, added: Sequence[Entry], episodes: Sequence[Episode], removed: Sequence[Entry] = ()) -> "BankState":
+        """A copy that also holds candidates, found as if they had been admitted, and lacks removed entries.
+
+        ``episodes`` are the candidates' sources.
+        """
+        copy, gone = self.copy(), {entry.id for entry in removed}
+        copy.entries = [entry for entry in copy.entries if entry.id not in gone] + list(added)
         if copy.pools is not None:
             associate(copy.pools, added, episodes)
         return copy

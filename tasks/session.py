@@ -133,10 +133,12 @@ class Session:
             self._index, self._indexed = self.bank.over(self._index), self.bank.version
         return self._index
 
-    def index_with(self, added: Sequence[Entry]) -> Index | None:
-        """An index over the bank and some candidates, found as if they had been admitted."""
+    def index_with(self, added: Sequence[Entry], removed: Sequence[Entry] = ()) -> Index | None:
+        """An index over the bank and some candidates, found as if they had been admitted, without removed entries."""
         index = self.index()
-        return self.bank.trying(added, self.recent).over(index) if index is not None and added else index
+        if index is None or not (added or removed):
+            return index
+        return self.bank.trying(added, self.recent, removed).over(index)
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""

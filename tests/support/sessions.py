@@ -22,6 +22,7 @@ from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import episode_limits, gate_candidates, gate_episodes
 from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.reward import shape
 from coevo.tasks.steps.rollout import rollout
 from coevo.tasks.steps.trial import trial_is_over, weigh
@@ -92,7 +93,7 @@ def iterate(session):
     if session.writer_is_due() or trial_is_over(session):
         proposal = do(session, write) if session.writer_is_due() else Proposal()
         gate_candidates(session, proposal)
-        do(session, admit, proposal, do(session, judge, proposal))
+        do(session, admit, proposal, do(session, retire, do(session, judge, proposal)))
     if session.evaluation_is_due():
         session.draft.measure(evaluate(session))
     metrics = dict(session.draft.metrics)
