@@ -11,7 +11,7 @@ from functools import partial
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
-from benchmarks.learning import admission, babyai, homerules, methods
+from benchmarks.learning import admission, babyai, harmful, homerules, methods, within_group
 from benchmarks.mutation import mutants
 from benchmarks.running import (
     database,
@@ -43,6 +43,8 @@ BENCHMARKS = {
     "ui": ui.run,
     "orchestration": orchestration.run,
     "admission": admission.run,
+    "harmful": harmful.run,
+    "within_group": within_group.run,
     "publishing": publishing.run,
     "database": database.run,
     "durability": durability.run,

@@ -8,6 +8,7 @@ from prefect import flow
 
 from coevo.flows.history.mark import marked
 from coevo.flows.servers.stale import mark_crashed
+from coevo.memory.writers.base import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.commit.commit import Committer
 from coevo.tasks.publish.report import reporter
@@ -21,8 +22,10 @@ from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
 from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.reward import shape
 from coevo.tasks.steps.rollout import rollout
+from coevo.tasks.steps.trial import trial_is_over, weigh
 from coevo.tasks.steps.update import update
 
 
@@ -69,7 +72,8 @@ def iterate(session: Session, committer: Committer) -> None:
     with gate_episodes.beside(session, episodes):
         evolve_policy(session, episodes)
         record(credit(session))
-        if session.writer_is_due():
+        record(weigh(session))
+        if session.writer_is_due() or trial_is_over(session):
             evolve_bank(session)
     if session.evaluation_is_due():
         gate_panels(session)
@@ -91,9 +95,9 @@ def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:
 
 
 def evolve_bank(session: Session) -> None:
-    """Write experience from the latest episodes, and admit what passes."""
+    """Write experience from the latest episodes, and admit what passes; only admit if just a trial is over."""
     record = session.draft.record
-    proposal = record(write(session))
+    proposal = record(write(session)) if session.writer_is_due() else Proposal()
     with gate_candidates.beside(session, proposal):
-        decision = record(judge(session, proposal))
+        decision = record(retire(session, record(judge(session, proposal))))
     record(admit(session, proposal, decision))

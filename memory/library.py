@@ -1,6 +1,6 @@
 """The library: active entries of one version of the bank as rows, with the values that scorers need."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -9,6 +9,7 @@ import numpy.typing as npt
 from coevo.memory.catalogue import Catalogue, Rows
 from coevo.memory.clusters import Clusters
 from coevo.memory.stats import Stats
+from coevo.memory.trials import OnTrial
 from coevo.records.entry import Entry
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +26,7 @@ class Library:
         catalogue: the entries with their numbers.
         clusters: observation clusters, or None.
         barred: ids that may not enter, see ``coevo.memory.admission.retirement.barred``.
+        trials: candidates on trial, which are not among the entries.
     """
 
     def __init__(
@@ -33,10 +35,12 @@ class Library:
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
         barred: frozenset[str] = frozenset(),
+        trials: Sequence[OnTrial] = (),
     ) -> None:
         self.catalogue = entries if isinstance(entries, Catalogue) else Catalogue(entries)
         self.clusters = clusters
         self.barred = barred
+        self.trials = trials
         self._stats = {} if stats is None else stats
 
     def __len__(self) -> int:

@@ -12,6 +12,7 @@ from coevo.memory.clusters import Clusters, associate
 from coevo.memory.library import Library
 from coevo.memory.retrieval.index import Index
 from coevo.memory.stats import Stats, initial_stats, tally
+from coevo.memory.trials import OnTrial, begun
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 
@@ -36,6 +37,7 @@ class BankState:
 
     Attributes:
         version: number that grows with every change.
+        trials: candidates on trial, in the order in which their trials began; part of no table.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class BankState:
         self.stats = dict(stats or {})
         self.clusters = clusters
         self.barred = barred
+        self.trials: list[OnTrial] = []
         self.version = 0
         self.settle()
 
@@ -70,10 +73,13 @@ class BankState:
         pools = None if self.pools is None else self.pools.copy()
         return BankState(self.config, self.entries, self.stats, pools, self.barred)
 
-    def trying(self, added: Sequence[Entry], episodes: Sequence[Episode]) -> "BankState":
-        """A copy that also holds candidates, found as if they had been admitted; ``episodes`` are their sources."""
-        copy = self.copy()
-        copy.entries.extend(added)
+    def trying(self, added: Sequence[Entry], episodes: Sequence[Episode], removed: Sequence[Entry] = ()) -> "BankState":
+        """A copy that also holds candidates, found as if they had been admitted, and lacks removed entries.
+
+        ``episodes`` are the candidates' sources.
+        """
+        copy, gone = self.copy(), {entry.id for entry in removed}
+        copy.entries = [entry for entry in copy.entries if entry.id not in gone] + list(added)
         if copy.pools is not None:
             associate(copy.pools, added, episodes)
         return copy
@@ -90,14 +96,24 @@ class BankState:
         entered = [entry.id for entry in decision.entries]
         self._count(initial_stats(entered, decision.utility, self.stats, self.config.utility))
 
+    def proceed(self, decision: Decision, episodes: Sequence[Episode]) -> None:
+        """Begin and end trials of candidates; ``episodes`` are those that the candidates were written from."""
+        ended = set(decision.ended)
+        self.trials = [trial for trial in self.trials if trial.entry.id not in ended] + begun(decision.begun, episodes)
+
     def credit(self, episodes: Sequence[Episode], utilities: bool) -> None:
-        """Count the episodes that saw entries, in order; change utilities, too, where wanted (RetroAgent Eq. 8)."""
+        """Count the episodes that saw entries, in order; change utilities, too, where wanted (RetroAgent Eq. 8).
+
+        Candidates on trial are no entries, and have no counters.
+        """
         assert self.config is not None
-        self._count(tally(self.stats, episodes, self.config.utility if utilities else None))
+        counted = tally(self.stats, episodes, self.config.utility if utilities else None)
+        outside = {trial.entry.id for trial in self.trials}
+        self._count(stats for stats in counted if stats.id not in outside)
 
     def library(self) -> Library:
         """The active entries with their counters, as writers and admissions read them."""
-        return Library(self.entries, self.stats, self.clusters, self.barred)
+        return Library(self.entries, self.stats, self.clusters, self.barred, self.trials)
 
     def over(self, index: Index) -> Index:
         """An index over this state that shares what ``index`` has computed."""

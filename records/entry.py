@@ -69,6 +69,11 @@ def rescoped(entry: Entry, scope: str) -> Entry:
     return entry if scope == entry.scope else replace(entry, scope=scope, id=entry_id(scope, entry.strategy))
 
 
+def entered(entry: Entry, revision: int) -> Entry:
+    """Copy a candidate as an entry of the revision in which it enters."""
+    return replace(entry, created=revision, edited=revision)
+
+
 def also_from(entry: Entry, sources: Iterable[str]) -> Entry:
     """Copy an entry and add source episodes."""
     return replace(entry, sources=tuple(dict.fromkeys([*entry.sources, *sources])))

@@ -3,13 +3,14 @@
     episodes/episodes.parquet      training episodes, with every retrieval and its outcome
     references/episodes.parquet    reference episodes of the writer
     baselines/baselines.json       by task id, the highest mean success of a group so far (RetroAgent's Phi)
+    trials/trials.json             candidates on trial, with the rewards of their groups so far
 
 A resumed or rolled-back run continues from those of its revision.
 """
 
 import json
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,13 +19,14 @@ import pyarrow.parquet as pq
 from coevo.configs.run import RunConfig
 from coevo.lineage.lineage import Lineage
 from coevo.memory.evidence.references import References
+from coevo.memory.trials import OnTrial, parse, text
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.episode import Episode
 from coevo.records.task import key_by
 
-EPISODES, REFERENCES, BASELINES = "episodes", "references", "baselines"
+EPISODES, REFERENCES, BASELINES, TRIALS = "episodes", "references", "baselines", "trials"
 """Names of the artifacts."""
-PARQUET, JSON = "episodes.parquet", "baselines.json"
+PARQUET, JSON, TRIALS_JSON = "episodes.parquet", "baselines.json", "trials.json"
 
 
 def write_episodes(episodes: Iterable[Episode], directory: Path) -> None:
@@ -76,3 +78,15 @@ def write_baselines(baselines: Mapping[str, float], staging: Path) -> None:
 def read_baselines(directory: Path | None) -> dict[str, float]:
     """Baselines of a committed artifact; none for None."""
     return {} if directory is None else dict(json.loads((directory / JSON).read_text(encoding="utf-8")))
+
+
+def write_trials(trials: Sequence[OnTrial], staging: Path) -> None:
+    """Stage the candidates on trial for the commit."""
+    directory = staging / TRIALS
+    directory.mkdir(parents=True)
+    (directory / TRIALS_JSON).write_text(text(trials) + "\n", encoding="utf-8")
+
+
+def read_trials(directory: Path | None) -> list[OnTrial]:
+    """Candidates on trial of a committed artifact; none for None."""
+    return [] if directory is None else parse((directory / TRIALS_JSON).read_text(encoding="utf-8"))

@@ -13,6 +13,7 @@ from coevo.records.episode import Episode, played
 from coevo.tasks.artifacts import references_of
 from coevo.tasks.draft import Draft, Played, Position
 from coevo.tasks.parts import Parts, Stores
+from coevo.tasks.play.arms import Arms
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
 from coevo.tasks.schedule import Phase, phase_of
@@ -36,6 +37,7 @@ class Session:
         self.references = references_of(config, None)
         self.slots = Slots()
         self.ahead: Played | None = None
+        self.arms: Arms | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         self._index = None if config.bank is None else index_of(stores.bank, config, self.bank.clusters)
         self._indexed = self.bank.version
@@ -131,14 +133,20 @@ class Session:
             self._index, self._indexed = self.bank.over(self._index), self.bank.version
         return self._index
 
-    def index_with(self, added: Sequence[Entry]) -> Index | None:
-        """An index over the bank and some candidates, found as if they had been admitted."""
+    def index_with(self, added: Sequence[Entry], removed: Sequence[Entry] = ()) -> Index | None:
+        """An index over the bank and some candidates, found as if they had been admitted, without removed entries."""
         index = self.index()
-        return self.bank.trying(added, self.recent).over(index) if index is not None and added else index
+        if index is None or not (added or removed):
+            return index
+        return self.bank.trying(added, self.recent, removed).over(index)
 
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
         return 0 if self.is_new() else self.iteration + 1
+
+    def warmup(self) -> int:
+        """Iterations that are played without the bank."""
+        return 0 if self.config.bank is None else self.config.bank.retrieval.warmup
 
     def shown_index(self, iterations: int) -> Index | None:
         """The index, unless the gates of retrieval are closed after so many iterations."""

@@ -54,6 +54,32 @@ def least_pairs(confidence: float) -> int:
     return ceil(round(-log2(1 - confidence), 9))
 
 
+class WithinGroupAdmissionConfig(AdmissionConfig):
+    """Trial within the rollout budget: half of a training group plays with the candidate, half without.
+
+    The groups are those of the candidate's source tasks, which take the place of newly drawn tasks. No episode is
+    played in addition.
+    """
+
+    type: Literal["within-group"]
+    """Kind of admission."""
+    candidates: int = Field(default=8, ge=1, le=10_000)
+    """Most candidates on trial at a time; further ones are turned away, and may be proposed again."""
+    iterations: int = Field(default=5, ge=1, le=1000)
+    """Iterations that a candidate is on trial."""
+    revisit: float = Field(default=0.5, gt=0, le=1)
+    """Largest share of an iteration's tasks that are source tasks of candidates on trial."""
+    delta: float = Field(default=0.0, ge=-1, le=1)
+    """Least mean gap between matched halves; the gap must exceed it."""
+    confidence: float | None = Field(default=None, gt=0.5, lt=1)
+    """Level of a one-sided lower bound of the mean gap; the bound must exceed delta. Null: the mean itself."""
+
+    @property
+    def unproven(self) -> str | None:
+        """With a negative ``delta``, lessons enter that lower the reward."""
+        return f"delta={self.delta:g} lets in what lowers the reward; set delta=0 or more" if self.delta < 0 else None
+
+
 class EditsAdmissionConfig(AdmissionConfig):
     """Edit operations carried out on pools of scored entries (JERP Eq. 27); needs the writer ``editor``.
 
@@ -133,7 +159,11 @@ class ScoreAdmissionConfig(AdmissionConfig):
 
 
 AnyAdmissionConfig = Annotated[
-    ReplayAdmissionConfig | ScoreAdmissionConfig | AppendAdmissionConfig | EditsAdmissionConfig,
+    ReplayAdmissionConfig
+    | ScoreAdmissionConfig
+    | AppendAdmissionConfig
+    | EditsAdmissionConfig
+    | WithinGroupAdmissionConfig,
     Field(discriminator="type"),
 ]
 

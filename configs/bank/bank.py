@@ -21,6 +21,19 @@ class UtilityUpdateConfig(Config):
     """Score of an episode: ``reward``: its reward; ``signed``: 1 for a success, -1 for a failure."""
 
 
+class RetirementConfig(Config):
+    """Retirement of entries: by replay without them, and by capacity. Their history stays, and they may enter again."""
+
+    delta: float = Field(default=0.0, ge=-1, le=1)
+    """Most mean reward that replays may lose without an entry (E without e >= E - delta) for it to retire."""
+    replays: int = Field(default=8, ge=1, le=1000)
+    """Paired replays a task and side."""
+    entries: int = Field(default=4, ge=0, le=10_000)
+    """Most entries that a firing judges, drawn from those that its episodes retrieved; 0 for none."""
+    capacity: int | None = Field(default=None, ge=1, le=MANY)
+    """Most active entries; beyond it the least useful retire. Null for no bound."""
+
+
 class BankConfig(Config):
     """Storage and growth of experience."""
 
@@ -38,6 +51,8 @@ class BankConfig(Config):
     """Source of candidates."""
     admission: AnyAdmissionConfig = ReplayAdmissionConfig()
     """Rule that decides which candidates enter."""
+    retirement: RetirementConfig | None = Field(default=None, exclude_if=lambda found: found is None)
+    """Rule that decides which entries leave; null leaves that to the admission."""
 
     @model_validator(mode="after")
     def _edited(self) -> Self:
@@ -53,6 +68,8 @@ class BankConfig(Config):
                 f"admission.type=edits applies operations, but writer.type={self.writer.type} proposes none: "
                 "set writer={type: editor}"
             )
+        if edits and self.retirement is not None:
+            raise ValueError("admission.type=edits removes entries by their scores: set retirement=null")
         if edits and self.utility is not None:
             raise ValueError("admission.type=edits scores entries by votes, and utility by episodes: set utility=null")
         return self

@@ -19,6 +19,7 @@ def flaws(config: RunSections) -> Iterator[str]:
     yield from _ranked(config)
     yield from _discovery(config)
     yield from _approved(config)
+    yield from _tried(config)
 
 
 def _clusters(config: RunSections) -> Iterator[str]:
@@ -104,7 +105,7 @@ def _most_entries(bank: BankConfig) -> int | None:
 def _ranked(config: RunSections) -> Iterator[str]:
     """Check that utilities can differ if retrieval ranks by them."""
     bank = config.bank
-    if bank is None or bank.utility is not None or bank.admission.type not in ("append", "replay"):
+    if bank is None or bank.utility is not None or bank.admission.type not in ("append", "replay", "within-group"):
         return
     if bank.retrieval.type in ("simutil-ucb", "two-phase"):
         yield (
@@ -115,9 +116,10 @@ def _ranked(config: RunSections) -> Iterator[str]:
 
 def _discovery(config: RunSections) -> Iterator[str]:
     attempts, bank = config.evaluation.discovery, config.bank
-    if attempts > 1 and bank is not None and bank.admission.type == "replay":
+    if attempts > 1 and bank is not None and bank.admission.type in ("replay", "within-group"):
         yield (
-            f"evaluation.discovery={attempts} counts attempts, but bank.admission.type=replay would add more: "
+            f"evaluation.discovery={attempts} counts attempts, but bank.admission.type={bank.admission.type} would "
+            "add more: "
             "set bank.admission.type=append, or discovery=0"
         )
 
@@ -125,3 +127,25 @@ def _discovery(config: RunSections) -> Iterator[str]:
 def _approved(config: RunSections) -> Iterator[str]:
     if config.bank is None and config.approval.admission == "person":
         yield "approval.admission=person needs a bank: set approval.admission=none, or a bank"
+
+
+def _tried(config: RunSections) -> Iterator[str]:
+    """Check that groups can be halved, and that their tasks are known before they are played."""
+    bank, rollout = config.bank, config.rollout
+    if bank is None or bank.admission.type != "within-group":
+        return
+    seers = round(bank.retrieval.share * rollout.group_size)
+    if seers < 4:
+        yield (
+            f"bank.admission.type=within-group halves the {seers} rollouts of a group that see the bank, and a half of "
+            "one has nothing to compare: set rollout.group_size=4 or more, or a larger bank.retrieval.share"
+        )
+    if rollout.turns is not None:
+        yield "bank.admission.type=within-group tries candidates in whole groups: set rollout.turns=null"
+    if rollout.ahead:
+        yield "bank.admission.type=within-group plays with what the last iteration has shown: set rollout.ahead=0"
+    if bank.retrieval.type == "cluster":
+        yield (
+            "bank.retrieval.type=cluster links entries to the episodes that taught them, which are gone when a trial "
+            "ends: set bank.admission.type=replay, or another bank.retrieval.type"
+        )

@@ -14,22 +14,26 @@ from coevo.records.entry import Entry
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Fresh rollouts with candidates added to the bank.
+    """Fresh rollouts with candidates added to the bank, or entries removed from it.
 
     Attributes:
         added: entries added to those of the bank.
         taught: entries whose source tasks are played.
+        removed: entries taken out of the bank.
+        read: entries of the bank; the tasks that retrieved them are played.
     """
 
-    added: Sequence[Entry]
-    taught: Sequence[Entry]
+    added: Sequence[Entry] = ()
+    taught: Sequence[Entry] = ()
+    removed: Sequence[Entry] = ()
+    read: Sequence[Entry] = ()
 
 
 Replay = Callable[[Sequence[Trial], int], Sequence[Sequence[float]]]
 """``replay(trials, replicas)``: rewards of so many replicas of each task, trial by trial.
 
-Trials with the same ``taught`` play the same tasks with the same draws in the same order, so their rewards pair by
-position. The reward of an episode that the environment lost is NaN; its pair says nothing.
+Trials with the same ``taught`` and ``read`` play the same tasks with the same draws in the same order, so their rewards
+pair by position. The reward of an episode that the environment lost is NaN; its pair says nothing.
 """
 
 
@@ -43,6 +47,8 @@ class Decision:
         judged: batches of candidates with their verdicts by replay.
         operations: outcomes of edit operations.
         metrics: by full name, such as ``bank/admission/<name>``.
+        begun: candidates whose trial begins; they are not in the bank.
+        ended: ids of candidates whose trial is over.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -50,6 +56,8 @@ class Decision:
     judged: tuple[Judged, ...] = ()
     operations: tuple[Ruling, ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
+    begun: tuple[Entry, ...] = ()
+    ended: tuple[str, ...] = ()
 
 
 class Admission(Protocol):
@@ -65,6 +73,7 @@ ADMISSIONS = Registry[Callable[[AnyAdmissionConfig], Admission]](
     "coevo.admission",
     {
         "replay": "coevo.memory.admission.replay:admission",
+        "within-group": "coevo.memory.admission.within_group:admission",
         "score": "coevo.memory.admission.score:admission",
         "append": "coevo.memory.admission.append:admission",
         "edits": "coevo.memory.admission.edits:admission",

@@ -17,7 +17,6 @@ def lower_bound(verdict: Verdict, confidence: float) -> float:
     an exact sign test could not reach the level either; from ``least_pairs`` on, equal gains are their own bound. And t
     is approximate: a candidate without any effect passes 0.95 in up to 5.6 % of replays of 8 pairs and up to 9.0 % of
     9 pairs, the worst case of 8 to 64, where every pair differs between its two sides; 0.99 in up to 3.6 %.
-    worst case of 8 to 64, where every pair comes out differently on its two sides; 0.99 in up to 3.6 %.
 
     Args:
         verdict: difference, standard error and number of pairs.

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig
+from coevo.configs.bank.admission import ReplayAdmissionConfig, WithinGroupAdmissionConfig
 from coevo.memory.admission.base import Decision, Replay, Trial
 from coevo.memory.admission.confidence import lower_bound
 from coevo.memory.bank.change import Judged
@@ -39,7 +39,7 @@ def judge(
     candidates: Sequence[Entry],
     rewards_with: Sequence[float],
     rewards_without: Sequence[float],
-    config: ReplayAdmissionConfig,
+    config: ReplayAdmissionConfig | WithinGroupAdmissionConfig,
     revision: int,
 ) -> Verdict:
     """Admit all of the candidates or none: admitted iff R(E + V) > R(E) + delta.
@@ -78,9 +78,14 @@ def _exceeds(measured: Verdict, confidence: float | None) -> bool:
     return round(gain - measured.delta, 12) > 0
 
 
-def metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
-    """Means over verdicts with pairs, and the sum of their pairs; without such verdicts, only the sum."""
-    pairs = {"bank/replay/pairs": float(sum(verdict.pairs for verdict in verdicts))}
+def metrics(verdicts: Sequence[Verdict], part: str = "bank/replay") -> dict[str, float]:
+    """Means over verdicts with pairs, and the sum of their pairs; without such verdicts, only the sum.
+
+    Args:
+        verdicts: of one decision.
+        part: first part of the metrics' names.
+    """
+    pairs = {f"{part}/pairs": float(sum(verdict.pairs for verdict in verdicts))}
     verdicts = [verdict for verdict in verdicts if verdict.pairs]
     if not verdicts:
         return pairs
@@ -95,7 +100,7 @@ def metrics(verdicts: Sequence[Verdict]) -> dict[str, float]:
         }
         for verdict in verdicts
     ]
-    means = {f"bank/replay/{name}": sum(each[name] for each in figures) / len(figures) for name in figures[0]}
+    means = {f"{part}/{name}": sum(each[name] for each in figures) / len(figures) for name in figures[0]}
     return means | pairs
 
 

@@ -37,6 +37,8 @@ def check_trie(engine: Any, batch: Batch, tokens: int) -> None:
     kind = bare(engine.module.model).config.model_type
     try:
         packed, _ = engine(pack_trie(batch, micro).to(engine.device))
+    except torch.OutOfMemoryError:
+        raise  # too large a micro-batch, which rows would exceed as well
     except (TypeError, ValueError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split())[:160]
         raise CoevoError(f"a {kind} policy cannot forward a trie ({reason}): set update.packing=rows") from None

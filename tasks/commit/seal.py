@@ -7,6 +7,7 @@ from time import perf_counter
 from coevo.lineage.revision.code import code_revision, packages
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
+from coevo.tasks.artifacts import TRIALS, write_trials
 from coevo.tasks.draft import Draft
 from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
 from coevo.tasks.play.unfinished import write_unfinished
@@ -46,6 +47,8 @@ def seal(session: Session) -> Sealed:
         write_unfinished(session.slots, staging)
     if session.config.rollout.ahead or lineage.path(ahead.FOLDER).exists():
         ahead.write_ahead(session.ahead, staging)
+    if session.bank.trials or lineage.path(TRIALS).exists():
+        write_trials(session.bank.trials, staging)
     if session.draft.proposed is not None:
         write_proposal(session.draft.proposed, staging)
     before, entries = session.held, session.bank.entries

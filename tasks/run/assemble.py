@@ -78,6 +78,8 @@ def check_repeats(config: RunConfig, env: Environment[object]) -> None:
         raise ConfigError(
             f"bank.admission.type=replay pairs episodes, but {env.name} does not repeat: set bank.admission.type=append"
         )
+    if not env.repeats and config.bank is not None and config.bank.retirement is not None:
+        raise ConfigError(f"bank.retirement pairs episodes, but {env.name} does not repeat: leave out bank.retirement")
     if not env.repeats and config.rollout.turns is not None:
         raise ConfigError(
             f"rollout.turns plays unfinished episodes again, but {env.name} does not repeat: set rollout.turns=null"

@@ -17,7 +17,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.models.trainer.client import Trainer
 from coevo.records.episode import Episode
 from coevo.tasks import artifacts
-from coevo.tasks.artifacts import BASELINES, REFERENCES
+from coevo.tasks.artifacts import BASELINES, REFERENCES, TRIALS
 from coevo.tasks.draft import Draft, Result
 from coevo.tasks.parts import Stores
 from coevo.tasks.placement import trainer_environment
@@ -103,8 +103,9 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.waiting = waits(head)
     session.draft = Draft(revision=head.revision + 1)
     lineage = session.stores.lineage
-    kept = {name: lineage.path(name) for name in (BASELINES, REFERENCES) if name in head.artifacts}
+    kept = {name: lineage.path(name) for name in (BASELINES, REFERENCES, TRIALS) if name in head.artifacts}
     session.baselines = artifacts.read_baselines(kept.get(BASELINES))
+    session.bank.trials = artifacts.read_trials(kept.get(TRIALS))
     session.references = artifacts.references_of(session.config, kept.get(REFERENCES))
     if unfinished.FOLDER in head.artifacts and session.config.rollout.turns is not None:
         take_up_unfinished(session, head)

@@ -19,6 +19,7 @@ from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage
 from coevo.tasks.steps.reward import Shaped
 from coevo.tasks.steps.score import EpisodeScores, score
+from coevo.tasks.steps.trial import group_of
 
 HISTOGRAM = np.linspace(-3.0, 3.0, 13)
 """Edges of the advantage histogram; values beyond them count in the outer bins."""
@@ -38,7 +39,8 @@ def advantage(session: Session, shaped: Shaped) -> Result[Targets]:
     update = session.config.update
     assert update is not None
     scores = score(session, shaped.episodes)
-    trajectories = trajectories_of(shaped.episodes, shaped.rewards, scores, update.advantage)
+    groups = [group_of(session, episode) for episode in shaped.episodes]
+    trajectories = trajectories_of(shaped.episodes, groups, shaped.rewards, scores, update.advantage)
     advantages = estimate(trajectories, update.advantage)
     flat = zero_variance(totals(trajectories), [each.group for each in trajectories])
     metrics = advantage_metrics(advantages.episodes, flat) | dict(advantages.metrics)
@@ -69,16 +71,20 @@ def _streak(session: Session, flat: bool) -> dict[str, float]:
 
 
 def trajectories_of(
-    episodes: Sequence[Episode], rewards: Rewards, scores: Sequence[EpisodeScores], config: AdvantageConfig
+    episodes: Sequence[Episode],
+    groups: Sequence[str],
+    rewards: Rewards,
+    scores: Sequence[EpisodeScores],
+    config: AdvantageConfig,
 ) -> list[Trajectory]:
-    """Input of the estimator.
+    """Input of the estimator; ``groups`` has the group of each episode.
 
     An episode that a turn limit ended is over, and nothing follows it: the limit is part of the task. Only one that
     continues in the next update has a value beyond its last turn.
     """
     return [
         Trajectory(
-            group=episode.task.id,
+            group=group,
             value=episode.shaped,
             rewards=turns,
             lengths=tuple(len(turn.completion.token_ids) for turn in episode.turns),
@@ -87,7 +93,7 @@ def trajectories_of(
             values=scored.values,
             bootstrap=scored.bootstrap,
         )
-        for episode, turns, scored in zip(episodes, rewards.turns, scores, strict=True)
+        for episode, group, turns, scored in zip(episodes, groups, rewards.turns, scores, strict=True)
     ]
 
 

@@ -1,6 +1,7 @@
 """Steps of the bank: counters of the entries that episodes saw, a proposal of the writer, its admission."""
 
 from collections.abc import Iterable, Set
+from dataclasses import replace
 
 from coevo.memory.admission.base import Decision
 from coevo.memory.admission.pending import Pending, changes_anything
@@ -45,15 +46,22 @@ def write(session: Session) -> Result[Proposal]:
 
 @untracked("admit")
 def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[None]:
-    """Carry out a decision, or leave it to a person; verdicts and candidates are kept in either case."""
+    """Carry out a decision, or leave it to a person; verdicts and candidates are kept in either case.
+
+    Trials of candidates begin and end in either case: they do not change the bank.
+    """
     proposed, bank = [entry.id for entry in proposal.entries], session.bank
+    bank.proceed(decision, session.recent)
     if session.config.approval.admission == "person" and changes_anything(decision):
-        session.wait_for(Pending(session.draft.revision, decision, tuple(proposed)))
+        session.wait_for(Pending(session.draft.revision, replace(decision, begun=(), ended=()), tuple(proposed)))
         waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(bank.entries))}
         return Result(None, {**decision.metrics, **waiting})
-    before, idle = {entry.id for entry in bank.entries}, idle_firings(session, UNTAKEN, not changes_anything(decision))
+    before = {entry.id for entry in bank.entries}
     bank.apply(decision, session.recent)
-    session.fire()
+    idle = {}
+    if session.writer_is_due():
+        idle = idle_firings(session, UNTAKEN, not (changes_anything(decision) or decision.begun))
+        session.fire()
     return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, proposed), **idle})
 
 

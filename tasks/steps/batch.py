@@ -21,6 +21,7 @@ from coevo.tasks.play.retrieve import NOTHING, Experience, sees
 from coevo.tasks.play.slots import Plan
 from coevo.tasks.session import Session
 from coevo.tasks.stage import untracked
+from coevo.tasks.steps.trial import with_revisited
 
 
 def play(session: Session, at: Position, tasks: Sequence[Task], seen: Experience) -> list[Episode]:
@@ -69,6 +70,8 @@ def measured(session: Session, episodes: list[Episode], seen: Experience) -> Pla
 def _attempt(session: Session, at: Position, task: Task, replica: int, seen: Experience) -> Attempt:
     rollout, bank = session.config.rollout, session.config.bank
     shown = seen if bank is not None and sees(bank.retrieval, replica, rollout.group_size) else NOTHING
+    if session.arms is not None and session.arms.treats(task.id, replica):
+        shown = session.arms.experience(task.id, seen)
     return Attempt(
         task=task,
         replica=replica,
@@ -92,7 +95,9 @@ def sample(session: Session) -> Result[list[Task]]:
     It is empty where parallel environments draw a task whenever they are free (``rollout.turns``).
     """
     metrics = {} if session.config.schedule.type == "joint" else session.phase().metrics()
-    return Result([] if session.config.rollout.turns is not None else tasks_of(session, session.here()), metrics)
+    if session.config.rollout.turns is not None:
+        return Result([], metrics)
+    return Result(with_revisited(session, tasks_of(session, session.here())), metrics)
 
 
 def tasks_of(session: Session, at: Position) -> list[Task]:

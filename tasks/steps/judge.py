@@ -20,6 +20,9 @@ from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 
+MOST_READERS = 4
+"""Most tasks on which the removal of an entry is replayed."""
+
 
 @stage("judge")
 def judge(session: Session, proposal: Proposal) -> Result[Decision]:
@@ -64,11 +67,11 @@ def replay(session: Session, spent: Counter[str], trials: Sequence[Trial], repli
 
 def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
     """Draws depend on task and replica alone: two trials on the same tasks are paired."""
-    seen = session.recall(session.index_with(trial.added))
+    seen = session.recall(session.index_with(trial.added, trial.removed))
     key, revision = session.key("replay"), session.draft.revision
     return [
         Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))
-        for task in source_tasks(session, trial.taught)
+        for task in [*source_tasks(session, trial.taught), *readers(session, trial.read)]
         for n in range(replicas)
     ]
 
@@ -77,3 +80,10 @@ def source_tasks(session: Session, candidates: Sequence[Entry]) -> list[Task]:
     """The tasks that produced the candidates, in the order they were played."""
     sources = {source for entry in candidates for source in entry.sources}
     return list({e.task.id: e.task for e in session.recent if e.id in sources}.values())
+
+
+def readers(session: Session, entries: Sequence[Entry]) -> list[Task]:
+    """At most ``MOST_READERS`` tasks since the last firing that retrieved one of the entries, in playing order."""
+    shown, ids = session.recent, {entry.id for entry in entries}
+    found = {e.task.id: e.task for e in shown if any(ids.intersection(turn.retrieved) for turn in e.turns)}
+    return list(found.values())[:MOST_READERS]

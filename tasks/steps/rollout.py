@@ -14,6 +14,7 @@ from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.ahead import awaited, staleness
 from coevo.tasks.steps.batch import measured, play, play_slots
+from coevo.tasks.steps.trial import arms
 
 
 @stage("rollout")
@@ -34,7 +35,7 @@ def rollout(session: Session, tasks: Sequence[Task]) -> Result[list[Episode]]:
 
 def _now(session: Session, tasks: Sequence[Task]) -> Played:
     here, turns = session.here(), session.config.rollout.turns
-    seen = session.experience(here)
+    seen, session.arms = session.experience(here), arms(session)
     episodes = play(session, here, tasks, seen) if turns is None else play_slots(session, turns, seen)
     return measured(session, episodes, seen)
 

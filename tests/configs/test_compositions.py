@@ -16,6 +16,7 @@ SHARED = "homerules-coevo-rl-qwen3-8b"
 AHEAD = ("rollout.ahead=1", "update.loss.importance_cap=2.0")
 PRETRAINED = ("warmstart=null", "policy={type: pretrained, path: here}")
 CLUSTERS = "clusters.delta=0.85"
+WITHIN = "bank.admission={type: within-group}"
 
 REFUSED = {
     # rollouts beside the update
@@ -28,6 +29,12 @@ REFUSED = {
     # what is learned, and by whom
     "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),
     "react has nothing to learn": (REACT, ["iterations=5"], "leave nothing to learn", "iterations=0"),
+    # trials within the rollout budget
+    "halves of one": (COEVO, [WITHIN, "rollout.group_size=2"], "halves the 2 rollouts", "rollout.group_size=4"),
+    "trials ahead": (COEVO, [WITHIN, *AHEAD], "what the last iteration has shown", "set rollout.ahead=0"),
+    "trials beside clusters": (
+        COEVO, [WITHIN, "bank.retrieval={type: cluster}", CLUSTERS], "are gone when a trial ends", "type=replay",
+    ),
     # the schedule
     "policy, then no bank": (POLICY_FIRST, ["bank=null"], "bank=null leaves one of them out", "set bank"),
     "bank, then no policy": (BANK_FIRST, ["update=null"], "update=null leaves one of them out", "leave schedule out"),

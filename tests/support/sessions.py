@@ -9,7 +9,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.base import admission_of
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.writers.base import writer_of
+from coevo.memory.writers.base import Proposal, writer_of
 from coevo.records.task import key_by
 from coevo.tasks.commit.commit import commit
 from coevo.tasks.commit.seal import seal
@@ -22,8 +22,10 @@ from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import episode_limits, gate_candidates, gate_episodes
 from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.reward import shape
 from coevo.tasks.steps.rollout import rollout
+from coevo.tasks.steps.trial import trial_is_over, weigh
 
 
 @contextmanager
@@ -87,10 +89,11 @@ def iterate(session):
     gate_episodes(session, episodes)
     shaped(session, episodes)
     do(session, credit)
-    if session.writer_is_due():
-        proposal = do(session, write)
+    do(session, weigh)
+    if session.writer_is_due() or trial_is_over(session):
+        proposal = do(session, write) if session.writer_is_due() else Proposal()
         gate_candidates(session, proposal)
-        do(session, admit, proposal, do(session, judge, proposal))
+        do(session, admit, proposal, do(session, retire, do(session, judge, proposal)))
     if session.evaluation_is_due():
         session.draft.measure(evaluate(session))
     metrics = dict(session.draft.metrics)

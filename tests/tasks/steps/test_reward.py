@@ -54,7 +54,7 @@ def test_what_an_estimator_sees_of_an_episode(config, anchors):
     rewards = reward([played], 0.25, ExtrinsicConfig(), {})
     shaped = played.with_shaping(float(rewards.shaping[0]))
     scores = EpisodeScores(values=np.zeros(7), bootstrap=0.5)
-    (it,) = trajectories_of([shaped], rewards, [scores], config)
+    (it,) = trajectories_of([shaped], [shaped.task.id], rewards, [scores], config)
     assert (it.group, it.value, it.lengths, it.anchors) == (played.task.id, 0.75, (2, 5), anchors)
     assert it.rewards.tolist() == [-0.25, 1.0]
     assert it.tokens == len(it.values) == 7

@@ -1,0 +1,70 @@
+"""Within-group admission: candidates are judged by the training groups that play with and without them.
+
+The idea is that of "Judging within the rollout budget" (arXiv 2606.08755). Half of a group plays with the candidate in
+its context, half without; the halves are matched by task, policy and revision. Their gap, accumulated over
+several iterations, is the candidate's value. Fresh rollouts (CoEvo-RL Eq. 7) are not needed.
+
+Rewards of a group pair by replica. Draws of the two sides differ, since equal draws would give the policy the same
+episode twice to learn from. So a pair says less than one of a paired replay.
+"""
+
+from collections.abc import Sequence
+
+from coevo.configs.bank.admission import WithinGroupAdmissionConfig
+from coevo.memory.admission.base import Decision, Replay
+from coevo.memory.admission.replay import judge, metrics
+from coevo.memory.bank.change import Judged
+from coevo.memory.library import Library
+from coevo.memory.trials import OnTrial
+from coevo.memory.writers.base import Proposal
+from coevo.records.entry import Entry, Verdict, entered
+
+
+class WithinGroupAdmission:
+    """Candidates of a proposal go on trial; those whose trial is over enter or are refused."""
+
+    def __init__(self, config: WithinGroupAdmissionConfig) -> None:
+        self._config = config
+
+    def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
+        """Judge the candidates whose trial is over, and begin trials of new ones while there is room."""
+        over = [trial for trial in library.trials if self.is_over(trial)]
+        judged = tuple(self._judged(trial, revision) for trial in over if trial.entry.id not in library.barred)
+        known = {trial.entry.id for trial in library.trials} | library.row_of.keys()
+        new = [entry for entry in proposal.entries if entry.id not in known]
+        begun = new[: self._config.candidates - len(library.trials) + len(over)]
+        counts = {"begun": len(begun), "ended": len(over), "turned_away": len(new) - len(begun)}
+        return Decision(
+            entries=tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates),
+            judged=judged,
+            metrics={f"bank/trial/{name}": float(count) for name, count in counts.items()} | _figures(judged),
+            begun=tuple(begun),
+            ended=tuple(trial.entry.id for trial in over),
+        )
+
+    def is_over(self, trial: OnTrial) -> bool:
+        """Report whether a candidate has been on trial for as many iterations as configured."""
+        return trial.iterations >= self._config.iterations
+
+    def _judged(self, trial: OnTrial, revision: int) -> Judged:
+        candidate = entered(trial.entry, revision)
+        return Judged(verdict_of(trial, [candidate], self._config, revision), (candidate,))
+
+
+def verdict_of(
+    trial: OnTrial, candidates: Sequence[Entry], config: WithinGroupAdmissionConfig, revision: int
+) -> Verdict:
+    """Verdict on a candidate; one that no group has tried is refused."""
+    if not trial.rewards_with:
+        ids = tuple(entry.id for entry in candidates)
+        return Verdict(revision, ids, False, 0.0, 0.0, 0.0, 0.0, 0, config.delta)
+    return judge(candidates, trial.rewards_with, trial.rewards_without, config, revision)
+
+
+def _figures(judged: Sequence[Judged]) -> dict[str, float]:
+    return metrics([each.verdict for each in judged], "bank/trial") if judged else {}
+
+
+def admission(config: WithinGroupAdmissionConfig) -> WithinGroupAdmission:
+    """Within-group admission with the settings of a configuration."""
+    return WithinGroupAdmission(config)

@@ -1,0 +1,88 @@
+"""Candidates on trial: entries outside of the bank, with the rewards of the groups that tried them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from json import dumps
+
+from pydantic import TypeAdapter
+
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
+from coevo.records.task import Task
+
+MOST_TASKS = 8
+"""Most source tasks of a candidate that are played again; the first ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnTrial:
+    """A candidate on trial.
+
+    Attributes:
+        entry: the candidate.
+        tasks: source tasks, in the order they were played.
+        iterations: iterations that it has been on trial.
+        groups: groups that have tried it.
+        rewards_with: (pairs,) rewards of the episodes with it.
+        rewards_without: (pairs,) rewards of the matched episodes without it.
+    """
+
+    entry: Entry
+    tasks: tuple[Task, ...]
+    iterations: int = 0
+    groups: int = 0
+    rewards_with: tuple[float, ...] = ()
+    rewards_without: tuple[float, ...] = ()
+
+    def after(self, groups: Sequence[Sequence[tuple[float, float]]]) -> "OnTrial":
+        """The candidate after one more iteration, in which these groups have tried it.
+
+        Args:
+            groups: matched pairs of rewards, with and without the candidate, group by group.
+        """
+        pairs = [pair for group in groups for pair in group]
+        return replace(
+            self,
+            iterations=self.iterations + 1,
+            groups=self.groups + len(groups),
+            rewards_with=(*self.rewards_with, *(ours for ours, _ in pairs)),
+            rewards_without=(*self.rewards_without, *(theirs for _, theirs in pairs)),
+        )
+
+
+def begun(entries: Iterable[Entry], episodes: Sequence[Episode]) -> list[OnTrial]:
+    """Candidates at the beginning of their trial; ``episodes`` are their sources."""
+    tasks = {episode.id: episode.task for episode in episodes}
+    found = [(entry, [tasks[source] for source in entry.sources if source in tasks]) for entry in entries]
+    return [OnTrial(entry, tuple({task.id: task for task in known}.values())[:MOST_TASKS]) for entry, known in found]
+
+
+def revisited(trials: Sequence[OnTrial], most: int) -> dict[str, tuple[OnTrial, Task]]:
+    """Source tasks that an iteration plays again, by task id, with the candidate that each one tries.
+
+    Candidates that the fewest groups have tried come first, then the oldest; each in turn gets the next of its tasks.
+    """
+    chosen: dict[str, tuple[OnTrial, Task]] = {}
+    order = sorted(trials, key=lambda trial: trial.groups)
+    for turn in range(MOST_TASKS):
+        for trial in order:
+            if len(chosen) < most and turn < len(trial.tasks):
+                task = trial.tasks[(trial.groups + turn) % len(trial.tasks)]
+                chosen.setdefault(task.id, (trial, task))
+    return chosen
+
+
+def text(trials: Sequence[OnTrial]) -> str:
+    """Canonical JSON, in the order of the trials."""
+    return dumps([_plain(trial) for trial in trials], sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def parse(lines: str) -> list[OnTrial]:
+    """Parse the output of ``text``."""
+    return TypeAdapter(list[OnTrial]).validate_json(lines)
+
+
+def _plain(trial: OnTrial) -> dict[str, object]:
+    fields = ("env", "kind", "instruction", "scope", "split")
+    tasks = [{name: getattr(task, name) for name in fields} | {"data": dict(task.data)} for task in trial.tasks]
+    return asdict(replace(trial, tasks=())) | {"tasks": tasks}

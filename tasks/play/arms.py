@@ -1,0 +1,85 @@
+"""Arms of training groups that try a candidate: the treated half plays with it, the control half without.
+
+Every other replica is treated. So both halves are equally large, or the control half has one more.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from coevo.configs.bank.retrieval import AnyRetrievalConfig
+from coevo.memory.trials import OnTrial
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
+from coevo.records.task import About
+from coevo.tasks.play.retrieve import Entries, Experience, sees
+
+
+class WithCandidate:
+    """Retrieval as if a candidate were in the bank: it has the rank that a search with it gives, others keep theirs.
+
+    Args:
+        candidate: the candidate.
+        seen: experience of the bank.
+        found: experience of the bank and all candidates on trial.
+    """
+
+    def __init__(self, candidate: Entry, seen: Experience, found: Experience) -> None:
+        self._candidate, self._seen, self._found = candidate, seen, found
+
+    def of_task(self, task: About) -> Entries:
+        """Entries for the whole episode, best first."""
+        return inserted(self._candidate, self._seen.of_task(task), self._found.of_task(task))
+
+    def of_step(self, task: About, observation: str) -> Entries:
+        """Entries for one turn, best first."""
+        return inserted(self._candidate, self._seen.of_step(task, observation), self._found.of_step(task, observation))
+
+
+def inserted(candidate: Entry, seen: Entries, found: Entries) -> Entries:
+    """Entries of the bank with a candidate at its rank among those found; unchanged if it was not found.
+
+    They are at most as many as were found.
+    """
+    if candidate not in found:
+        return seen
+    better = [entry for entry in found[: found.index(candidate)] if entry in seen]
+    return (*better, candidate, *(entry for entry in seen if entry not in better))[: len(found)]
+
+
+class Arms:
+    """Candidates that the groups of one iteration try.
+
+    Args:
+        chosen: candidate on trial by task id.
+        found: experience of the bank and all candidates on trial.
+        retrieval: says which replicas see the bank.
+        group: replicas of a task.
+    """
+
+    def __init__(
+        self, chosen: Mapping[str, OnTrial], found: Experience, retrieval: AnyRetrievalConfig, group: int
+    ) -> None:
+        self._chosen, self._found = chosen, found
+        self._seers = [replica for replica in range(group) if sees(retrieval, replica, group)]
+
+    def treats(self, task: str, replica: int) -> bool:
+        """Report whether a replica of a task plays with a candidate."""
+        return task in self._chosen and replica in self._seers[1::2]
+
+    def experience(self, task: str, seen: Experience) -> Experience:
+        """Experience of the treated replicas of a task; ``seen`` is that of the others."""
+        return WithCandidate(self._chosen[task].entry, seen, self._found)
+
+    def groups(self, episodes: Sequence[Episode], candidate: str) -> list[list[tuple[float, float]]]:
+        """Matched rewards with and without a candidate, by group.
+
+        A group counts if a prompt of it held the candidate. Pairs with a lost episode are left out.
+        """
+        tasks = [task for task, trial in self._chosen.items() if trial.entry.id == candidate]
+        return [pairs for task in tasks if (pairs := self._pairs(episodes, task, candidate))]
+
+    def _pairs(self, episodes: Sequence[Episode], task: str, candidate: str) -> list[tuple[float, float]]:
+        played = {episode.replica: episode for episode in episodes if episode.task.id == task and not episode.lost}
+        if not any(candidate in turn.retrieved for episode in played.values() for turn in episode.turns):
+            return []
+        matched = zip(self._seers[1::2], self._seers[::2], strict=False)
+        return [(played[a].reward, played[b].reward) for a, b in matched if a in played and b in played]

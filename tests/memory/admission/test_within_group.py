@@ -1,0 +1,101 @@
+"""Within-group admission, by hand."""
+
+from dataclasses import replace
+
+import pytest
+from support.batches import entry, task
+
+from coevo.configs.bank.admission import WithinGroupAdmissionConfig
+from coevo.memory.admission.within_group import WithinGroupAdmission
+from coevo.memory.library import Library
+from coevo.memory.trials import OnTrial, parse, revisited, text
+from coevo.memory.writers.base import Proposal
+
+
+def never(trials, replicas):
+    raise AssertionError("within-group admission replays nothing")
+
+
+def rule(**settings):
+    return WithinGroupAdmission(WithinGroupAdmissionConfig(type="within-group", **settings))
+
+
+def tried(name, with_it, without, iterations=5, groups=1):
+    return OnTrial(entry(name), (task(1), task(2)), iterations, groups, tuple(with_it), tuple(without))
+
+
+def decide(admission, trials, candidates=(), entries=()):
+    library = Library(entries, trials=trials)
+    return admission.decide(Proposal(tuple(candidates)), library, never, 9)
+
+
+def test_a_candidate_enters_by_the_gap_of_its_matched_halves_when_its_trial_is_over():
+    good, bad = tried("good", [1, 1, 0, 1], [0, 1, 0, 0]), tried("bad", [0, 0, 1, 0], [1, 0, 1, 0])
+    early = tried("early", [1, 1], [0, 0], iterations=4)
+    decision = decide(rule(), [good, bad, early])
+    assert [(e.strategy, e.created, e.edited) for e in decision.entries] == [("good", 9, 9)]
+    assert decision.ended == (good.entry.id, bad.entry.id)
+    assert [(j.verdict.difference, j.verdict.pairs, j.verdict.admitted) for j in decision.judged] == [
+        (0.5, 4, True),
+        (-0.25, 4, False),
+    ]
+    # sd of (1, 0, 0, 1) is sqrt(1/3): the standard error is half of it.
+    assert decision.judged[0].verdict.stderr == pytest.approx((1 / 3) ** 0.5 / 2)
+    assert decision.metrics["bank/trial/difference"] == 0.125
+    assert decision.metrics["bank/trial/ended"] == 2.0
+
+
+def test_confidence_asks_for_more_than_a_positive_mean():
+    noisy = tried("noisy", [1, 1, 0, 1, 0, 1], [0, 1, 0, 0, 1, 0])
+    sure = tried("sure", [1] * 6, [0, 0, 0, 0, 0, 1])
+    assert [e.strategy for e in decide(rule(), [noisy, sure]).entries] == ["noisy", "sure"]
+    assert [e.strategy for e in decide(rule(confidence=0.95), [noisy, sure]).entries] == ["sure"]
+
+
+def test_a_candidate_that_no_group_has_tried_is_refused():
+    decision = decide(rule(delta=-0.5), [tried("unseen", [], [], groups=0)])
+    assert decision.entries == ()
+    assert [judged.verdict.pairs for judged in decision.judged] == [0]
+
+
+def test_candidates_go_on_trial_while_there_is_room():
+    over, running = tried("over", [1], [0]), tried("running", [1], [0], iterations=2)
+    names = ("running", "held", "a", "b", "c")
+    decision = decide(rule(candidates=3), [over, running], map(entry, names), [entry("held")])
+    assert [e.strategy for e in decision.begun] == ["a", "b"]
+    assert decision.metrics["bank/trial/turned_away"] == 1.0
+
+
+def test_a_barred_lesson_on_trial_ends_without_a_verdict():
+    over = tried("over", [1], [0])
+    library = Library([], trials=[over], barred=frozenset({over.entry.id}))
+    decision = rule().decide(Proposal(), library, never, 9)
+    assert (decision.entries, decision.judged, decision.ended) == ((), (), (over.entry.id,))
+
+
+def test_the_least_tried_candidates_are_played_first_each_with_its_next_task():
+    often, seldom = tried("often", [1], [0], groups=3), tried("seldom", [1], [0], groups=0)
+    others = replace(seldom, entry=entry("third"), tasks=(task(3),), groups=1)
+    chosen = revisited([often, seldom, others], 4)
+    # `often` is at its second task; it gets none of the first turn, since `seldom` and `third` come first.
+    assert [(task_.data["n"], trial.entry.strategy) for trial, task_ in chosen.values()] == [
+        (1, "seldom"),
+        (3, "third"),
+        (2, "often"),
+    ]
+    assert len(revisited([often, seldom, others], 2)) == 2
+
+
+def test_sums_survive_their_file():
+    trials = [tried("good", [1.0, 0.5], [0.0, 0.25]), tried("new", [], [], 0, 0)]
+    again = parse(text(trials))
+    assert again == trials
+    assert [each.tasks[0].id for each in again] == [task(1).id] * 2
+    assert text(again) == text(trials)
+
+
+def test_an_iteration_adds_its_groups():
+    before = tried("x", [1], [0], iterations=1, groups=1)
+    after = before.after([[(1.0, 0.0), (0.0, 0.0)], [(1.0, 1.0)]])
+    assert (after.iterations, after.groups) == (2, 3)
+    assert (after.rewards_with, after.rewards_without) == ((1, 1.0, 0.0, 1.0), (0, 0.0, 0.0, 1.0))

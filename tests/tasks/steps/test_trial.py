@@ -1,0 +1,117 @@
+"""Trials of candidates on real stores, with the expert for a policy."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from support.batches import entry
+from support.kept import whole
+from support.player import expert_player
+from support.sessions import batch, do, iterate, opened, shaped
+
+from coevo.configs.load.load import load_recipe
+from coevo.memory.trials import OnTrial
+from coevo.records.draws import key
+from coevo.records.entry import entry_id
+from coevo.tasks.play.arms import inserted
+from coevo.tasks.steps.trial import group_of, weigh
+
+SETTINGS = [
+    "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",
+    "bank.admission={type: within-group, iterations: 2}",
+]  # fmt: skip
+CONFIG = load_recipe("homerules-experience-only", SETTINGS)
+
+
+def lesson(task, text):
+    made = entry(text, scope=task.scope, keywords=f"{task.scope} {task.data['object']}", condition=task.data["object"])
+    return replace(made, id=entry_id(task.scope, text))
+
+
+@pytest.fixture
+def session(tmp_path):
+    with opened(tmp_path, CONFIG, played=expert_player()) as session:
+        yield session
+
+
+def on_trial(session, true):
+    """A candidate about the place of an object, true or false, whose source task is drawn from training."""
+    env = session.parts.env
+    task = next(t for t in env.sample(64, key(5)) if t.kind == "put")
+    place = env.start(task)[0].setting.storage
+    place = place if true else next(p for p in ("drawer", "cabinet", "safe") if p != place)
+    return OnTrial(lesson(task, f"{task.scope} {task.data['object']} in {place}"), (task,))
+
+
+def test_half_of_the_group_of_a_source_task_plays_with_the_candidate(session):
+    trial = on_trial(session, true=True)
+    session.bank.trials = [trial]
+    episodes = batch(session)
+    assert len(episodes) == 64
+    assert len({e.task.id for e in episodes}) == 8
+    for episode in episodes:
+        shows = any(trial.entry.id in turn.retrieved for turn in episode.turns)
+        assert shows == (episode.task.id == trial.tasks[0].id and episode.replica % 2 == 1)
+    assert [e.strategy for e in session.bank.entries] == []
+
+
+def test_rewards_of_the_halves_add_up_and_their_cost_is_a_metric(session):
+    trial = on_trial(session, true=False)
+    session.bank.trials = [trial]
+    episodes = shaped(session, batch(session)).episodes
+    do(session, weigh)
+    (after,) = session.bank.trials
+    mine = [e for e in episodes if e.task.id == trial.tasks[0].id]
+    assert after.rewards_with == tuple(e.reward for e in mine if e.replica % 2 == 1)
+    assert after.rewards_without == tuple(e.reward for e in mine if e.replica % 2 == 0)
+    lost = 4 * (np.mean(after.rewards_without) - np.mean(after.rewards_with)) / 64
+    assert session.draft.metrics["bank/trial/success_lost"] == pytest.approx(lost)
+    assert session.draft.metrics["bank/trial/groups"] == 1.0
+
+
+def test_an_episode_is_compared_with_its_own_half(session):
+    session.bank.trials = [trial := on_trial(session, true=True)]
+    episodes = batch(session)
+    groups = {e.id: group_of(session, e) for e in episodes}
+    mine = [e for e in episodes if e.task.id == trial.tasks[0].id]
+    assert len({groups[e.id] for e in mine}) == 2
+    assert {groups[e.id] for e in mine if e.replica % 2} != {groups[e.id] for e in mine if not e.replica % 2}
+    others = [e for e in episodes if e.task.id != trial.tasks[0].id]
+    assert len({groups[e.id] for e in others}) == 7
+
+
+def test_a_candidate_on_trial_has_no_counters(session):
+    session.bank.trials = [trial := on_trial(session, true=True)]
+    iterate(session)
+    assert trial.entry.id not in session.bank.stats
+
+
+def test_candidates_are_tried_and_judged_without_another_episode(tmp_path):
+    with opened(tmp_path, CONFIG, played=expert_player()) as session:
+        rows = [iterate(session) for _ in range(3)]
+        entries = list(session.bank.entries)
+    assert [row["cost/episodes"] for row in rows] == [64.0] * 3
+    assert rows[0]["bank/trial/begun"] == 8.0
+    assert "bank/trial/ended" in rows[2]
+    assert rows[2]["bank/trial/ended"] == 8.0
+    assert len(entries) == sum(row.get("bank/admitted", 0.0) for row in rows) > 0
+
+
+def test_a_run_opened_again_in_the_middle_of_trials_is_bit_equal(tmp_path):
+    with opened(tmp_path / "whole", CONFIG, played=expert_player()) as session:
+        for _ in range(3):
+            iterate(session)
+    for _ in range(3):
+        with opened(tmp_path / "parts", CONFIG, played=expert_player()) as session:
+            iterate(session)
+    revisions = [[whole(tmp_path / place, "run", n) for n in range(4)] for place in ("whole", "parts")]
+    assert revisions[0] == revisions[1]
+    assert "trials" in revisions[0][1][0]
+
+
+def test_a_candidate_takes_its_rank_and_others_keep_theirs():
+    a, b, c, other, new = (entry(name) for name in ("a", "b", "c", "other", "new"))
+    assert inserted(new, (a, b, c), (a, new, other)) == (a, new, b)
+    assert inserted(new, (), (other, new)) == (new,)
+    assert inserted(new, (a, b), (a, other)) == (a, b)
+    assert inserted(new, (a,), (other, new, a, b)) == (new, a)
