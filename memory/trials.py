@@ -4,8 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from coevo.configs.errors import CoevoError
+from coevo.memory.validate import vet
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task
@@ -78,8 +80,22 @@ def text(trials: Sequence[OnTrial]) -> str:
 
 
 def parse(lines: str) -> list[OnTrial]:
-    """Parse the output of ``text``."""
-    return TypeAdapter(list[OnTrial]).validate_json(lines)
+    """Parse the output of ``text``; a pulled run may hold anything.
+
+    Raises:
+        CoevoError: it has another form, or a candidate could not be an entry.
+    """
+    try:
+        found = TypeAdapter(list[OnTrial]).validate_json(lines)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CoevoError(
+            f"the revision's trials cannot be read: {where}: {first['msg']}; roll back to another"
+        ) from None
+    for place, trial in enumerate(found):
+        vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, f"the revision's trials: candidate {place}")
+    return found
 
 
 def _plain(trial: OnTrial) -> dict[str, object]:

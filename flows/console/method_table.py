@@ -119,7 +119,7 @@ def _evidence(bank: BankConfig | None) -> dict[str, str]:
     """Evidence that admits a lesson."""
     if bank is None:
         return {"evidence": NONE}
-    return {"evidence": "replay" if bank.admission.unproven is None else "none"}
+    return {"evidence": bank.admission.type if bank.admission.unproven is None else "none"}
 
 
 def _loss(config: RunConfig) -> dict[str, str]:

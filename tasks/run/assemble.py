@@ -78,8 +78,11 @@ def check_repeats(config: RunConfig, env: Environment[object]) -> None:
         raise ConfigError(
             f"bank.admission.type=replay pairs episodes, but {env.name} does not repeat: set bank.admission.type=append"
         )
-    if not env.repeats and config.bank is not None and config.bank.retirement is not None:
-        raise ConfigError(f"bank.retirement pairs episodes, but {env.name} does not repeat: leave out bank.retirement")
+    retirement = None if config.bank is None else config.bank.retirement
+    if not env.repeats and retirement is not None and retirement.entries:
+        raise ConfigError(
+            f"bank.retirement pairs episodes, but {env.name} does not repeat: set bank.retirement.entries=0"
+        )
     if not env.repeats and config.rollout.turns is not None:
         raise ConfigError(
             f"rollout.turns plays unfinished episodes again, but {env.name} does not repeat: set rollout.turns=null"

@@ -29,6 +29,7 @@ def session(tmp_path):
             config=SimpleNamespace(update=settings, bank=None),
             stores=SimpleNamespace(paths=paths, lineage=lineage, bank=Bank(paths.bank)),
             draft=Draft(revision=4),
+            bank=SimpleNamespace(trials=[]),
             baselines={},
             evolves=lambda: False,
         )

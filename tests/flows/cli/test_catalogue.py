@@ -49,6 +49,7 @@ def test_a_method_is_shown_as_it_resolves(coevo):
         "writer": "contrast",
         "admission": "replay",
         "evidence": "replay",
+        "retirement": "-",
         "schedule": "joint, bank every 20",
         "discovery": "-",
     }

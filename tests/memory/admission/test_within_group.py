@@ -6,6 +6,7 @@ import pytest
 from support.batches import entry, task
 
 from coevo.configs.bank.admission import WithinGroupAdmissionConfig
+from coevo.configs.errors import CoevoError
 from coevo.memory.admission.within_group import WithinGroupAdmission
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial, parse, revisited, text
@@ -99,3 +100,17 @@ def test_an_iteration_adds_its_groups():
     after = before.after([[(1.0, 0.0), (0.0, 0.0)], [(1.0, 1.0)]])
     assert (after.iterations, after.groups) == (2, 3)
     assert (after.rewards_with, after.rewards_without) == ((1, 1.0, 0.0, 1.0), (0, 0.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda found: found.replace('"iterations": 5', '"iterations": "many"'), "trials cannot be read: 0.iterations"),
+        (lambda found: found.replace('"strategy": "', '"strategy": "\\u202e'), "candidate 0: strategy"),
+        (lambda found: found[:-9], "trials cannot be read"),
+    ],
+)
+def test_trials_from_elsewhere_are_checked(change, named):
+    stored = text([tried("a", [1.0], [0.0])])
+    with pytest.raises(CoevoError, match=named):
+        parse(change(stored))

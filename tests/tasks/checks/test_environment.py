@@ -116,6 +116,8 @@ def test_a_state_that_changes_and_a_leaking_panel_are_found():
     [
         ([], "bank.admission.type=replay pairs episodes, but sums does not repeat"),
         (["bank.admission={type: append}"], None),
+        (["bank.admission={type: append}", "bank.retirement={}"], "bank.retirement pairs episodes, but sums"),
+        (["bank.admission={type: append}", "bank.retirement={entries: 0, capacity: 9}"], None),
         (["bank=null"], None),
     ],
 )
