@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps
+from math import isfinite
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -94,8 +95,18 @@ def parse(lines: str) -> list[OnTrial]:
             f"the revision's trials cannot be read: {where}: {first['msg']}; roll back to another"
         ) from None
     for place, trial in enumerate(found):
-        vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, f"the revision's trials: candidate {place}")
+        where = f"the revision's trials: candidate {place}"
+        vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, where)
+        _check_sums(trial, where)
     return found
+
+
+def _check_sums(trial: OnTrial, where: str) -> None:
+    if any(task.split != "train" for task in trial.tasks):
+        raise CoevoError(f"{where} has a task of an evaluation; roll back to another revision")
+    rewards = (*trial.rewards_with, *trial.rewards_without)
+    if len(trial.rewards_with) != len(trial.rewards_without) or not all(map(isfinite, rewards)):
+        raise CoevoError(f"{where} has rewards that are no pairs of numbers; roll back to another revision")
 
 
 def _plain(trial: OnTrial) -> dict[str, object]:

@@ -43,7 +43,7 @@ def _idle(manifest: Manifest) -> Iterator[str]:
         return
     if unwritten >= limit:
         yield f"the writer has proposed nothing in {unwritten:.0f} firings"
-        yield "remedy: a rule quotes feedback; set bank.writer to another type"
+        yield "remedy: rules quote feedback; another bank.writer, or imported entries"
     else:
         yield f"the bank has taken nothing in {untaken:.0f} firings"
         yield "remedy: bank.admission, or another bank.writer"

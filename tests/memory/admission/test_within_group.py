@@ -108,6 +108,11 @@ def test_an_iteration_adds_its_groups():
         (lambda found: found.replace('"iterations": 5', '"iterations": "many"'), "trials cannot be read: 0.iterations"),
         (lambda found: found.replace('"strategy": "', '"strategy": "\\u202e'), "candidate 0: strategy"),
         (lambda found: found[:-9], "trials cannot be read"),
+        (
+            lambda found: found.replace('"split": "train"\n   }', '"split": "seen-houses"\n   }'),
+            "task of an evaluation",
+        ),
+        (lambda found: found.replace("1.0", "NaN"), "no pairs of numbers"),
     ],
 )
 def test_trials_from_elsewhere_are_checked(change, named):
