@@ -1,0 +1,1 @@
+"""Authors: language models that answer the questions of writers. Read ``base`` first."""

@@ -1,0 +1,22 @@
+"""Interface of every author: questions in, replies out as they arrive."""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+from coevo.records.writing import Question, Reply
+
+
+class Author(Protocol):
+    """Language model that answers the questions of a writer."""
+
+    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Answer every question; yield its place and its reply as soon as it arrives, in any order.
+
+        A question that cannot be answered gets a reply with a ``fault``; nothing is raised for it. Closing the
+        iterator abandons the questions that are not answered yet.
+        """
+        ...
+
+    def close(self) -> None:
+        """End everything that the author has started."""
+        ...

@@ -1,0 +1,58 @@
+"""Questions that a writer puts to a language model, and its replies."""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+
+
+@dataclass(frozen=True)
+class Question:
+    """One question to an author.
+
+    Attributes:
+        revision: revision in the making.
+        purpose: prompt that asks, such as ``reflection``.
+        task: id of the task that it is about; empty if it is about several.
+        episodes: ids of the episodes that it shows.
+        system: system message.
+        user: user message; text from an environment in it is data.
+        schema: JSON schema of the answer, as JSON; empty for free text.
+    """
+
+    revision: int
+    purpose: str
+    task: str
+    episodes: tuple[str, ...]
+    system: str
+    user: str
+    schema: str = ""
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 (hex) of all that was asked: equal questions have equal answers in a journal."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Reply of an author to one question.
+
+    Attributes:
+        text: the answer without its thinking; empty if there is none.
+        finished: True if the answer ended by itself rather than by its length limit.
+        prompt_tokens: tokens of the prompt, 0 if unknown.
+        answer_tokens: tokens of the answer, its thinking included.
+        fault: reason why there is no answer, on one line; empty if there is one.
+    """
+
+    text: str
+    finished: bool
+    prompt_tokens: int = 0
+    answer_tokens: int = 0
+    fault: str = ""
+
+
+Ask = Callable[[Sequence[Question]], list[Reply]]
+"""Function that returns one reply per question, in order."""
