@@ -16,15 +16,20 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.base import admission_of
 from coevo.memory.clusters import Clusters
 from coevo.memory.state import BankState
-from coevo.memory.writers.base import writer_of
+from coevo.memory.writers.base import nobody, writer_of
 from coevo.records.draws import key
 from coevo.records.task import Panel, key_by
 from coevo.tasks.artifacts import REFERENCES, references_of
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
+from coevo.tasks.publish.report import reporter
 from coevo.tasks.run.assemble import open_engine, player_with
+from coevo.tasks.run.author import open_writing
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.evaluate import panel_index, play_panel
+from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.journal import Journal
 
 
 def evaluate_revision(reference: str, request: Request, place: Workspace) -> Evaluation:
@@ -54,7 +59,10 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)
         if not request.discovery:
             return Evaluation(panel, episodes, {})
-        learner = learner_at(run, bank_of(run if request.bank == "own" else other, config), player, scratch)
+        start = bank_of(run if request.bank == "own" else other, config)
+        journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
+        opened = open_writing(config, engine, scratch / "author", journal, Kept(), reporter().warn)
+        learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares)
 
@@ -97,7 +105,7 @@ def bank_of(owner: Reading | None, config: RunConfig) -> BankState:
     return BankState(config.bank, clusters=None if config.clusters is None else Clusters(config.clusters, []))
 
 
-def learner_at(run: Reading, start: BankState, player: Player, scratch: Path) -> Learner:
+def learner_at(run: Reading, start: BankState, player: Player, writing: Writing | None, scratch: Path) -> Learner:
     """Learner from a revision."""
     config, manifest, bank = run.config, run.manifest, run.config.bank
     kept = _artifact(run, REFERENCES, scratch) if REFERENCES in manifest.artifacts else None
@@ -108,6 +116,7 @@ def learner_at(run: Reading, start: BankState, player: Player, scratch: Path) ->
         admission=None if bank is None else admission_of(bank.admission),
         start=start,
         references=references_of(config, kept),
+        ask=nobody if writing is None else writing.aside,
         revision=manifest.revision,
         iterations=manifest.iteration,
     )

@@ -1,6 +1,6 @@
 """The workspace: paths of everything on disk.
 
-<workspace>/runs/<run>/bank  lineage  staging  lock  published.json  log
+<workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
 <workspace>/mlflow.db  mlartifacts  prefect  servers.json  runs.lock
 """
@@ -60,6 +60,11 @@ class RunPaths:
     def staging(self) -> Path:
         """Directory of a revision's artifacts before they are committed."""
         return self.root / "staging"
+
+    @property
+    def journal(self) -> Path:
+        """Journal of the answers of the writer's author, before they are committed."""
+        return self.root / "writing.jsonl"
 
     @property
     def scratch(self) -> Path:

@@ -12,7 +12,6 @@ class Question:
     """One question to an author.
 
     Attributes:
-        revision: revision in the making.
         purpose: prompt that asks, such as ``reflection``.
         task: id of the task that it is about; empty if it is about several.
         episodes: ids of the episodes that it shows.
@@ -21,7 +20,6 @@ class Question:
         schema: JSON schema of the answer, as JSON; empty for free text.
     """
 
-    revision: int
     purpose: str
     task: str
     episodes: tuple[str, ...]

@@ -103,7 +103,7 @@ class EditsAdmissionConfig(AdmissionConfig):
     def unproven(self) -> str | None:
         """Replay needs a writer that proposes entries, too."""
         return (
-            "nothing is replayed; to have replay judge them, set bank.writer={type: contrast} "
+            "nothing is replayed; to have replay judge them, set bank.writer={type: quote-contrast} "
             "bank.admission={type: replay}"
         )
 

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from coevo.configs.bank.admission import AnyAdmissionConfig, ReplayAdmissionConfig
 from coevo.configs.bank.retrieval import AnyRetrievalConfig, TfidfConfig
-from coevo.configs.bank.writer import AnyWriterConfig, ContrastWriterConfig
+from coevo.configs.bank.writer import AnyWriterConfig, QuoteContrastConfig
 from coevo.configs.base import MANY, Config
 
 
@@ -47,7 +47,7 @@ class BankConfig(Config):
     """Selection of entries for the prompt."""
     utility: UtilityUpdateConfig | None = None
     """Update of an entry's utility by retrievals; null leaves it as the admission set it."""
-    writer: AnyWriterConfig = ContrastWriterConfig()
+    writer: AnyWriterConfig = QuoteContrastConfig()
     """Source of candidates."""
     admission: AnyAdmissionConfig = ReplayAdmissionConfig()
     """Rule that decides which candidates enter."""
@@ -58,15 +58,15 @@ class BankConfig(Config):
     def _edited(self) -> Self:
         """Check that operations are both proposed and carried out, and that only one part sets the scores."""
         edits = self.admission.type == "edits"
-        if self.writer.type == "editor" and not edits:
+        if self.writer.edits and not edits:
             raise ValueError(
-                f"writer.type=editor proposes operations, but admission.type={self.admission.type} cannot apply them: "
-                "set admission={type: edits}"
+                f"writer.type={self.writer.type} proposes operations, but admission.type={self.admission.type} cannot "
+                "apply them: set admission={type: edits}"
             )
-        if edits and self.writer.type != "editor":
+        if edits and not self.writer.edits:
             raise ValueError(
                 f"admission.type=edits applies operations, but writer.type={self.writer.type} proposes none: "
-                "set writer={type: editor}"
+                "set writer={type: quote-editor}"
             )
         if edits and self.retirement is not None:
             raise ValueError("admission.type=edits removes entries by their scores: set retirement=null")

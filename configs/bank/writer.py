@@ -1,16 +1,46 @@
 """Writers of candidate entries. ``coevo.memory.writers.base`` lists the module of each ``type``."""
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from coevo.configs.bank.author import AnyAuthorConfig, PolicyAuthorConfig
 from coevo.configs.base import MANY, Config
 
 
-class ContrastWriterConfig(Config):
-    """The built-in writer: contrastive pair, else success cluster, else failure cluster."""
+def _rule(kind: str) -> str:
+    """Current name of a rule; stored runs and recipes may have the earlier one, without ``quote-``."""
+    return f"quote-{kind.removeprefix('quote-')}"
 
-    type: Literal["contrast"] = "contrast"
+
+class WriterConfig(Config):
+    """Settings of a writer.
+
+    Attributes:
+        scores: True if it gives the worth of a candidate.
+        reflects: True if it reflects on each episode.
+        edits: True if it proposes operations on entries.
+    """
+
+    scores: ClassVar[bool] = False
+    reflects: ClassVar[bool] = False
+    edits: ClassVar[bool] = False
+
+
+class ModelWriterConfig(WriterConfig):
+    """Settings of a writer that asks a language model."""
+
+    author: AnyAuthorConfig = PolicyAuthorConfig()
+    """Language model that writes."""
+    transcript: int = Field(default=16_000, ge=200, le=MANY)
+    """Maximum characters of the attempts that one question shows, shared evenly among them."""
+
+
+class QuoteContrastConfig(WriterConfig):
+    """A rule: contrastive pair, else success cluster, else failure cluster; it quotes feedback."""
+
+    scores: ClassVar[bool] = True
+    type: Annotated[Literal["quote-contrast", "contrast"], AfterValidator(_rule)] = "quote-contrast"
     """Kind of writer."""
     buffer: int = Field(default=64, ge=1, le=MANY)
     """Most episodes a firing sees, contrastive pairs first."""
@@ -18,19 +48,49 @@ class ContrastWriterConfig(Config):
     """Most candidates of one firing."""
 
 
-class EditorWriterConfig(Config):
-    """The built-in editor: edit operations on the pools of the episodes' tasks (JERP Eq. 26), by rule."""
+class ModelContrastConfig(ModelWriterConfig):
+    """A model: lessons from contrastive pairs, else from successes, else from failures (CoEvo-RL section 3.4)."""
 
-    type: Literal["editor"]
+    scores: ClassVar[bool] = True
+    type: Literal["model-contrast"]
+    """Kind of writer."""
+    buffer: int = Field(default=64, ge=1, le=MANY)
+    """Most episodes a firing sees, contrastive pairs first."""
+    candidates: int = Field(default=16, ge=1, le=10_000)
+    """Most candidates of one firing."""
+    lessons: int = Field(default=2, ge=1, le=100)
+    """Most lessons of one contrast."""
+
+
+class QuoteEditorConfig(WriterConfig):
+    """A rule: edit operations on the pools of the episodes' tasks (JERP Eq. 26)."""
+
+    edits: ClassVar[bool] = True
+    type: Annotated[Literal["quote-editor", "editor"], AfterValidator(_rule)]
     """Kind of writer."""
     operations: int = Field(default=32, ge=1, le=10_000)
     """Most operations on one pool and firing: corrections and votes first, new entries last."""
 
 
-class ReflectionWriterConfig(Config):
-    """A reflection on every episode: potential, prediction of success, and lessons (RetroAgent section 3.1)."""
+class ModelEditorConfig(ModelWriterConfig):
+    """A model: edit operations on the pools of the episodes' tasks (JERP Eq. 26)."""
 
-    type: Literal["reflection"]
+    edits: ClassVar[bool] = True
+    type: Literal["model-editor"]
+    """Kind of writer."""
+    operations: int = Field(default=32, ge=1, le=10_000)
+    """Most operations on one pool and firing."""
+    trajectories: int = Field(default=4, ge=1, le=1000)
+    """Most new episodes of a pool that the editor reads, failures first."""
+    successes: int = Field(default=2, ge=0, le=1000)
+    """Most earlier successes of a pool that it reads."""
+
+
+class QuoteReflectionConfig(WriterConfig):
+    """A rule: a reflection on every episode, with potential, prediction and lessons (RetroAgent section 3.1)."""
+
+    reflects: ClassVar[bool] = True
+    type: Annotated[Literal["quote-reflection", "reflection"], AfterValidator(_rule)]
     """Kind of writer."""
     induction: Literal["pairwise", "single"] = "pairwise"
     """``pairwise`` compares an episode with an earlier one of its pool that has the other outcome."""
@@ -40,10 +100,27 @@ class ReflectionWriterConfig(Config):
     """Most lessons of one reflection, the first ones."""
 
 
-class SkillsWriterConfig(Config):
-    """Skills from the failures of kinds of tasks that go badly (as SkillRL); pools are kinds."""
+class ModelReflectionConfig(ModelWriterConfig):
+    """A model: a reflection on every episode, with potential, prediction and lessons (RetroAgent section 3.1)."""
 
-    type: Literal["skills"]
+    reflects: ClassVar[bool] = True
+    type: Literal["model-reflection"]
+    """Kind of writer."""
+    induction: Literal["pairwise", "single"] = "pairwise"
+    """``pairwise`` compares an episode with an earlier one of its pool that has the other outcome."""
+    outcomes: Literal["all", "failures"] = "all"
+    """Which episodes' lessons are written."""
+    lessons: int = Field(default=4, ge=1, le=100)
+    """Most lessons of one reflection, the first ones."""
+    told: Literal["outcome", "nothing"] = "outcome"
+    """``outcome``: the model is told how the episode ended (in-context variant); ``nothing``: it judges from the text
+    alone, without the final feedback and without the reference (RL-trained variant)."""
+
+
+class QuoteSkillsConfig(WriterConfig):
+    """A rule: skills from the failures of kinds of tasks that go badly (as SkillRL); pools are kinds."""
+
+    type: Annotated[Literal["quote-skills", "skills"], AfterValidator(_rule)]
     """Kind of writer."""
     below: float = Field(default=0.4, gt=0, le=1)
     """Training success of a kind under which skills are written for it."""
@@ -51,10 +128,24 @@ class SkillsWriterConfig(Config):
     """Most skills of a kind and firing."""
 
 
-class ExtremesWriterConfig(Config):
-    """Strategies from the episodes that earned most, warnings from those that earned least (SLEA-RL section 3.4)."""
+class ModelSkillsConfig(ModelWriterConfig):
+    """A model: skills from the failures of kinds of tasks that go badly (as SkillRL); pools are kinds."""
 
-    type: Literal["extremes"]
+    type: Literal["model-skills"]
+    """Kind of writer."""
+    below: float = Field(default=0.4, gt=0, le=1)
+    """Training success of a kind under which skills are written for it."""
+    skills: int = Field(default=3, ge=1, le=100)
+    """Most skills of a kind and firing."""
+    failures: int = Field(default=5, ge=1, le=1000)
+    """Most failures of a kind that the model reads, each of another task first."""
+
+
+class QuoteExtremesConfig(WriterConfig):
+    """A rule: strategies from the episodes that earned most, warnings from the worst (SLEA-RL section 3.4)."""
+
+    scores: ClassVar[bool] = True
+    type: Annotated[Literal["quote-extremes", "extremes"], AfterValidator(_rule)]
     """Kind of writer."""
     trajectories: int = Field(default=5, ge=1, le=10_000)
     """Most episodes looked at on either side of the median reward (K_traj)."""
@@ -64,10 +155,30 @@ class ExtremesWriterConfig(Config):
     """Most warnings of one firing (K_warn)."""
 
 
-SCORING_WRITERS = ("contrast", "extremes")
-"""Writers that say what a candidate is worth."""
+class ModelExtremesConfig(ModelWriterConfig):
+    """A model: strategies from the episodes that earned most, warnings from the worst (SLEA-RL section 3.4)."""
+
+    scores: ClassVar[bool] = True
+    type: Literal["model-extremes"]
+    """Kind of writer."""
+    trajectories: int = Field(default=5, ge=1, le=1000)
+    """Most episodes looked at on either side of the median reward (K_traj)."""
+    strategies: int = Field(default=10, ge=0, le=100)
+    """Most strategies of one firing (K_strat)."""
+    warnings: int = Field(default=5, ge=0, le=100)
+    """Most warnings of one firing (K_warn)."""
+
 
 AnyWriterConfig = Annotated[
-    ContrastWriterConfig | ExtremesWriterConfig | ReflectionWriterConfig | SkillsWriterConfig | EditorWriterConfig,
+    QuoteContrastConfig
+    | QuoteExtremesConfig
+    | QuoteReflectionConfig
+    | QuoteSkillsConfig
+    | QuoteEditorConfig
+    | ModelContrastConfig
+    | ModelExtremesConfig
+    | ModelReflectionConfig
+    | ModelSkillsConfig
+    | ModelEditorConfig,
     Field(discriminator="type"),
 ]

@@ -4,8 +4,19 @@ from collections.abc import Iterator
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.configs.bank.retrieval import ClusterRetrievalConfig
-from coevo.configs.bank.writer import SCORING_WRITERS
+from coevo.configs.bank.writer import (
+    ModelExtremesConfig,
+    ModelReflectionConfig,
+    ModelSkillsConfig,
+    QuoteExtremesConfig,
+    QuoteReflectionConfig,
+    QuoteSkillsConfig,
+)
 from coevo.configs.sections import RunSections
+
+EXTREMES = (QuoteExtremesConfig, ModelExtremesConfig)
+REFLECTIONS = (QuoteReflectionConfig, ModelReflectionConfig)
+SKILLS = (QuoteSkillsConfig, ModelSkillsConfig)
 
 
 def flaws(config: RunSections) -> Iterator[str]:
@@ -44,7 +55,7 @@ def _nothing(config: RunSections) -> Iterator[str]:
     if config.bank is None:
         return
     writer, retrieval = config.bank.writer, config.bank.retrieval
-    if writer.type == "extremes" and writer.strategies == writer.warnings == 0:
+    if isinstance(writer, EXTREMES) and writer.strategies == writer.warnings == 0:
         yield "bank.writer.strategies=0 and bank.writer.warnings=0 write nothing: set either to 1 or more"
     besides = retrieval.warnings if isinstance(retrieval, ClusterRetrievalConfig) else retrieval.general
     if retrieval.k == 0 and not besides:
@@ -56,13 +67,13 @@ def _evidence(config: RunSections) -> Iterator[str]:
     if config.bank is None:
         return
     writer, key, references = config.bank.writer, config.bank.key, config.bank.references
-    if writer.type == "reflection" and writer.induction == "pairwise" and references == 0:
+    if isinstance(writer, REFLECTIONS) and writer.induction == "pairwise" and references == 0:
         yield (
             "bank.writer.induction=pairwise compares with earlier episodes, but bank.references=0 keeps none: "
             "set bank.references=4, or induction=single"
         )
-    if writer.type == "skills" and key != "kind":
-        yield f"bank.writer.type=skills writes for kinds of tasks, but bank.key={key}: set bank.key=kind"
+    if isinstance(writer, SKILLS) and key != "kind":
+        yield f"bank.writer.type={writer.type} writes for kinds of tasks, but bank.key={key}: set bank.key=kind"
 
 
 def _scored(config: RunSections) -> Iterator[str]:
@@ -70,11 +81,11 @@ def _scored(config: RunSections) -> Iterator[str]:
     bank = config.bank
     if bank is None or bank.admission.type != "score":
         return
-    writer = bank.writer.type
-    if writer not in SCORING_WRITERS:
+    if not bank.writer.scores:
         yield (
-            f"bank.writer.type={writer} does not score entries, but bank.admission.type=score ranks by their scores: "
-            f"set writer.type to one of {', '.join(SCORING_WRITERS)}, or another admission.type"
+            f"bank.writer.type={bank.writer.type} does not score entries, but bank.admission.type=score ranks by their "
+            "scores: set writer.type to quote-contrast, quote-extremes, model-contrast or model-extremes, or another "
+            "admission.type"
         )
 
 
@@ -99,7 +110,7 @@ def _most_entries(bank: BankConfig) -> int | None:
         return None
     strategies, warnings = admission.capacity.strategy, admission.capacity.warning
     # Three levels of either zone, or strategies without a level.
-    return 3 * (strategies + warnings) if bank.writer.type == "extremes" else strategies
+    return 3 * (strategies + warnings) if isinstance(bank.writer, EXTREMES) else strategies
 
 
 def _ranked(config: RunSections) -> Iterator[str]:

@@ -81,10 +81,10 @@ def _distribution(config: RunSections) -> Iterator[str]:
 
 def _potential(config: RunSections) -> Iterator[str]:
     reward = config.update and config.update.reward
-    reflects = config.bank is not None and config.bank.writer.type == "reflection"
+    reflects = config.bank is not None and config.bank.writer.reflects
     if reward and reward.type == "capability-evolution" and reward.potential == "reflection" and not reflects:
         yield (
-            "update.reward.potential=reflection needs a reflecting writer: set bank.writer.type=reflection, "
+            "update.reward.potential=reflection needs a reflecting writer: set bank.writer.type=quote-reflection, "
             "or potential=progress"
         )
 

@@ -19,6 +19,17 @@ class Pair:
     failures: tuple[Episode, ...] = ()
 
 
+def reference_of(episode: Episode, pair: Pair) -> Episode | None:
+    """The latest reference with the other outcome: of the task itself, else of its kind, else any."""
+
+    def nearness(place: int) -> tuple[bool, bool, int]:
+        task = others[place].task
+        return task.id == episode.task.id, task.kind == episode.task.kind, place
+
+    others = pair.failures if episode.success else pair.successes
+    return others[max(range(len(others)), key=nearness)] if others else None
+
+
 class References:
     """At most ``keep`` successes and ``keep`` failures per key."""
 

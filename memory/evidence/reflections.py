@@ -10,10 +10,11 @@ reflections of rules and models alike; text in another form is malformed and has
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from coevo.memory.text import SCANNED, clean
+from coevo.records.episode import Episode
 
 LINE = re.compile(r"\s*(subtask|success|lesson)\s*:(.*)", re.IGNORECASE)
 STATUS = {"done": True, "open": False}
@@ -50,6 +51,32 @@ class Reflection:
 
 MALFORMED = Reflection((), None, ())
 """Result for text in any other form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reflected:
+    """A reflection, with its episode and its reference."""
+
+    episode: Episode
+    reference: Episode | None
+    reflection: Reflection
+
+
+def figures(told: Sequence[Reflected]) -> dict[str, float]:
+    """Metrics of reflections: accuracy of predictions, mean potential, and its error against true progress."""
+    if not told:
+        return {"reflections": 0.0}
+    errors = [
+        abs(each.reflection.potential - each.episode.progress) for each in told if each.episode.progress is not None
+    ]
+    count = len(told)
+    return {
+        "reflections": float(count),
+        "malformed": float(sum(each.reflection.success is None for each in told)),
+        "accuracy": sum(each.reflection.success is each.episode.success for each in told) / count,
+        "potential": sum(each.reflection.potential for each in told) / count,
+        "pairwise": sum(each.reference is not None for each in told) / count,
+    } | ({"potential_error": sum(errors) / len(errors)} if errors else {})
 
 
 def write(reflection: Reflection) -> str:

@@ -1,4 +1,5 @@
-"""Writers of candidate entries. One module per kind, listed in ``WRITERS`` of ``base``.
+"""Writers of candidate entries. Read ``base`` first; ``WRITERS`` in it lists them.
 
-Each has a function ``writer(config, key) -> Writer``; read ``base`` first.
+``quote`` has rules that quote feedback, ``model`` writers that ask a language model. Each module has a function
+``writer(config, key) -> Writer``.
 """

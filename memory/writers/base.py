@@ -3,15 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from coevo.configs.bank.writer import AnyWriterConfig
+from coevo.configs.errors import CoevoError
 from coevo.configs.registry import Registry
 from coevo.memory.evidence.references import References
+from coevo.memory.evidence.reflections import Reflected
 from coevo.memory.library import Library
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
+from coevo.records.writing import Ask, Question, Reply
+
+
+def nobody(questions: Sequence[Question]) -> list[Reply]:
+    """Answer nothing: for writers that ask no model."""
+    raise CoevoError(f"a writer asks {len(questions)} questions, but it has no author: set bank.writer.author")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +31,14 @@ class Evidence:
         library: the active entries with their counters.
         references: earlier episodes by key; those of ``episodes`` are not yet among them.
         revision: number of the revision in the making.
+        ask: puts questions to the author of ``bank.writer.author``; rules do not use it.
     """
 
     episodes: Sequence[Episode]
     library: Library
     references: References
     revision: int
+    ask: Ask = nobody
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,23 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
+class Reject:
+    """A part of a model's answer that was refused; it is kept for audit.
+
+    Attributes:
+        purpose: prompt that was answered.
+        episodes: ids of the episodes that it showed.
+        reason: key of ``coevo.memory.writers.model.items.REASONS``.
+        text: the part, cut to a bounded length.
+    """
+
+    purpose: str
+    episodes: tuple[str, ...]
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """Output of a writer.
 
@@ -55,12 +82,14 @@ class Proposal:
         worth: initial worth of candidates by id, if the writer knows it (z of SLEA-RL section 3.1).
         edits: operations on pools, in the order of execution; only editors propose any.
         counts: counts for the metrics ``bank/writer/<name>``.
+        rejects: parts of a model's answers that were refused.
     """
 
     entries: tuple[Entry, ...] = ()
     worth: dict[str, float] = field(default_factory=dict)
     edits: tuple[Edit, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
+    rejects: tuple[Reject, ...] = ()
 
 
 class Writer(Protocol):
@@ -71,21 +100,30 @@ class Writer(Protocol):
         ...
 
 
+@runtime_checkable
+class Reflector(Protocol):
+    """A writer whose reflections a reward can read (RetroAgent section 3.2)."""
+
+    def reflect(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Reflected]:
+        """Reflect on each episode, in order."""
+        ...
+
+
 def worth(entries: Sequence[Entry], episodes: Sequence[Episode]) -> dict[str, float]:
     """Mean reward of the source episodes of each entry, by id (z of SLEA-RL section 3.1)."""
     rewards = {episode.id: episode.reward for episode in episodes}
     return {entry.id: fmean(rewards[source] for source in entry.sources) for entry in entries}
 
 
+KINDS = ("contrast", "extremes", "reflection", "skills", "editor")
+"""Kinds of writers; of each there is a rule that quotes feedback, and a model."""
+
 WRITERS = Registry[Callable[[AnyWriterConfig, Key], Writer]](
     "bank.writer.type",
     "coevo.writers",
     {
-        "contrast": "coevo.memory.writers.contrast:writer",
-        "extremes": "coevo.memory.writers.extremes:writer",
-        "reflection": "coevo.memory.writers.reflection:writer",
-        "skills": "coevo.memory.writers.skills:writer",
-        "editor": "coevo.memory.writers.editor:writer",
+        **{f"quote-{kind}": f"coevo.memory.writers.quote.{kind}:writer" for kind in KINDS},
+        **{f"model-{kind}": f"coevo.memory.writers.model.{kind}:writer" for kind in KINDS},
     },
 )
 

@@ -1,6 +1,6 @@
 """Interface of every author: questions in, replies out as they arrive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from coevo.records.writing import Question, Reply
@@ -9,7 +9,7 @@ from coevo.records.writing import Question, Reply
 class Author(Protocol):
     """Language model that answers the questions of a writer."""
 
-    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+    def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question; yield its place and its reply as soon as it arrives, in any order.
 
         A question that cannot be answered gets a reply with a ``fault``; nothing is raised for it. Closing the

@@ -14,6 +14,8 @@ from coevo.tasks.play.unfinished import write_unfinished
 from coevo.tasks.run.approval import waiting, write_proposal
 from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
+from coevo.tasks.writing.artifact import FOLDER as WRITING
+from coevo.tasks.writing.artifact import Kept, write_writing
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ def seal(session: Session) -> Sealed:
         ahead.write_ahead(session.ahead, staging)
     if session.bank.trials or lineage.path(TRIALS).exists():
         write_trials(session.bank.trials, staging)
+    if session.writing is not None or lineage.path(WRITING).exists():
+        write_writing(kept_writing(session), staging)
     if session.draft.proposed is not None:
         write_proposal(session.draft.proposed, staging)
     before, entries = session.held, session.bank.entries
@@ -56,6 +60,13 @@ def seal(session: Session) -> Sealed:
     session.next_revision()
     session.parts.player.engine.forget()
     return sealed
+
+
+def kept_writing(session: Session) -> Kept:
+    """What the revision keeps of the questions to the writer's author; nothing if the run has none any more."""
+    if session.writing is None:
+        return Kept()
+    return session.writing.seal(session.draft.revision, (episode.id for episode in session.recent))
 
 
 def state(session: Session) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
 from coevo.configs.run import RunConfig
@@ -27,12 +27,17 @@ from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.prune import pruner
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.run.assemble import assemble, check_engine, check_panels, check_repeats, open_engine
+from coevo.tasks.run.author import open_writing
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.space import require_start
 from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
+from coevo.tasks.writing.artifact import FOLDER as WRITING
+from coevo.tasks.writing.artifact import read_writing
+from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.journal import Journal
 
 
 @contextmanager
@@ -70,6 +75,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         session = Session(config, assemble(config, env, engine, trainer), stores)
         session.accepted = accepted
         position(session, head, start)
+        session.writing = stack.enter_context(take_up_writing(session, head))
         yield session
 
 
@@ -114,6 +120,15 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     if session.evolves():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(lineage, head, session.fired, scratch)
+
+
+def take_up_writing(session: Session, head: Manifest | None) -> AbstractContextManager[Writing | None]:
+    """The writing of a run after its last revision, with the answers that arrived since."""
+    paths, lineage = session.stores.paths, session.stores.lineage
+    kept = read_writing(lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None)
+    journal = Journal(paths.journal, session.draft.revision)
+    engine, warn = session.parts.player.engine, session.stores.reporter.warn
+    return open_writing(session.config, engine, paths.engine / "author", journal, kept, warn)
 
 
 def take_up_unfinished(session: Session, head: Manifest) -> None:

@@ -35,13 +35,19 @@ def write(session: Session) -> Result[Proposal]:
     """
     bank, writer = session.config.bank, session.parts.writer
     assert bank is not None and writer is not None
-    evidence = Evidence(session.recent, session.bank.library(), session.references, session.draft.revision)
+    revision = session.draft.revision
+    evidence = Evidence(session.recent, session.bank.library(), session.references, revision, session.ask)
     proposal = writer.write(evidence)
+    spent = {}
+    if session.writing is not None:
+        session.writing.refused(proposal.rejects)
+        spent = session.writing.cost()
     if bank.references:
         session.references.add(session.recent)
         write_references(session.references, session.stores.paths.staging)
     idle = idle_firings(session, UNWRITTEN, not (proposal.entries or proposal.edits))
-    return Result(proposal, {f"bank/writer/{name}": count for name, count in proposal.counts.items()} | idle)
+    counted = {f"bank/writer/{name}": count for name, count in proposal.counts.items()}
+    return Result(proposal, counted | idle, spent=spent)
 
 
 @untracked("admit")

@@ -19,6 +19,7 @@ from coevo.memory.writers.base import Evidence, Writer
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel, key_by
+from coevo.records.writing import Ask
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.clusters import assign_clusters
 from coevo.tasks.play.play import Player
@@ -36,6 +37,7 @@ class Learner:
         admission: decides about the proposals of ``writer``; None without a bank.
         start: the bank that every task begins with.
         references: earlier episodes that the writer looks at.
+        ask: puts the writer's questions to its author.
         revision: of policy and bank.
         iterations: that they have behind them.
     """
@@ -46,6 +48,7 @@ class Learner:
     admission: Admission | None
     start: BankState
     references: References
+    ask: Ask
     revision: int
     iterations: int
 
@@ -134,7 +137,7 @@ def learn(learner: Learner, book: BankState, failed: Episode) -> BankState:
     (failed,) = [failed] if book.pools is None else assign_clusters(book.pools, [failed])
     book.credit([failed], utilities=True)
     library = book.library()
-    proposal = writer.write(Evidence([failed], library, learner.references, revision))
+    proposal = writer.write(Evidence([failed], library, learner.references, revision, learner.ask))
     book.apply(admission.decide(proposal, library, _no_replay, revision), [failed])
     return book
 

@@ -55,8 +55,17 @@ def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: l
 def learner_of(session: Session) -> Learner:
     """Policy and bank of the revision in the making, for repeated attempts."""
     parts, bank, revision = session.parts, session.bank, session.draft.revision
-    references, updates = session.references, session.updates()
-    return Learner(session.config, parts.player, parts.writer, parts.admission, bank, references, revision, updates)
+    return Learner(
+        session.config,
+        parts.player,
+        parts.writer,
+        parts.admission,
+        start=bank,
+        references=session.references,
+        ask=session.aside,
+        revision=revision,
+        iterations=session.updates(),
+    )
 
 
 def blind_expert(session: Session, panel: Panel) -> dict[str, float]:

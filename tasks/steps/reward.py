@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from coevo.configs.update.update import UpdateConfig
-from coevo.memory.writers.reflection import ReflectionWriter, figures
+from coevo.memory.evidence.reflections import figures
+from coevo.memory.writers.base import Reflector
 from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.episode import Episode
@@ -45,11 +46,10 @@ def shape(session: Session, episodes: Sequence[Episode]) -> Result[Shaped]:
         [episode.with_shaping(extra) for episode, extra in zip(episodes, extras, strict=True)], rewards, rest
     )
     if session.config.update is None:
-        return Result(shaped, progress.metrics)
+        return Result(shaped, progress.metrics, spent=progress.spent)
     worth = sum(episode.shaped for episode in shaped.episodes) / len(shaped.episodes)
-    return Result(
-        shaped, {**progress.metrics, f"policy/reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
-    )
+    shaping = {f"policy/reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
+    return Result(shaped, {**progress.metrics, **shaping}, spent=progress.spent)
 
 
 def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[Episode]]:
@@ -60,7 +60,8 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
         return Result(episodes)
     writer = session.parts.writer
     # The configuration is refused where nobody reflects.
-    assert isinstance(writer, ReflectionWriter)
-    made = writer.reflect(episodes, session.references)
+    assert isinstance(writer, Reflector)
+    made = writer.reflect(episodes, session.references, session.ask)
     metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
-    return Result([replace(each.episode, progress=each.reflection.potential) for each in made], metrics)
+    spent = {} if session.writing is None else session.writing.cost()
+    return Result([replace(each.episode, progress=each.reflection.potential) for each in made], metrics, spent=spent)

@@ -17,13 +17,23 @@ PAPERS = {
     # Section 4.1, Eq. 2, 6 and 7. Its baselines share backbone and update.
     "coevo-rl": {
         "rollout": GROUPS,
-        "bank": {"every": 20, "retrieval": TFIDF, "writer": {"type": "contrast", "buffer": 64}, "admission": REPLAY},
+        "bank": {
+            "every": 20,
+            "retrieval": TFIDF,
+            "writer": {"type": "quote-contrast", "buffer": 64},
+            "admission": REPLAY,
+        },
         "update": {"advantage": {"type": "grpo"}, "loss": K3, "optimizer": LR},
         "schedule": {"type": "joint"},
     },
     "experience-only": {
         "rollout": GROUPS,
-        "bank": {"every": 20, "retrieval": TFIDF, "writer": {"type": "contrast", "buffer": 64}, "admission": REPLAY},
+        "bank": {
+            "every": 20,
+            "retrieval": TFIDF,
+            "writer": {"type": "quote-contrast", "buffer": 64},
+            "admission": REPLAY,
+        },
         "update": None,
     },
     "grpo": {
@@ -40,7 +50,7 @@ PAPERS = {
             "every": 1,
             "retrieval": {"type": "cluster", "per": "step", "k": 2, "warnings": 1, "threshold": 0.85}
             | {"warmup": 5, "min_entries": 10, "share": 1.0},
-            "writer": {"type": "extremes", "trajectories": 5, "strategies": 10, "warnings": 5},
+            "writer": {"type": "quote-extremes", "trajectories": 5, "strategies": 10, "warnings": 5},
             "admission": {"type": "score", "novelty": 0.85, "ties": "replace"}
             | {"capacity": {"strategy": 100, "warning": 50}},
         },
@@ -66,7 +76,7 @@ PAPERS = {
             "every": 1,
             "key": "task",
             "retrieval": {"type": "utility", "k": 8, "per": "task", "share": 1.0},
-            "writer": {"type": "editor"},
+            "writer": {"type": "quote-editor"},
             "admission": {"type": "edits", "initial": 1.0, "up": 1.0, "down": 1.0, "threshold": 0.5, "capacity": 32},
         },
         "update": {
@@ -86,7 +96,7 @@ PAPERS = {
             "retrieval": {"type": "simutil-ucb", "k": 3, "threshold": 0.4, "alpha": 0.7, "kappa": 1.0, "share": 0.5}
             | {"similarity": {"type": "embedding", "encoder": {"model": "all-MiniLM-L6-v2"}}},
             "utility": {"initial": 0.5, "rate": 0.05, "score": "reward"},
-            "writer": {"type": "reflection", "induction": "pairwise", "outcomes": "all"},
+            "writer": {"type": "quote-reflection", "induction": "pairwise", "outcomes": "all"},
         },
         "update": {
             "reward": {"type": "capability-evolution", "gamma": 0.95},
@@ -97,7 +107,7 @@ PAPERS = {
     "reflexion-style": {
         "bank": {
             "key": "task",
-            "writer": {"type": "reflection", "outcomes": "failures"},
+            "writer": {"type": "quote-reflection", "outcomes": "failures"},
             "admission": {"type": "append", "per_key": 3},
         },
         "update": None,
@@ -114,7 +124,7 @@ PAPERS = {
         "bank": {
             "key": "kind",
             "retrieval": {"type": "embedding", "per": "task", "k": 5, "general": 6},
-            "writer": {"type": "skills", "below": 0.4, "skills": 3},
+            "writer": {"type": "quote-skills", "below": 0.4, "skills": 3},
         },
         "update": {"advantage": {"type": "grpo"}},
     },

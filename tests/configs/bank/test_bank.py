@@ -11,7 +11,7 @@ from coevo.configs.load.load import load_recipe
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["bank.writer.type=contrast"], "writer.type=contrast proposes none: set writer={type: editor}"),
+        (["bank.writer.type=contrast"], "writer.type=quote-contrast proposes none: set writer={type: quote-editor}"),
         (["bank.admission=null", "bank.admission={type: replay}"], "cannot apply them: set admission={type: edits}"),
         (["bank.utility={}"], "scores entries by votes, and utility by episodes: set utility=null"),
         (["bank.admission.initial=0.25"], "initial=0.25 is below threshold=0.5"),
@@ -29,6 +29,6 @@ def test_what_does_not_go_with_edits_is_refused(overrides, says):
 
 def test_an_editor_without_edits_is_refused_and_both_together_are_not():
     with pytest.raises(ValidationError, match="cannot apply them"):
-        BankConfig.model_validate({"writer": {"type": "editor"}})
-    made = BankConfig.model_validate({"writer": {"type": "editor"}, "admission": {"type": "edits"}})
-    assert (made.writer.type, made.admission.capacity) == ("editor", 32)
+        BankConfig.model_validate({"writer": {"type": "quote-editor"}})
+    made = BankConfig.model_validate({"writer": {"type": "quote-editor"}, "admission": {"type": "edits"}})
+    assert (made.writer.type, made.admission.capacity) == ("quote-editor", 32)

@@ -46,7 +46,7 @@ def test_a_method_is_shown_as_it_resolves(coevo):
         "pools": "one per scope",
         "references": "-",
         "utility": "-",
-        "writer": "contrast",
+        "writer": "quote-contrast",
         "admission": "replay",
         "evidence": "replay",
         "retirement": "-",

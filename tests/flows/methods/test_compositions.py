@@ -33,11 +33,11 @@ PARTS = {
         "{type: cluster, threshold: 0.5}": "bank/retrieval/cluster_score",
     },
     "writer": {
-        "{type: contrast}": "bank/writer/contrast_lessons",
-        "{type: extremes}": "bank/writer/upper",
-        "{type: reflection, induction: single}": "bank/writer/accuracy",
-        "{type: skills, below: 1.0}": "bank/writer/failing_kinds",
-        "{type: editor}": "bank/writer/operations",
+        "{type: quote-contrast}": "bank/writer/contrast_lessons",
+        "{type: quote-extremes}": "bank/writer/upper",
+        "{type: quote-reflection, induction: single}": "bank/writer/accuracy",
+        "{type: quote-skills, below: 1.0}": "bank/writer/failing_kinds",
+        "{type: quote-editor}": "bank/writer/operations",
     },
     "admission": {
         "{type: replay, replays: 2, delta: -1.0}": "bank/replay/pairs",

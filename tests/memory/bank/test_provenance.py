@@ -4,13 +4,13 @@ import pytest
 from attempts import SAFE, attempt
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import ContrastWriterConfig
+from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.bank.provenance import Retrieval, why
 from coevo.memory.stats import tally
-from coevo.memory.writers.contrast import writer
+from coevo.memory.writers.quote.contrast import writer
 from coevo.records.arrow import episodes_to_table
 from coevo.records.entry import Verdict
 from coevo.records.task import BY_SCOPE
@@ -21,7 +21,7 @@ def verdict(revision, admitted, *entries):
 
 
 def test_an_entry_leads_to_sources_verdicts_and_uses(tmp_path):
-    written = writer(ContrastWriterConfig(), BY_SCOPE).write(evidence([attempt("0", SAFE, success=True)]))
+    written = writer(QuoteContrastConfig(), BY_SCOPE).write(evidence([attempt("0", SAFE, success=True)]))
     mug, heat = written.entries
     shown = attempt("1", [(*SAFE[0], (heat.id, mug.id))], success=True)
     unshown = attempt("2", [(*SAFE[0], (heat.id,))], success=False)
@@ -41,7 +41,7 @@ def test_an_entry_leads_to_sources_verdicts_and_uses(tmp_path):
 
 
 def test_an_entry_leads_to_the_operations_on_it_those_that_took_it_out_included(tmp_path):
-    mug, heat = writer(ContrastWriterConfig(), BY_SCOPE).write(evidence([attempt("0", SAFE, success=True)])).entries
+    mug, heat = writer(QuoteContrastConfig(), BY_SCOPE).write(evidence([attempt("0", SAFE, success=True)])).entries
     merged = Ruling("00000002/000000", 2, "lotus", "MERGE(...)", "applied", "", (mug.id, heat.id))
     refused = Ruling("00000002/000001", 2, "lotus", f'UPVOTE("{mug.id}")', "rejected", "was merged before")
     removed = Ruling("00000003/000000", 3, "lotus", "", "removed", "score 0 is below 0.5", (mug.id,))

@@ -12,13 +12,13 @@ from support.hostile import Hostile, Scripted
 from tokenizers import normalizers
 
 from coevo.configs.bank.retrieval import TfidfConfig
-from coevo.configs.bank.writer import ContrastWriterConfig
+from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.configs.context import ContextConfig
 from coevo.envs.babyai import catalogue
 from coevo.envs.homerules.catalogue import LEVELS
 from coevo.memory.exchange.exchange import read_entries, write_entries
 from coevo.memory.retrieval.index import Index
-from coevo.memory.writers.contrast import writer
+from coevo.memory.writers.quote.contrast import writer
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.demonstration import Moment, PastTurn
@@ -88,7 +88,7 @@ def play(env, tokenizer, entries=()):
 def twice(env, tokenizer):
     """Entries written after a first attempt, and the prompts of a second one that reads it."""
     _, episodes = play(env, tokenizer)
-    entries = writer(ContrastWriterConfig(), BY_SCOPE).write(evidence(episodes)).entries
+    entries = writer(QuoteContrastConfig(), BY_SCOPE).write(evidence(episodes)).entries
     assert entries
     task, _ = play(env, tokenizer)
     shown = tuple(hit.entry for hit in Index(entries, TfidfConfig()).search(task.instruction, task.scope))

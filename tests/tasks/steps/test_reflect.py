@@ -8,7 +8,7 @@ from support.player import expert_player
 from support.sessions import opened, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.memory.writers.reflection import ReflectionWriter
+from coevo.memory.writers.quote.reflection import QuoteReflection
 from coevo.records.task import BY_SCOPE
 
 SMALL = ["warmstart=null", "evaluation.tasks=4", "update.invalid_penalty=0.0", "update.reward.gamma=0.5"]
@@ -28,7 +28,7 @@ def group():
 def returns_of(root, potential):
     config = load_recipe("homerules-retroagent", [*SMALL, f"update.reward.potential={potential}"])
     with opened(root, config, played=expert_player()) as session:
-        writer = ReflectionWriter(config.bank.writer, BY_SCOPE, lambda played, *_: SAID[played.replica])
+        writer = QuoteReflection(config.bank.writer, BY_SCOPE, lambda played, *_: SAID[played.replica])
         session.parts = replace(session.parts, writer=writer)
         played = group()
         session.baselines = {played[0].task.id: 0.2}

@@ -6,11 +6,11 @@ import pytest
 from support.scripted import episodes, solved
 
 from coevo.configs.bank.writer import (
-    ContrastWriterConfig,
-    EditorWriterConfig,
-    ExtremesWriterConfig,
-    ReflectionWriterConfig,
-    SkillsWriterConfig,
+    QuoteContrastConfig,
+    QuoteEditorConfig,
+    QuoteExtremesConfig,
+    QuoteReflectionConfig,
+    QuoteSkillsConfig,
 )
 from coevo.configs.env import BabyAIRulesConfig
 from coevo.configs.errors import CoevoError
@@ -28,11 +28,11 @@ from coevo.records.task import Task, key_by
 from coevo.tasks.gates.incoming import check_demonstrations, check_panel
 
 WRITERS = [
-    ContrastWriterConfig(),
-    EditorWriterConfig(type="editor"),
-    ExtremesWriterConfig(type="extremes"),
-    ReflectionWriterConfig(type="reflection"),
-    SkillsWriterConfig(type="skills", below=1.0),
+    QuoteContrastConfig(),
+    QuoteEditorConfig(type="quote-editor"),
+    QuoteExtremesConfig(type="quote-extremes"),
+    QuoteReflectionConfig(type="quote-reflection"),
+    QuoteSkillsConfig(type="quote-skills", below=1.0),
 ]
 
 

@@ -6,8 +6,9 @@ import pytest
 from attempts import SAFE, STOVE, attempt
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import ExtremesWriterConfig
-from coevo.memory.writers.extremes import discoveries, foremost, level, mistakes, partition, writer
+from coevo.configs.bank.writer import QuoteExtremesConfig
+from coevo.memory.evidence.extremes import foremost, level, partition
+from coevo.memory.writers.quote.extremes import discoveries, mistakes, writer
 from coevo.records.task import BY_SCOPE, key_by
 
 
@@ -22,7 +23,9 @@ def earned(name, reward, turns=SAFE, *, success=None, truncated=False, kind="k",
 
 
 def write(episodes, known=(), key=BY_SCOPE, **config):
-    return writer(ExtremesWriterConfig(type="extremes", **config), key).write(evidence(episodes, known, revision=2))
+    return writer(QuoteExtremesConfig(type="quote-extremes", **config), key).write(
+        evidence(episodes, known, revision=2)
+    )
 
 
 def texts(proposal, zone):

@@ -5,8 +5,8 @@ from dataclasses import replace
 from attempts import SAFE, STOVE, attempt
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import SkillsWriterConfig
-from coevo.memory.writers.skills import writer
+from coevo.configs.bank.writer import QuoteSkillsConfig
+from coevo.memory.writers.quote.skills import writer
 from coevo.records.entry import entry_id
 from coevo.records.task import key_by
 
@@ -19,7 +19,7 @@ def of(kind, name, turns, success):
 
 
 def write(episodes, known=(), **config):
-    return writer(SkillsWriterConfig(type="skills", **config), KIND).write(evidence(episodes, known, key=KIND))
+    return writer(QuoteSkillsConfig(type="quote-skills", **config), KIND).write(evidence(episodes, known, key=KIND))
 
 
 def told(proposal):

@@ -1,41 +1,32 @@
 """Lessons from a reflection on every episode (RetroAgent section 3.1), by the built-in reflector."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from coevo.configs.bank.writer import ReflectionWriterConfig
-from coevo.memory.evidence.references import References
-from coevo.memory.evidence.reflections import Reflection, parse
-from coevo.memory.evidence.reflector import reference_of, reflect
+from coevo.configs.bank.writer import QuoteReflectionConfig
+from coevo.memory.evidence.references import References, reference_of
+from coevo.memory.evidence.reflections import Reflected, figures, parse
 from coevo.memory.text import clean, content_words, words
-from coevo.memory.writers.base import Evidence, Proposal
+from coevo.memory.writers.base import Evidence, Proposal, nobody
+from coevo.memory.writers.quote.reflector import reflect
 from coevo.records.entry import Entry, also_from, entry_id
 from coevo.records.episode import Episode
 from coevo.records.task import Key
+from coevo.records.writing import Ask
 
 Reflect = Callable[[Episode, Episode | None, int], str]
 """``reflect(episode, reference, most)``: text of at most ``most`` lessons (``coevo.memory.evidence.reflections``)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reflected:
-    """A reflection, with its episode and its reference."""
-
-    episode: Episode
-    reference: Episode | None
-    reflection: Reflection
-
-
-class ReflectionWriter:
+class QuoteReflection:
     """One reflection per episode; its lessons become entries for tasks like the episode's."""
 
-    def __init__(self, config: ReflectionWriterConfig, key: Key, reflect: Reflect = reflect) -> None:
+    def __init__(self, config: QuoteReflectionConfig, key: Key, reflect: Reflect = reflect) -> None:
         self._config = config
         self._key = key
         self._reflect = reflect
 
-    def reflect(self, episodes: Sequence[Episode], references: References) -> list[Reflected]:
-        """Reflect on each episode, in order."""
+    def reflect(self, episodes: Sequence[Episode], references: References, ask: Ask = nobody) -> list[Reflected]:
+        """Reflect on each episode, in order; nobody is asked."""
         return [self._reflected(episode, references) for episode in episodes]
 
     def write(self, evidence: Evidence) -> Proposal:
@@ -77,23 +68,6 @@ class ReflectionWriter:
         )
 
 
-def figures(told: Sequence[Reflected]) -> dict[str, float]:
-    """Metrics of reflections: accuracy of predictions, mean potential, and its error against true progress."""
-    if not told:
-        return {"reflections": 0.0}
-    errors = [
-        abs(each.reflection.potential - each.episode.progress) for each in told if each.episode.progress is not None
-    ]
-    count = len(told)
-    return {
-        "reflections": float(count),
-        "malformed": float(sum(each.reflection.success is None for each in told)),
-        "accuracy": sum(each.reflection.success is each.episode.success for each in told) / count,
-        "potential": sum(each.reflection.potential for each in told) / count,
-        "pairwise": sum(each.reference is not None for each in told) / count,
-    } | ({"potential_error": sum(errors) / len(errors)} if errors else {})
-
-
 def _grounded(lesson: str, told: Reflected) -> tuple[str, tuple[str, ...]]:
     """The action whose feedback a lesson quotes (empty without one), and the episodes that taught it."""
     episode, reference = told.episode, told.reference
@@ -110,6 +84,6 @@ def _quoted(lesson: str, episode: Episode) -> str:
     return next((action for action, feedback in said if feedback and f" {feedback} " in f" {lesson} "), "")
 
 
-def writer(config: ReflectionWriterConfig, key: Key) -> ReflectionWriter:
+def writer(config: QuoteReflectionConfig, key: Key) -> QuoteReflection:
     """Reflections with the settings of a configuration."""
-    return ReflectionWriter(config, key)
+    return QuoteReflection(config, key)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from coevo.configs.bank.writer import SkillsWriterConfig
+from coevo.configs.bank.writer import QuoteSkillsConfig
 from coevo.memory.evidence.lessons import lessons
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal
@@ -17,7 +17,7 @@ Skills = Mapping[str, Entry]
 class SkillsWriter:
     """Writer that quotes the lessons of failures; reads training episodes only."""
 
-    def __init__(self, config: SkillsWriterConfig, key: Key) -> None:
+    def __init__(self, config: QuoteSkillsConfig, key: Key) -> None:
         self._config = config
         self._key = key
 
@@ -66,6 +66,6 @@ class SkillsWriter:
         return new[: self._config.skills]
 
 
-def writer(config: SkillsWriterConfig, key: Key) -> SkillsWriter:
+def writer(config: QuoteSkillsConfig, key: Key) -> SkillsWriter:
     """Skills with the settings of a configuration."""
     return SkillsWriter(config, key)

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 from attempts import SAFE, STOVE, attempt
 
-from coevo.memory.evidence.references import Pair
+from coevo.memory.evidence.references import Pair, reference_of
 from coevo.memory.evidence.reflections import parse
-from coevo.memory.evidence.reflector import reference_of, reflect
+from coevo.memory.writers.quote.reflector import reflect
 
 WON = attempt("0", SAFE, success=True)
 LOST = attempt("1", STOVE, success=False)

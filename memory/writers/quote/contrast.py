@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from coevo.configs.bank.writer import ContrastWriterConfig
+from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.memory.evidence.contrasts import Contrast, contrasts
 from coevo.memory.writers.base import Evidence, Proposal, worth
 from coevo.records.entry import Entry, rescoped
@@ -13,7 +13,7 @@ from coevo.records.task import Key
 class ContrastWriter:
     """Writer that quotes feedback; reads only the text of episodes and the key of their tasks."""
 
-    def __init__(self, config: ContrastWriterConfig, key: Key) -> None:
+    def __init__(self, config: QuoteContrastConfig, key: Key) -> None:
         self._config = config
         self._key = key
 
@@ -46,6 +46,6 @@ def _join(draft: Entry, lesson: Entry) -> Entry:
     return replace(draft, sources=tuple(dict.fromkeys([*draft.sources, *lesson.sources])))
 
 
-def writer(config: ContrastWriterConfig, key: Key) -> ContrastWriter:
+def writer(config: QuoteContrastConfig, key: Key) -> ContrastWriter:
     """The contrast of trajectories with the settings of a configuration."""
     return ContrastWriter(config, key)

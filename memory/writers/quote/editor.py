@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from coevo.configs.bank.writer import EditorWriterConfig
+from coevo.configs.bank.writer import QuoteEditorConfig
 from coevo.memory.edits.syntax import Operation
 from coevo.memory.evidence.contrasts import contrasts
 from coevo.memory.evidence.support import Support, duplicates
@@ -22,7 +22,7 @@ class Editor:
     It reads only the text of episodes and the key of their tasks. Its additions and corrections quote feedback.
     """
 
-    def __init__(self, config: EditorWriterConfig, key: Key) -> None:
+    def __init__(self, config: QuoteEditorConfig, key: Key) -> None:
         self._config = config
         self._key = key
 
@@ -100,6 +100,6 @@ def _additions(held: Iterable[Entry], corrections: Iterable[str], found: Iterabl
     yield from taught.values()
 
 
-def writer(config: EditorWriterConfig, key: Key) -> Editor:
+def writer(config: QuoteEditorConfig, key: Key) -> Editor:
     """The editor with the settings of a configuration."""
     return Editor(config, key)

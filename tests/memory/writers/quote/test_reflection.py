@@ -5,8 +5,8 @@ from dataclasses import replace
 from attempts import SAFE, STOVE, attempt
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import ReflectionWriterConfig
-from coevo.memory.writers.reflection import ReflectionWriter, writer
+from coevo.configs.bank.writer import QuoteReflectionConfig
+from coevo.memory.writers.quote.reflection import QuoteReflection, writer
 from coevo.records.entry import entry_id
 from coevo.records.inert import flaw
 from coevo.records.task import BY_SCOPE, key_by
@@ -17,7 +17,7 @@ LOST = replace(attempt("1", STOVE, success=False), progress=0.25)
 
 def write(episodes, known=(), references=(), key=BY_SCOPE, **config):
     seen = evidence(episodes, known, references=references, revision=2, key=key)
-    return writer(ReflectionWriterConfig(type="reflection", **config), key).write(seen)
+    return writer(QuoteReflectionConfig(type="quote-reflection", **config), key).write(seen)
 
 
 def texts(proposal):
@@ -76,7 +76,7 @@ def test_a_reflector_that_errs_is_counted():
             "I cannot" if episode is WON else "Subtask: a | done\nSubtask: b | open\nSuccess: yes\nLesson: look first"
         )
 
-    made = ReflectionWriter(ReflectionWriterConfig(type="reflection"), BY_SCOPE, reflect)
+    made = QuoteReflection(QuoteReflectionConfig(type="quote-reflection"), BY_SCOPE, reflect)
     proposal = made.write(evidence([WON, LOST]))
     assert (proposal.counts["malformed"], proposal.counts["accuracy"]) == (1.0, 0.0)
     # Potentials 0 and 1/2; beside the progress of 1 and 1/4 they err by 1 and 1/4.

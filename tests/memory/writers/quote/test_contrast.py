@@ -6,9 +6,9 @@ from attempts import SAFE, STOVE, attempt
 from support.evidence import evidence
 
 import coevo.memory
-from coevo.configs.bank.writer import ContrastWriterConfig
+from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.memory.evidence.contrasts import pivot
-from coevo.memory.writers.contrast import writer
+from coevo.memory.writers.quote.contrast import writer
 from coevo.records.task import BY_SCOPE
 
 DRAWER = [
@@ -21,7 +21,7 @@ DRAWER = [
 
 def write(episodes, known=(), **config):
     seen = evidence(episodes, known, revision=2)
-    return list(writer(ContrastWriterConfig(**config), BY_SCOPE).write(seen).entries)
+    return list(writer(QuoteContrastConfig(**config), BY_SCOPE).write(seen).entries)
 
 
 def texts(entries):

@@ -7,12 +7,12 @@ from attempts import SAFE, STOVE, attempt
 from support.entries import entry
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import EditorWriterConfig
+from coevo.configs.bank.writer import QuoteEditorConfig
 from coevo.memory.edits.syntax import parse
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats
 from coevo.memory.writers.base import Evidence
-from coevo.memory.writers.editor import writer
+from coevo.memory.writers.quote.editor import writer
 from coevo.records.task import BY_SCOPE, key_by
 
 DRAWER = [
@@ -41,7 +41,7 @@ def shown(turns, *entries):
 
 def edits(episodes, held=(), references=(), stats=None, key=BY_SCOPE, **config):
     seen = evidence(episodes, held, stats, references, revision=2, key=key)
-    return writer(EditorWriterConfig(type="editor", **config), key).write(seen).edits
+    return writer(QuoteEditorConfig(type="quote-editor", **config), key).write(seen).edits
 
 
 def said(*arguments, **named):
@@ -187,7 +187,7 @@ def test_no_more_operations_than_asked_for_corrections_first():
 
 def test_the_same_evidence_gives_the_same_operations_and_counts():
     given = Evidence([won(), lost()], Library([MUG]), evidence([]).references, 2)
-    first, second = (writer(EditorWriterConfig(type="editor"), BY_SCOPE).write(given) for _ in range(2))
+    first, second = (writer(QuoteEditorConfig(type="quote-editor"), BY_SCOPE).write(given) for _ in range(2))
     assert first == second
     assert first.entries == ()
     assert first.counts == {"pools": 1.0, "operations": float(len(first.edits))}

@@ -9,7 +9,6 @@ from fractions import Fraction
 
 from coevo.memory.evidence.contrasts import pivot
 from coevo.memory.evidence.lessons import lessons
-from coevo.memory.evidence.references import Pair
 from coevo.memory.evidence.reflections import Reflection, Subtask, write
 from coevo.memory.text import words
 from coevo.records.entry import Entry
@@ -29,17 +28,6 @@ def reflect(episode: Episode, reference: Episode | None, most: int) -> str:
     """
     quotes = dict.fromkeys(lesson.strategy for lesson in _induced(episode, reference))
     return write(Reflection(_subtasks(episode), episode.success, tuple(quotes)[:most]))
-
-
-def reference_of(episode: Episode, pair: Pair) -> Episode | None:
-    """The latest reference with the other outcome: of the task itself, else of its kind, else any."""
-
-    def nearness(place: int) -> tuple[bool, bool, int]:
-        task = others[place].task
-        return task.id == episode.task.id, task.kind == episode.task.kind, place
-
-    others = pair.failures if episode.success else pair.successes
-    return others[max(range(len(others)), key=nearness)] if others else None
 
 
 def _subtasks(episode: Episode) -> tuple[Subtask, ...]:

@@ -1,0 +1,134 @@
+"""Reading of a model's answers: JSON, item by item.
+
+A fenced or embedded object is found. An answer that was cut off keeps its complete items. An item that is not what was
+asked for is refused by itself, with a reason.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic_core import from_json
+
+from coevo.memory.writers.base import Reject
+from coevo.memory.writers.model.transcript import Shown
+from coevo.records.writing import Ask, Question, Reply
+
+SCANNED = 200_000
+"""Maximum characters of an answer that are read."""
+TRIED = 16
+"""Maximum number of braces at which an object is looked for."""
+AUDITED = 500
+"""Maximum characters of a refused item that are kept."""
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A question with the attempts that it shows."""
+
+    question: Question
+    attempts: Sequence[Shown]
+
+
+@dataclass
+class Answer:
+    """A question's answer, as far as it can be read.
+
+    Attributes:
+        posed: the question.
+        fields: fields of the answer; empty if it cannot be read.
+        items: objects of its list that are left to be checked.
+        rejects: refused items so far.
+        fault: reason why there is no answer; empty if there is one.
+    """
+
+    posed: Posed
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    items: list[Mapping[str, Any]] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    fault: str = ""
+
+    def refuse(self, reason: str, item: object) -> None:
+        """Count an item as refused, and keep the beginning of it."""
+        text = item if isinstance(item, str) else json.dumps(item, ensure_ascii=True, default=repr)
+        question = self.posed.question
+        self.rejects.append(Reject(question.purpose, question.episodes, reason, text[:AUDITED]))
+
+
+def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[Answer]:
+    """Ask all questions at once and read their answers; ``name`` is the field with the list of items."""
+    if not posed:
+        return []
+    replies = ask([each.question for each in posed])
+    return [_answer(each, reply, name) for each, reply in zip(posed, replies, strict=True)]
+
+
+def counts(found: Sequence[Answer]) -> dict[str, float]:
+    """Metrics of answers: questions, those without an answer, and refused items by reason."""
+    reasons = [reject.reason for answer in found for reject in answer.rejects]
+    totals = {"questions": len(found), "unanswered": sum(bool(answer.fault) for answer in found)}
+    totals |= {"rejected": len(reasons)}
+    totals |= {f"rejected_{reason}": reasons.count(reason) for reason in sorted(set(reasons))}
+    return {name: float(total) for name, total in totals.items()}
+
+
+def rejects_of(found: Sequence[Answer]) -> tuple[Reject, ...]:
+    """All refused items, in order."""
+    return tuple(reject for answer in found for reject in answer.rejects)
+
+
+def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
+    answer = Answer(posed, fault=reply.fault)
+    if reply.fault:
+        return answer
+    fields, whole = _fields(reply.text[:SCANNED], name)
+    if fields is None:
+        answer.refuse("not_json", reply.text)
+        return answer
+    answer.fields = fields
+    for place, item in enumerate(fields[name], 1):
+        if not whole and place == len(fields[name]):
+            answer.refuse("cut", item)
+        elif isinstance(item, Mapping):
+            answer.items.append(item)
+        else:
+            answer.refuse("shape", item)
+    return answer
+
+
+def _fields(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
+    """Fields of the first object with a list of this name, and whether the object ends."""
+    starts = list(_braces(text))
+    for start in starts:
+        found = _decoded(text, start)
+        if isinstance(found, dict) and isinstance(found.get(name), list):
+            return found, True
+    for start in starts:
+        found = _cut(text[start:])
+        if isinstance(found, dict) and isinstance(found.get(name), list):
+            return found, False
+    return None, True
+
+
+def _braces(text: str) -> Iterator[int]:
+    start = text.find("{")
+    for _ in range(TRIED):
+        if start < 0:
+            return
+        yield start
+        start = text.find("{", start + 1)
+
+
+def _decoded(text: str, start: int) -> object:
+    try:
+        return json.JSONDecoder().raw_decode(text, start)[0]
+    except (ValueError, RecursionError):
+        return None
+
+
+def _cut(text: str) -> object:
+    try:
+        return from_json(text, allow_partial=True)
+    except ValueError:
+        return None

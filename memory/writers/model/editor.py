@@ -1,0 +1,85 @@
+"""Edit operations of a model on the pools of the episodes' tasks (ReflectAndEdit of JERP Eq. 26)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from coevo.configs.bank.writer import ModelEditorConfig
+from coevo.memory.edits.syntax import KINDS, Operation, RefusedError, parse
+from coevo.memory.evidence.extremes import foremost, worst
+from coevo.memory.text import content_words
+from coevo.memory.writers.base import Edit, Evidence, Proposal
+from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.checks import foreign, refusal
+from coevo.memory.writers.model.lessons import LONGEST
+from coevo.memory.writers.model.prompts import EDIT, question
+from coevo.memory.writers.model.transcript import shown
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
+from coevo.records.task import Key
+
+
+class ModelEditor:
+    """Writer that asks one question per pool with an episode."""
+
+    def __init__(self, config: ModelEditorConfig, key: Key) -> None:
+        self._config = config
+        self._key = key
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """At most ``config.operations`` operations for each pool, in the order of the episodes."""
+        pools: dict[str, list[Episode]] = {}
+        for episode in evidence.episodes:
+            pools.setdefault(self._key(episode.task), []).append(episode)
+        held = {pool: [entry for entry in evidence.library.entries if entry.scope == pool] for pool in pools}
+        posed = [self._posed(pool, played, held[pool], evidence) for pool, played in pools.items()]
+        found = answers(evidence.ask, posed, "operations")
+        edits = tuple(
+            Edit(pool, operation.line(), answer.posed.question.episodes)
+            for pool, answer in zip(pools, found, strict=False)
+            for operation in self._operations(answer, held[pool])
+        )
+        sizes = {"pools": float(len(pools)), "operations": float(len(edits))}
+        return Proposal(edits=edits, counts=counts(found) | sizes, rejects=rejects_of(found))
+
+    def _posed(self, pool: str, played: Sequence[Episode], held: Sequence[Entry], evidence: Evidence) -> Posed:
+        earlier = evidence.references.of(pool).successes
+        successes = earlier[len(earlier) - min(self._config.successes, len(earlier)) :]
+        new = foremost(played, worst)[: self._config.trajectories]
+        attempts = shown([*new, *successes], self._config.transcript)
+        said = EDIT.format(most=self._config.operations)
+        return Posed(question("edits", said, attempts, held), attempts)
+
+    def _operations(self, answer: Answer, held: Sequence[Entry]) -> Iterator[Operation]:
+        words = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
+        words |= {word for entry in held for word in content_words(entry.strategy)}
+        ids = {entry.id for entry in held}
+        for item in answer.items[: self._config.operations]:
+            read = _operation(item, ids, words)
+            if isinstance(read, str):
+                answer.refuse(read, item)
+            else:
+                yield read
+
+
+def _operation(item: Mapping[str, Any], ids: set[str], words: frozenset[str]) -> Operation | str:
+    """The operation of an item, or the reason to refuse it."""
+    kind, targets, text = item.get("op"), item.get("ids"), item.get("text")
+    if kind not in KINDS or not isinstance(targets, list) or not all(isinstance(each, str) for each in targets):
+        return "shape"
+    if reason := refusal(text, LONGEST):
+        return reason
+    if not ids.issuperset(targets):
+        return "unknown"
+    votes = kind in ("UPVOTE", "DOWNVOTE")
+    if not votes and (reason := foreign(str(text), words)):
+        return reason
+    wording = "" if votes else " ".join(str(text).split())
+    try:
+        return parse(Operation(kind, tuple(dict.fromkeys(targets)), wording).line())
+    except RefusedError:
+        return "shape"
+
+
+def writer(config: ModelEditorConfig, key: Key) -> ModelEditor:
+    """The editor by a model, with the settings of a configuration."""
+    return ModelEditor(config, key)

@@ -1,0 +1,65 @@
+"""Strategies and warnings of a model, from the attempts that earned most and least (SLEA-RL section 3.4)."""
+
+from collections.abc import Iterable, Sequence
+
+from coevo.configs.bank.writer import ModelExtremesConfig
+from coevo.memory.evidence.extremes import best, foremost, partition, worst
+from coevo.memory.writers.base import Evidence, Proposal, worth
+from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
+from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, question
+from coevo.memory.writers.model.transcript import shown
+from coevo.records.entry import LEVELS, Entry
+from coevo.records.episode import Episode
+from coevo.records.task import Key
+
+ASKED = {"strategies": STRATEGIES, "warnings": WARNINGS}
+ZONES = {"strategies": "strategy", "warnings": "warning"}
+
+
+class ModelExtremes:
+    """Writer that asks for strategies and for warnings, one question each."""
+
+    def __init__(self, config: ModelExtremesConfig, key: Key) -> None:
+        self._config = config
+        self._key = key
+        self._most = {"strategies": config.strategies, "warnings": config.warnings}
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """Strategies first, then warnings; entries of the library are not proposed again."""
+        upper, lower = partition(evidence.episodes) if evidence.episodes else ([], [])
+        sides = {"strategies": foremost(upper, best), "warnings": foremost(lower, worst)}
+        posed = [
+            self._posed(purpose, side[: self._config.trajectories])
+            for purpose, side in sides.items()
+            if side and self._most[purpose]
+        ]
+        found = answers(evidence.ask, posed)
+        drafts = joined(self._entries(found, evidence.revision))
+        fresh = tuple(draft for draft in drafts.values() if draft.id not in evidence.library.row_of)
+        sizes = {"upper": float(len(upper)), "lower": float(len(lower))}
+        worths = worth(fresh, evidence.episodes)
+        return Proposal(fresh, worths, counts=counts(found) | sizes, rejects=rejects_of(found))
+
+    def _posed(self, purpose: str, episodes: Sequence[Episode]) -> Posed:
+        attempts = shown(episodes, self._config.transcript)
+        said = f"{ASKED[purpose]}\n{LESSONS.format(most=self._most[purpose])}"
+        return Posed(question(purpose, said, attempts), attempts)
+
+    def _entries(self, found: Iterable[Answer], revision: int) -> Iterable[Entry]:
+        for answer in found:
+            purpose = answer.posed.question.purpose
+            for lesson in lessons(answer, self._most[purpose]):
+                pool = self._key(lesson.attempt.episode.task)
+                yield entry(lesson, pool, revision, ZONES[purpose], _level(lesson))
+
+
+def _level(lesson: Lesson) -> str:
+    """Level that the model gives a lesson; the most special one if it gives none of them."""
+    said = lesson.item.get("level")
+    return said if said in LEVELS else LEVELS[-1]
+
+
+def writer(config: ModelExtremesConfig, key: Key) -> ModelExtremes:
+    """Strategies and warnings by a model, with the settings of a configuration."""
+    return ModelExtremes(config, key)

@@ -1,0 +1,83 @@
+"""Reflections of a model on every episode: potential, prediction of success, and lessons (RetroAgent section 3.1)."""
+
+from collections.abc import Mapping, Sequence
+
+from coevo.configs.bank.writer import ModelReflectionConfig
+from coevo.memory.evidence.references import References, reference_of
+from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
+from coevo.memory.text import clean
+from coevo.memory.writers.base import Evidence, Proposal
+from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
+from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
+from coevo.memory.writers.model.transcript import shown
+from coevo.records.episode import Episode
+from coevo.records.task import Key
+from coevo.records.writing import Ask
+
+
+class ModelReflection:
+    """Writer that asks one question per episode."""
+
+    def __init__(self, config: ModelReflectionConfig, key: Key) -> None:
+        self._config = config
+        self._key = key
+
+    def reflect(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Reflected]:
+        """Reflect on each episode, in order; an answer that cannot be read is malformed."""
+        return [told for told, _ in self._told(self._answers(episodes, references, ask), references)]
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """All lessons that the library lacks, in the order of the episodes."""
+        wanted = [episode for episode in evidence.episodes if self._config.outcomes == "all" or not episode.success]
+        found = self._answers(wanted, evidence.references, evidence.ask)
+        told = self._told(found, evidence.references)
+        drafts = joined(
+            entry(lesson, self._key(each.episode.task), evidence.revision) for each, taught in told for lesson in taught
+        )
+        fresh = tuple(draft for draft in drafts.values() if draft.id not in evidence.library.row_of)
+        measured = counts(found) | figures([each for each, _ in told])
+        return Proposal(fresh, counts=measured, rejects=rejects_of(found))
+
+    def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:
+        return answers(ask, [self._posed(episode, self._reference(episode, references)) for episode in episodes])
+
+    def _told(self, found: Sequence[Answer], references: References) -> list[tuple[Reflected, list[Lesson]]]:
+        """Reflection of each answer, with the lessons that passed the checks."""
+        told = []
+        for answer in found:
+            episode = answer.posed.attempts[0].episode
+            taught = lessons(answer, self._config.lessons)
+            reflection = _reflection(answer.fields, tuple(lesson.text for lesson in taught))
+            told.append((Reflected(episode, self._reference(episode, references), reflection), taught))
+        return told
+
+    def _reference(self, episode: Episode, references: References) -> Episode | None:
+        """The other attempt of a pairwise induction; its outcome would give the episode's own away."""
+        if self._config.induction == "single" or self._config.told == "nothing":
+            return None
+        return reference_of(episode, references.of(self._key(episode.task)))
+
+    def _posed(self, episode: Episode, reference: Episode | None) -> Posed:
+        both = [episode] if reference is None else [episode, reference]
+        attempts = shown(both, self._config.transcript, verdict=self._config.told == "outcome")
+        said = f"{REFLECT}{'' if reference is None else REFERENCE}\n{LESSONS.format(most=self._config.lessons)}"
+        return Posed(question("reflection", said, attempts), attempts)
+
+
+def _reflection(fields: Mapping[str, object], taught: tuple[str, ...]) -> Reflection:
+    """Potential and prediction of an answer; malformed where either cannot be read."""
+    parts, success = fields.get("subtasks"), fields.get("success")
+    if not isinstance(parts, list) or not parts or not isinstance(success, bool):
+        return MALFORMED
+    found = [
+        Subtask(clean(part["subtask"]), part["done"])
+        for part in parts
+        if isinstance(part, Mapping) and isinstance(part.get("subtask"), str) and isinstance(part.get("done"), bool)
+    ]
+    return Reflection(tuple(found), success, taught) if len(found) == len(parts) else MALFORMED
+
+
+def writer(config: ModelReflectionConfig, key: Key) -> ModelReflection:
+    """Reflections by a model, with the settings of a configuration."""
+    return ModelReflection(config, key)

@@ -1,0 +1,75 @@
+"""Skills of a model, from failures of kinds of tasks with low success (as in SkillRL)."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from coevo.configs.bank.writer import ModelSkillsConfig
+from coevo.memory.evidence.extremes import foremost, worst
+from coevo.memory.library import Library
+from coevo.memory.writers.base import Evidence, Proposal
+from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
+from coevo.memory.writers.model.prompts import LESSONS, SKILLS, question
+from coevo.memory.writers.model.transcript import shown
+from coevo.records.episode import Episode
+from coevo.records.task import Key
+
+KNOWN = 40
+"""Most known skills that a question names."""
+
+
+class ModelSkills:
+    """Writer that asks one question per kind that mostly fails."""
+
+    def __init__(self, config: ModelSkillsConfig, key: Key) -> None:
+        self._config = config
+        self._key = key
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """For each kind with too low success, new skills from some of its failures beside one of its successes."""
+        failing = failing_kinds(evidence.episodes, self._key, self._config.below)
+        posed = [self._posed(kind, played, evidence.library) for kind, played in failing.items()]
+        found = answers(evidence.ask, posed)
+        drafts = joined(
+            entry(lesson, self._scope(lesson), evidence.revision)
+            for answer in found
+            for lesson in lessons(answer, self._config.skills)
+        )
+        held = {(each.strategy, each.scope) for each in evidence.library.entries}
+        fresh = tuple(each for each in drafts.values() if not held & {(each.strategy, each.scope), (each.strategy, "")})
+        sizes = {"failing_kinds": float(len(failing)), "general_skills": float(sum(not each.scope for each in fresh))}
+        return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found))
+
+    def _scope(self, lesson: Lesson) -> str:
+        return "" if lesson.item.get("general") is True else self._key(lesson.attempt.episode.task)
+
+    def _posed(self, kind: str, played: Sequence[Episode], library: Library) -> Posed:
+        failures = foremost([episode for episode in played if not episode.success], worst)[: self._config.failures]
+        successes = [episode for episode in played if episode.success][:1]
+        attempts = shown([*failures, *successes], self._config.transcript)
+        note = f"; the last attempt, number {len(attempts)}, succeeded" if successes else ""
+        said = SKILLS.format(success=note, known=known(kind, library))
+        said = f"{said}\n{LESSONS.format(most=self._config.skills)}"
+        return Posed(question("skills", said, attempts), attempts)
+
+
+def failing_kinds(episodes: Iterable[Episode], key: Key, below: float) -> dict[str, list[Episode]]:
+    """Episodes of the kinds whose success is below a bound, in order of first appearance."""
+    kinds: dict[str, list[Episode]] = {}
+    for episode in episodes:
+        kinds.setdefault(key(episode.task), []).append(episode)
+    rates: Mapping[str, float] = {
+        kind: sum(episode.success for episode in played) / len(played) for kind, played in kinds.items()
+    }
+    return {kind: played for kind, played in kinds.items() if rates[kind] < below}
+
+
+def known(kind: str, library: Library) -> str:
+    """Skills that the bank has for a kind and for all kinds, quoted; the latest of them."""
+    texts = [entry.strategy for entry in library.entries if entry.scope in (kind, "")][-KNOWN:]
+    return ", ".join(json.dumps(text, ensure_ascii=False) for text in texts) or "none"
+
+
+def writer(config: ModelSkillsConfig, key: Key) -> ModelSkills:
+    """Skills by a model, with the settings of a configuration."""
+    return ModelSkills(config, key)

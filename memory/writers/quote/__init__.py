@@ -1,0 +1,1 @@
+"""Writers that are rules: they quote feedback, and need no model."""

@@ -1,0 +1,45 @@
+"""The author of a run's writer: opened for a run that writes, or for an evaluation."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from coevo.configs.bank.author import AnyAuthorConfig
+from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.run import RunConfig
+from coevo.models.authors.open import author_of
+from coevo.models.engines.base import Engine
+from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.journal import Journal
+
+
+def author_config(config: RunConfig) -> AnyAuthorConfig | None:
+    """Settings of the author; None for a writer that asks no model."""
+    writer = None if config.bank is None else config.bank.writer
+    return writer.author if isinstance(writer, ModelWriterConfig) else None
+
+
+@contextmanager
+def open_writing(
+    config: RunConfig, engine: Engine, place: Path, journal: Journal, kept: Kept, warn: Callable[[str], None]
+) -> Iterator[Writing | None]:
+    """The writing of a run; None for a writer that asks no model.
+
+    Args:
+        config: of the run.
+        engine: generates with the run's policy.
+        place: directory for files of the author's own servers.
+        journal: answers of the revision in the making.
+        kept: what the last revision keeps.
+        warn: reports that questions are not answered.
+
+    Raises:
+        CoevoError: the author cannot be opened.
+    """
+    asked = author_config(config)
+    if asked is None:
+        yield None
+        return
+    with closing(author_of(asked, engine, config.context, config.seed, place, warn)) as author:
+        yield Writing(author, asked, journal, kept, warn)

@@ -1,0 +1,73 @@
+"""The artifact of a revision's writing.
+
+writing/answers.jsonl    answers that arrived in the revision, or that a later firing may need
+writing/rejects.jsonl    parts of answers that were refused in the revision
+writing/spent.json       questions and tokens of the run so far
+"""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from coevo.configs.errors import CoevoError
+from coevo.memory.writers.base import Reject
+from coevo.tasks.writing.journal import Answered, parse
+from coevo.tasks.writing.spent import Spent
+
+FOLDER, ANSWERS, REJECTS, SPENT = "writing", "answers.jsonl", "rejects.jsonl", "spent.json"
+"""Names of the artifact and of its files."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What a revision keeps of the writing.
+
+    Attributes:
+        answers: answers that arrived in it, or that a later firing may need.
+        spent: expense of the run so far.
+        rejects: parts of answers that were refused in it.
+    """
+
+    answers: tuple[Answered, ...] = ()
+    spent: Spent = field(default_factory=Spent)
+    rejects: tuple[Reject, ...] = ()
+
+
+def write_writing(kept: Kept, staging: Path) -> None:
+    """Stage the writing for the commit."""
+    directory = staging / FOLDER
+    directory.mkdir(parents=True)
+    _write(directory / ANSWERS, (answer.line() for answer in kept.answers))
+    _write(directory / REJECTS, (json.dumps(asdict(reject), sort_keys=True) for reject in kept.rejects))
+    _write(directory / SPENT, [json.dumps(asdict(kept.spent), sort_keys=True)])
+
+
+def read_writing(directory: Path | None) -> Kept:
+    """What the last revision keeps, without its refused parts; nothing for None.
+
+    Raises:
+        CoevoError: a file is not as coevo writes it.
+    """
+    if directory is None:
+        return Kept()
+    answers = tuple(parse(line) for line in _lines(directory / ANSWERS))
+    return Kept(answers, _spent(directory / SPENT))
+
+
+def _spent(path: Path) -> Spent:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if all(type(number) is int and number >= 0 for number in found.values()):
+            return Spent(**found)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        pass
+    raise CoevoError(f"{path.name} of the writing is not as coevo writes it")
+
+
+def _write(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
+def _lines(path: Path) -> list[str]:
+    return [line for line in path.read_text(encoding="utf-8").split("\n") if line]

@@ -1,0 +1,125 @@
+"""Asking of an author: what is answered already is not asked again, and nothing is asked beyond the budget."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+from coevo.configs.bank.author import AuthorConfig
+from coevo.memory.writers.base import Reject
+from coevo.models.authors.base import Author
+from coevo.records.writing import Question, Reply
+from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.journal import Answered, Journal
+from coevo.tasks.writing.spent import Spent, exhausted
+
+UNANSWERED = "the author gave no reply"
+
+
+class Writing:
+    """The questions of a run's writer to its author, and the answers so far."""
+
+    def __init__(
+        self, author: Author, config: AuthorConfig, journal: Journal, kept: Kept, warn: Callable[[str], None]
+    ) -> None:
+        """Take up the writing of a run.
+
+        Args:
+            author: answers the questions.
+            config: settings of the author.
+            journal: answers of the revision in the making.
+            kept: what the last revision keeps.
+            warn: reports that questions are not answered.
+        """
+        self._author, self._config, self._journal, self._warn = author, config, journal, warn
+        self._identity = config.model_dump_json(exclude={"budget", "price"})
+        self._answers = {found.digest: found for found in (*kept.answers, *journal.answers)}
+        self._spent = kept.spent.plus(found.reply for found in journal.answers)
+        self._counted: set[str] = set()
+        self._used: list[Reply] = []
+        self._rejects: list[Reject] = []
+
+    def ask(self, revision: int, questions: Sequence[Question]) -> list[Reply]:
+        """One reply per question, in order; without an answer it has a fault.
+
+        Args:
+            revision: number of the revision in the making.
+            questions: equal ones are asked once.
+        """
+        digests = [self._digest(question) for question in questions]
+        asked = dict(zip(digests, questions, strict=True))
+        faults = self._put(revision, {digest: asked[digest] for digest in asked if digest not in self._answers})
+        new = [digest for digest in asked if digest not in self._counted and self._is_of(revision, digest)]
+        self._counted.update(new)
+        self._used += [self._answers[digest].reply for digest in new]
+        if faults:
+            reasons = Counter(faults.values()).most_common()
+            self._warn(f"{len(faults)} of {len(asked)} questions of the writer were not answered: {reasons[0][0]}")
+        return [
+            self._answers[digest].reply if digest in self._answers else Reply("", False, fault=faults[digest])
+            for digest in digests
+        ]
+
+    def aside(self, questions: Sequence[Question]) -> list[Reply]:
+        """One reply per question, of which nothing but the expense is kept: those about a held-out panel."""
+        replies = dict(self._replies(questions))
+        return [replies[place] for place in range(len(questions))]
+
+    def refused(self, rejects: Iterable[Reject]) -> None:
+        """Keep refused parts of answers for audit."""
+        self._rejects += rejects
+
+    def cost(self) -> dict[str, int]:
+        """Cost of the answers of this revision that were used since the last call; each counts once."""
+        spent = Spent().plus(self._used)
+        self._used = []
+        return {
+            "cost/writing/questions": spent.questions,
+            "cost/writing/prompt_tokens": spent.prompt_tokens,
+            "cost/writing/answer_tokens": spent.answer_tokens,
+        }
+
+    def seal(self, revision: int, episodes: Iterable[str]) -> Kept:
+        """What the revision keeps: its own answers, and those about episodes that the writer has yet to read."""
+        self._journal.drop(before=revision)
+        awaited = set(episodes)
+        self._answers = {
+            digest: found
+            for digest, found in self._answers.items()
+            if found.revision == revision or awaited.intersection(found.episodes)
+        }
+        kept = Kept(tuple(self._answers[digest] for digest in sorted(self._answers)), self._spent, tuple(self._rejects))
+        self._rejects = []
+        return kept
+
+    def _digest(self, question: Question) -> str:
+        """Digest of a question to this author: another author would answer otherwise."""
+        return hashlib.sha256(f"{self._identity}\n{question.digest}".encode()).hexdigest()
+
+    def _is_of(self, revision: int, digest: str) -> bool:
+        return digest in self._answers and self._answers[digest].revision == revision
+
+    def _put(self, revision: int, missing: Mapping[str, Question]) -> dict[str, str]:
+        """Put questions to the author and keep the answers; return the reason for each one without an answer."""
+        digests, faults = list(missing), dict[str, str]()
+        for place, reply in self._replies(list(missing.values())):
+            digest = digests[place]
+            if reply.fault:
+                faults[digest] = reply.fault
+            else:
+                self._answers[digest] = Answered.of(revision, missing[digest], digest, reply)
+                self._journal.append(self._answers[digest])
+        return faults
+
+    def _replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """One reply per question, as they arrive; once the budget is spent, the others get a fault."""
+        left, over = set(range(len(questions))), exhausted(self._spent, self._config)
+        if left and not over:
+            with closing(self._author.replies(questions)) as replies:
+                for place, reply in replies:
+                    left.remove(place)
+                    self._spent = self._spent.plus([reply] if not reply.fault else [])
+                    yield place, reply
+                    if over := exhausted(self._spent, self._config):
+                        break
+        yield from ((place, Reply("", False, fault=over or UNANSWERED)) for place in sorted(left))

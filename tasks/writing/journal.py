@@ -1,0 +1,117 @@
+"""The journal of an author's answers, beside the staging area: each is appended as it arrives.
+
+A run that was killed asks only for what is missing. A line has the revision in the making, the purpose, the task and
+the episodes of the question, its digest, and the reply.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from coevo.configs.errors import CoevoError
+from coevo.lineage.files import write_atomically
+from coevo.records.writing import Question, Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An answer that is kept.
+
+    Attributes:
+        revision: revision that was made when it arrived.
+        purpose: prompt that asked.
+        task: id of the task of the question; empty for several.
+        episodes: ids of the episodes that the question showed.
+        digest: of the question and of the author's settings.
+        reply: the answer.
+    """
+
+    revision: int
+    purpose: str
+    task: str
+    episodes: tuple[str, ...]
+    digest: str
+    reply: Reply
+
+    @classmethod
+    def of(cls, revision: int, question: Question, digest: str, reply: Reply) -> "Answered":
+        """The answer to a question."""
+        return cls(revision, question.purpose, question.task, question.episodes, digest, reply)
+
+    def line(self) -> str:
+        """The answer as one line of JSON; ``parse`` reads it back."""
+        return json.dumps(asdict(self), sort_keys=True)
+
+
+def parse(line: str) -> Answered:
+    """Inverse of ``Answered.line``.
+
+    Raises:
+        CoevoError: the line is something else.
+    """
+    try:
+        found = json.loads(line)
+        reply = Reply(**found.pop("reply"))
+        answered = Answered(**found | {"episodes": tuple(found["episodes"])}, reply=reply)
+        if json.loads(answered.line()) == json.loads(line) and _typed(answered):
+            return answered
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    raise CoevoError(f"{line[:60]!r} is not an answer as coevo writes it")
+
+
+def _typed(answered: Answered) -> bool:
+    """Report whether the fields have their types, which JSON alone does not ensure."""
+    reply, texts = answered.reply, (answered.purpose, answered.task, answered.digest, *answered.episodes)
+    numbers = (answered.revision, reply.prompt_tokens, reply.answer_tokens)
+    return (
+        all(isinstance(text, str) for text in (*texts, reply.text, reply.fault))
+        and all(type(number) is int and number >= 0 for number in numbers)
+        and isinstance(reply.finished, bool)
+    )
+
+
+class Journal:
+    """Answers that no commit holds yet, in a file that is only appended to."""
+
+    def __init__(self, path: Path, revision: int) -> None:
+        """Open the journal of the revision in the making; answers of earlier revisions are committed, and go.
+
+        Args:
+            path: the file.
+            revision: number of the revision in the making.
+        """
+        self._path = path
+        self.answers = [found for found in _read(path) if found.revision == revision]
+        self._write(self.answers)
+
+    def append(self, answered: Answered) -> None:
+        """Write one answer to the disk."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{answered.line()}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        self.answers.append(answered)
+
+    def drop(self, before: int) -> None:
+        """Drop the answers of the revisions before this one."""
+        kept = [found for found in self.answers if found.revision >= before]
+        if len(kept) < len(self.answers):
+            self.answers = kept
+            self._write(kept)
+
+    def _write(self, answers: Iterable[Answered]) -> None:
+        if text := "".join(f"{each.line()}\n" for each in answers):
+            write_atomically(self._path, text)
+        else:
+            self._path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> list[Answered]:
+    """Answers of a journal; a last line without its end was cut off by the death of its process."""
+    if not path.exists():
+        return []
+    whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
+    return [parse(line) for line in whole.split("\n") if line]

@@ -1,0 +1,158 @@
+"""Asking: nothing is asked twice, within a budget, and a resumed run has the same answers and the same cost."""
+
+import pytest
+from support.authors import Scripted
+
+from coevo.configs.bank.author import PolicyAuthorConfig
+from coevo.memory.writers.base import Reject
+from coevo.records.writing import Question, Reply
+from coevo.tasks.writing.artifact import Kept, read_writing, write_writing
+from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.journal import Journal
+
+
+def question(number, episode=None):
+    return Question("contrast", f"t{number}", (episode or f"e{number}",), "system", f"{number}")
+
+
+def questions(*numbers):
+    return [question(number) for number in numbers]
+
+
+class Run:
+    """Writing of a run that may be killed."""
+
+    def __init__(self, place, author=None, **config):
+        self.place, self.author, self.warnings = place, author or Scripted(), []
+        self.config = PolicyAuthorConfig(**config)
+
+    def open(self, revision=1, kept=None):
+        journal = Journal(self.place / "journal", revision)
+        return Writing(self.author, self.config, journal, kept or Kept(), self.warnings.append)
+
+    @property
+    def asked(self):
+        return [int(each.user) for each in self.author.asked]
+
+
+def texts(replies):
+    return [reply.text for reply in replies]
+
+
+def test_replies_are_in_the_order_of_the_questions_and_equal_ones_are_asked_once(tmp_path):
+    run = Run(tmp_path)
+    assert texts(run.open().ask(1, questions(2, 1, 2))) == ["contrast 2", "contrast 1", "contrast 2"]
+    assert sorted(run.asked) == [1, 2]
+
+
+def test_a_killed_run_asks_only_for_what_is_missing(tmp_path):
+    def die(asked):
+        if asked.user == "1":
+            raise KeyboardInterrupt
+        return Reply(asked.user, True, 10, 1)
+
+    run = Run(tmp_path, Scripted(die))
+    with pytest.raises(KeyboardInterrupt):
+        run.open().ask(1, questions(0, 1, 2, 3))
+    run.author = Scripted(lambda asked: Reply(asked.user, True, 10, 1))
+    again = run.open()
+    assert texts(again.ask(1, questions(0, 1, 2, 3))) == ["0", "1", "2", "3"]
+    assert run.asked == [1, 0]
+    assert again.cost() == {
+        "cost/writing/questions": 4,
+        "cost/writing/prompt_tokens": 40,
+        "cost/writing/answer_tokens": 4,
+    }
+
+
+def test_a_killed_run_keeps_bit_for_bit_what_an_uninterrupted_one_does(tmp_path):
+    first, second = (Run(tmp_path / name) for name in "ab")
+    for run in (first, second):
+        run.place.mkdir()
+    whole = first.open()
+    whole.ask(1, questions(*range(6)))
+    second.open().ask(1, questions(4, 2, 0))
+    resumed = second.open()
+    resumed.ask(1, questions(*range(6)))
+    for run, made in ((first, whole), (second, resumed)):
+        write_writing(made.seal(1, ["e1", "e4"]), run.place)
+    contents = [[path.read_bytes() for path in sorted((run.place / "writing").iterdir())] for run in (first, second)]
+    assert contents[0] == contents[1]
+
+
+def test_answers_that_a_later_firing_needs_are_kept_and_the_others_go(tmp_path):
+    run = Run(tmp_path)
+    writing = run.open()
+    writing.ask(1, questions(1, 2))
+    write_writing(writing.seal(1, ["e2"]), tmp_path)
+    kept = read_writing(tmp_path / "writing")
+    assert len(kept.answers) == 2
+    later = run.open(2, kept)
+    assert later.cost()["cost/writing/questions"] == 0
+    run.author.asked.clear()
+    later.ask(2, questions(2, 3))
+    assert run.asked == [3]
+    # An answer costs in the revision in which it arrived.
+    assert later.cost()["cost/writing/questions"] == 1
+    assert {each.episodes for each in later.seal(2, ["e2"]).answers} == {("e2",), ("e3",)}
+    assert {each.episodes for each in later.seal(3, ["e3"]).answers} == {("e3",)}
+
+
+def test_questions_without_an_answer_have_a_fault_are_reported_and_asked_again(tmp_path):
+    faulty = Scripted(lambda asked: Reply("", False, fault="timed out") if asked.user in "13" else Reply("a", True))
+    run = Run(tmp_path, faulty)
+    writing = run.open()
+    assert [reply.fault for reply in writing.ask(1, questions(1, 2, 3))] == ["timed out", "", "timed out"]
+    assert run.warnings == ["2 of 3 questions of the writer were not answered: timed out"]
+    run.author.asked.clear()
+    writing.ask(1, questions(1, 2, 3))
+    assert sorted(run.asked) == [1, 3]
+
+
+def test_a_spent_budget_ends_the_asking_and_stays_spent(tmp_path):
+    run = Run(tmp_path, budget={"tokens": 300})
+    writing = run.open()
+    replies = writing.ask(1, questions(1, 2, 3, 4, 5))
+    assert len(run.asked) == 3
+    spent = "the budget of 300 tokens is spent: raise bank.writer.author.budget.tokens"
+    assert [reply.fault for reply in replies] == [spent, spent, "", "", ""]
+    assert run.warnings == [f"2 of 5 questions of the writer were not answered: {spent}"]
+    write_writing(writing.seal(1, []), tmp_path)
+    later = run.open(2, read_writing(tmp_path / "writing"))
+    assert {reply.fault for reply in later.ask(2, questions(6, 7))} == {spent}
+    assert len(run.asked) == 3
+
+
+def test_a_budget_of_money_counts_prompts_and_answers_by_their_prices(tmp_path):
+    # 100 tokens at 2 and 20 tokens at 10 per million are 0.0004.
+    run = Run(tmp_path, budget={"cost": 0.0007}, price={"prompt": 2.0, "answer": 10.0})
+    faults = [reply.fault for reply in run.open().ask(1, questions(1, 2, 3))]
+    assert (len(run.asked), faults[0]) == (2, "the budget of 0.0007 is spent: raise bank.writer.author.budget.cost")
+
+
+def test_what_a_panel_is_asked_about_costs_and_is_not_kept(tmp_path):
+    run = Run(tmp_path, budget={"tokens": 200})
+    writing = run.open()
+    assert texts(writing.aside(questions(1, 2))) == ["contrast 1", "contrast 2"]
+    assert not (tmp_path / "journal").exists()
+    assert writing.ask(1, questions(3))[0].fault
+    assert writing.seal(1, ["e1"]).answers == ()
+
+
+def test_another_author_is_asked_again(tmp_path):
+    run = Run(tmp_path)
+    run.open().ask(1, questions(1))
+    run.config = PolicyAuthorConfig(temperature=0.1)
+    run.open().ask(1, questions(1))
+    assert run.asked == [1, 1]
+    run.config = PolicyAuthorConfig(temperature=0.1, budget={"tokens": 10**6})
+    run.open().ask(1, questions(1))
+    assert run.asked == [1, 1]
+
+
+def test_refused_parts_are_committed_with_their_revision(tmp_path):
+    writing = Run(tmp_path).open()
+    writing.refused([Reject("contrast", ("e1",), "long", "x" * 9)])
+    write_writing(writing.seal(1, []), tmp_path)
+    assert '"reason": "long"' in (tmp_path / "writing" / "rejects.jsonl").read_text()
+    assert writing.seal(2, []).rejects == ()
