@@ -16,6 +16,7 @@ from coevo.envs.failures import Loss, attempted, one_line
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
 from coevo.records.entry import Entry
+from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 
 State = TypeVar("State")
@@ -71,6 +72,21 @@ class Guide:
 
 NO_GUIDE = Guide()
 """Guide of an environment that does not describe its actions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Revealed:
+    """Something that a step of an episode reveals, in the words of a true note.
+
+    Attributes:
+        note: the note.
+        when: situation in which it applies.
+        step: index of the step.
+    """
+
+    note: str
+    when: str
+    step: int
 
 
 class Environment(ABC, Generic[State]):
@@ -165,6 +181,10 @@ class Environment(ABC, Generic[State]):
     def probe(self, size: int, key: Key) -> "Probe":
         """Reading probe: tasks of a fresh world with right and wrong lessons, to test if a policy reads its prompt."""
         raise MissingPartError(f"{self.name} has no reading probe: set warmstart=null")
+
+    def revealed(self, episode: Episode) -> list[Revealed]:
+        """True notes that an episode reveals, as a perfect writer would draw them: material to train a writer on."""
+        raise MissingPartError(f"{self.name} does not say what its episodes reveal")
 
     def panel_bank(self, panel: str) -> list[Entry] | None:
         """Bank that a panel is played with: None for the run's own, an empty list for no bank."""

@@ -7,7 +7,8 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,17 +59,30 @@ class Policy:
     tokenizer: Any
 
 
+def scratch(config: ScratchPolicyConfig, tokenizer: Any, key: Key) -> Policy:
+    """Build a model with random weights for a tokenizer; ``key`` decides them."""
+    with _seeded(key):
+        return _scratch(config, tokenizer)
+
+
 def build(config: PolicyConfig, vocabulary: Sequence[str], key: Key) -> Policy:
     """Build the policy that a configuration describes; ``key`` decides all new weights.
 
     Raises:
         CoevoError: a pretrained policy is not at its path, or cannot be prompted.
     """
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of(key) % 2**63)
+    with _seeded(key):
         if isinstance(config, PretrainedPolicyConfig):
             return _pretrained(config)
-        return _scratch(config, vocabulary)
+        return _scratch(config, word_tokenizer(vocabulary))
+
+
+@contextmanager
+def _seeded(key: Key) -> Iterator[None]:
+    """Draw torch's random numbers from a key, and leave its generator as it was."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(key) % 2**63)
+        yield
 
 
 def save(policy: Policy, directory: Path, full: Full = Tensor.detach, writes: bool = True) -> None:
@@ -213,8 +227,7 @@ def _set_adapters(model: Any, directory: Path) -> bool:
     return not outcome.unexpected_keys and not any("lora_" in name for name in outcome.missing_keys)
 
 
-def _scratch(config: ScratchPolicyConfig, vocabulary: Sequence[str]) -> Policy:
-    tokenizer = word_tokenizer(vocabulary)
+def _scratch(config: ScratchPolicyConfig, tokenizer: Any) -> Policy:
     model = Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),

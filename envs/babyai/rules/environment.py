@@ -12,10 +12,11 @@ from coevo.configs.errors import ConfigError
 from coevo.envs.babyai.catalogue import ACTIONS
 from coevo.envs.babyai.rules import demonstrations, expert, tasks, world
 from coevo.envs.babyai.rules.episode import State, begin
-from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Step
+from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Revealed, Step
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.entry import Entry
+from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 
 
@@ -50,6 +51,13 @@ class BabyAIRules(Environment[State]):
     def panel_bank(self, panel: str) -> list[Entry] | None:
         """None for ``seen-towers``, an empty list for ``no-bank``, the true notes for ``other-facts``."""
         return tasks.panel_bank(self._config, panel)
+
+    def revealed(self, episode: Episode) -> list[Revealed]:
+        """Custom of the tower, if something was tried on its door."""
+        plan = tasks.plan_of(episode.task)
+        told = {world.outcome(opened, plan.attribute) for opened in (True, False)}
+        text, when = world.note(plan.tower, plan.attribute), f"the door of {plan.tower} is to be opened"
+        return [Revealed(text, when, step) for step, turn in enumerate(episode.turns) if turn.feedback in told]
 
     def true_notes(self) -> list[Entry]:
         """True note of each training tower: the bank that a perfect writer would write."""

@@ -4,9 +4,10 @@ from support.policies import WORDS
 
 from coevo.configs.context import ContextConfig
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig, WarmStartConfig
+from coevo.models.policy.cloning import IGNORED, padded
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, load, save
-from coevo.models.policy.warmstart import IGNORED, ProbeResult, WarmStartReport, batches, clone, padded
+from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, batches, clone
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import generator, key
 

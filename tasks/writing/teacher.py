@@ -1,0 +1,129 @@
+"""Answered questions to train an author on: expert episodes of other worlds, and what they reveal."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from coevo.configs.errors import CoevoError, ConfigError
+from coevo.envs.base import Environment, MissingPartError
+from coevo.memory.evidence.contrasts import pivot
+from coevo.memory.evidence.references import References
+from coevo.memory.library import Library
+from coevo.memory.writers.base import Evidence, Writer
+from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.draws import Key, extend, generator
+from coevo.records.episode import Completion, Episode, Turn
+from coevo.records.task import Key as PoolKey
+from coevo.records.task import Task
+from coevo.records.writing import Question, Reply
+
+NOISE = 0.15
+"""Share of actions that are drawn at random instead of asked of the expert: policies err as well."""
+MAX_TURNS = 64
+NOTHING = Completion((), (), "", True)
+
+Answered = tuple[Question, str]
+
+
+def answered(
+    env: Environment[object], writer: Writer, key: PoolKey, tasks: Sequence[Task], replicas: int, draw: Key
+) -> list[Answered]:
+    """Questions of a writer about expert episodes, each with the answer of a perfect author.
+
+    Args:
+        env: environment that knows what its episodes reveal.
+        writer: writer that asks.
+        key: pool of a task.
+        tasks: tasks of other worlds than those of training and evaluation.
+        replicas: episodes per task.
+        draw: root of the draws.
+
+    Raises:
+        ConfigError: the environment has no expert, or does not know what its episodes reveal.
+    """
+    played = [episode(env, task, n, extend(draw, task.id, n)) for task in tasks for n in range(replicas)]
+    teacher = Teacher(env, played)
+    writer.write(Evidence(played, Library(()), References(key, 0), 0, teacher))
+    return teacher.answered
+
+
+def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise: float = NOISE) -> Episode:
+    """Episode of the expert without notes, with some actions at random."""
+    turns, success, done = list[Turn](), False, False
+    state, observation = env.start(task)
+    guide = env.guide(task)
+    rng = generator(extend(draw, "noise"))
+    while not done and len(turns) < MAX_TURNS:
+        history = tuple(PastTurn(turn.observation, turn.action, turn.feedback) for turn in turns)
+        moment = Moment(task.instruction, (), history, observation, guide.text, guide.tools)
+        astray = rng.random() < noise and bool(guide.verbs)
+        try:
+            said = env.advise(state, moment, extend(draw, len(turns))).action
+        except CoevoError:
+            break  # a random action has led where the expert knows no way
+        action = guide.verbs[int(rng.integers(len(guide.verbs)))] if astray else said
+        (step,) = env.step([state], [action])
+        turns.append(Turn(observation, (), NOTHING, action, step.feedback, step.reward, step.valid))
+        state, observation, done, success = step.state, step.observation, step.done, step.success
+    return Episode(Episode.name(0, "teach", task, replica), task, 0, replica, tuple(turns), success, not done)
+
+
+class Teacher:
+    """Perfect author for episodes of an environment that knows what they reveal; it keeps what it was asked."""
+
+    def __init__(self, env: Environment[object], episodes: Sequence[Episode]) -> None:
+        self._env = env
+        self._episodes = {each.id: each for each in episodes}
+        self.answered: list[Answered] = []
+
+    def __call__(self, questions: Sequence[Question]) -> list[Reply]:
+        """Answer as the environment would."""
+        for question in questions:
+            shown = [self._episodes[name] for name in question.episodes]
+            form = FORMS.get(question.purpose)
+            if form is None:
+                raise ConfigError(f"there is no teacher for {question.purpose}: choose another bank.writer.type")
+            fields = form(shown) | {"lessons": list(self._lessons(question.purpose, shown))}
+            self.answered.append((question, json.dumps(fields)))
+        return [Reply(text, True) for _, text in self.answered[-len(questions) :]]
+
+    def _lessons(self, purpose: str, shown: Sequence[Episode]) -> Iterator[dict[str, Any]]:
+        told = set[str]()
+        for number, each in enumerate(shown, 1):
+            for found in self._revealed(each):
+                if found.note not in told:
+                    told.add(found.note)
+                    where = {"attempt": number, "step": found.step + 1}
+                    yield {"lesson": found.note, "when": found.when, "when_not": "", **where, **MORE.get(purpose, {})}
+
+    def _revealed(self, each: Episode) -> Any:
+        try:
+            return self._env.revealed(each)
+        except MissingPartError as error:
+            raise ConfigError(f"{error}: it cannot train an author") from None
+
+
+def _contrast(shown: Sequence[Episode]) -> dict[str, Any]:
+    """The first wrong step: where a failure parts from a success, else its last one; 0 for a success."""
+    if len(shown) == 2:
+        return {"first_wrong_step": min(pivot(*shown) + 1, len(shown[1].turns))}
+    return {"first_wrong_step": 0 if shown[0].success else len(shown[0].turns)}
+
+
+def _reflection(shown: Sequence[Episode]) -> dict[str, Any]:
+    return {"subtasks": [{"subtask": shown[0].task.instruction, "done": shown[0].success}], "success": shown[0].success}
+
+
+def _nothing(shown: Sequence[Episode]) -> dict[str, Any]:
+    return {}
+
+
+FORMS: Mapping[str, Callable[[Sequence[Episode]], dict[str, Any]]] = {
+    "contrast": _contrast,
+    "reflection": _reflection,
+    "strategies": _nothing,
+    "warnings": _nothing,
+}
+"""Fields of an answer beside its lessons, by purpose."""
+MORE: Mapping[str, Mapping[str, Any]] = {"strategies": {"level": "pattern"}, "warnings": {"level": "pattern"}}
+"""Fields of a lesson beside those of all purposes."""
