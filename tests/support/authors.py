@@ -1,0 +1,27 @@
+"""Questions of a writer, and a small random model with a real chat template that answers them."""
+
+import torch
+from support.templates import tokenizer
+from transformers import Qwen3Config, Qwen3ForCausalLM
+
+from coevo.models.policy.policy import Policy
+from coevo.records.writing import Question
+
+SCHEMA = '{"type": "object", "properties": {"lesson": {"type": "string"}}, "required": ["lesson"]}'
+
+
+def question(user="why did it fail?", **changes):
+    fields = {"revision": 1, "purpose": "reflection", "task": "t", "episodes": ("e",), "system": "Be brief."}
+    return Question(**{**fields, "user": user, **changes})
+
+
+def model(template="qwen3", positions=1024, seed=0):
+    """A random chat model, the same in each session; some of its answers end."""
+    words = tokenizer(template)
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": positions}
+    ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        made = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), initializer_range=0.3, **shape, **heads, **ends))
+    return Policy(made.eval(), words)
