@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.policy.policy import Policy
 from coevo.records.draws import Key
 from coevo.records.episode import Completion
@@ -49,6 +50,10 @@ class Engine(Protocol):
 
     def load(self, policy: Path) -> dict[str, float]:
         """Generate with the weights of this policy from now on; return metrics of the machine, by their names."""
+        ...
+
+    def with_sampling(self, sampling: SamplingConfig) -> "Engine":
+        """View of this engine with another sampling: the same weights and servers, which this engine loads and ends."""
         ...
 
     def forget(self) -> None:

@@ -123,11 +123,11 @@ def folder_of(path: str) -> Path | None:
     return None if found is None else Path(found).parent
 
 
-def absent(path: str) -> CoevoError:
+def absent(path: str, setting: str = "policy.path") -> CoevoError:
     """Error of a model that is not on this machine, with the command that downloads it if the path may name one."""
     download = f"`hf download {path}`, or " if HUB.fullmatch(path) else ""
     return CoevoError(
-        f"policy.path = {path!r} cannot be read, it is not on this machine: {download}name a folder with a causal LM"
+        f"{setting} = {path!r} cannot be read, it is not on this machine: {download}name a folder with a causal LM"
     )
 
 

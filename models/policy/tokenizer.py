@@ -31,7 +31,7 @@ def word_tokenizer(vocabulary: Sequence[str]) -> PreTrainedTokenizerFast:
     )
 
 
-def check_promptable(tokenizer: Any, path: str) -> None:
+def check_promptable(tokenizer: Any, path: str, setting: str = "policy.path") -> None:
     """Check that a pretrained model's tokenizer can write prompts and end answers.
 
     Raises:
@@ -42,5 +42,5 @@ def check_promptable(tokenizer: Any, path: str) -> None:
     for what, remedy in remedies.items():
         if has[what] is None:
             raise CoevoError(
-                f"policy.path = {path!r}: its tokenizer has no {what}; name an instruction-tuned model, or {remedy}"
+                f"{setting} = {path!r}: its tokenizer has no {what}; name an instruction-tuned model, or {remedy}"
             )

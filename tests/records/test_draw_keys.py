@@ -22,7 +22,7 @@ actions actions answer answer appliance attempt attempt check check critic custo
 epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate expert goal guide homerules init lessons
 lessons lessons notices order order others panel panel panels place play play probe probe probe probe probe
 random_entries rehearsal rehearsal rehearsal replay restored retire retrieve retrieve rollout rollout sample sample
-search simulator split split step task tasks tools update warmstart warmstart
+search simulator split split step task tasks tools update warmstart warmstart write
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 

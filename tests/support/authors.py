@@ -1,46 +1,27 @@
-"""Authors for tests: answers by purpose, and what was asked."""
+"""Questions of a writer, and a small random model with a real chat template that answers them."""
 
-import json
+import torch
+from support.templates import tokenizer
+from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from coevo.records.writing import Reply
+from coevo.models.policy.policy import Policy
+from coevo.records.writing import Question
 
-
-def lesson(text="heat the mug with the microwave", step=4, attempt=1, when="the mug is to be heated", **more):
-    """One item of an answer."""
-    return {"lesson": text, "when": when, "when_not": "", "attempt": attempt, "step": step} | more
-
-
-def answer(*items, name="lessons", **fields):
-    """An answer as a model gives it."""
-    return Reply(json.dumps({**fields, name: list(items)}), True, 100, 20)
+SCHEMA = '{"type": "object", "properties": {"lesson": {"type": "string"}}, "required": ["lesson"]}'
 
 
-class Asked:
-    """An ``ask`` that gives the same reply to every question, or one reply each, and keeps the questions."""
-
-    def __init__(self, *replies):
-        self._replies = [Reply(each, True, 100, 20) if isinstance(each, str) else each for each in replies]
-        self.questions = []
-
-    def __call__(self, questions):
-        start = len(self.questions)
-        self.questions += questions
-        last = len(self._replies) - 1
-        return [self._replies[min(start + place, last)] for place in range(len(questions))]
+def question(user="why did it fail?", **changes):
+    fields = {"revision": 1, "purpose": "reflection", "task": "t", "episodes": ("e",), "system": "Be brief."}
+    return Question(**{**fields, "user": user, **changes})
 
 
-class Scripted:
-    """An author that answers each question with the purpose and a number, or as ``say`` says, and counts them."""
-
-    def __init__(self, say=None):
-        self._say = say or (lambda question: Reply(f"{question.purpose} {question.user}", True, 100, 20))
-        self.asked = []
-        self.closed = False
-
-    def replies(self, questions):
-        for place in reversed(range(len(questions))):
-            self.asked.append(questions[place])
-            yield place, self._say(questions[place])
-
-    def close(self):
-        self.closed = True
+def model(template="qwen3", positions=1024, seed=0):
+    """A random chat model, the same in each session; some of its answers end."""
+    words = tokenizer(template)
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": positions}
+    ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        made = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), initializer_range=0.3, **shape, **heads, **ends))
+    return Policy(made.eval(), words)

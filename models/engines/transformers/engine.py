@@ -6,6 +6,7 @@ depend on its neighbours. Answers to one prompt share one row as long as they ha
 """
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -35,8 +36,7 @@ class TransformersEngine:
         torch.set_num_threads(config.threads)
         self.policy = policy
         self._rows = config.rows
-        self._length = sampling.max_new_tokens
-        self._sampler = Sampler(sampling)
+        self._sample_by(sampling)
         self._limit = limit_of(policy.model.config)
         self._ends = torch.tensor(ends_of(policy))
         lay_out(policy)
@@ -53,6 +53,13 @@ class TransformersEngine:
         load_weights(self.policy, policy)
         self.forget()
         return {}
+
+    def with_sampling(self, sampling: SamplingConfig) -> "TransformersEngine":
+        """View of this engine with another sampling and with prompts of its own, on the same weights."""
+        view = copy(self)
+        view._sample_by(sampling)
+        view.forget()
+        return view
 
     def forget(self) -> None:
         """Compute every prompt again from now on: in other packs it may differ in its last bits."""
@@ -78,6 +85,10 @@ class TransformersEngine:
             raise
         self._trim([path for _, paths in batches for path in paths])
         return [completion for completions, _ in batches for completion in completions]
+
+    def _sample_by(self, sampling: SamplingConfig) -> None:
+        self._length = sampling.max_new_tokens
+        self._sampler = Sampler(sampling)
 
     def _batch(self, requests: Sequence[Request]) -> tuple[list[Completion], list[Nodes]]:
         """Completion of each request, and the paths of their prompts."""

@@ -18,6 +18,7 @@ import secrets
 import shutil
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import copy
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,12 @@ class VllmEngine:
         """
         depth = 1 if self._adapted else level
         list(self._threads.map(lambda replica: replica.sleep(depth), self._replicas))
+
+    def with_sampling(self, sampling: SamplingConfig) -> "VllmEngine":
+        """View of this engine whose requests ask the same servers for another sampling."""
+        view = copy(self)
+        view._sampling = sampling
+        return view
 
     def forget(self) -> None:
         """Compute every prefix again from now on."""

@@ -1,7 +1,7 @@
 """Asking: nothing is asked twice, within a budget, and a resumed run has the same answers and the same cost."""
 
 import pytest
-from support.authors import Scripted
+from support.answering import Scripted
 
 from coevo.configs.bank.author import PolicyAuthorConfig
 from coevo.memory.writers.base import Reject

@@ -4,7 +4,7 @@ import json
 
 import pytest
 from attempts import SAFE, STOVE, attempt
-from support.authors import Asked, answer, lesson
+from support.answering import Asked, answer, lesson
 from support.entries import entry
 from support.evidence import evidence
 

@@ -1,0 +1,102 @@
+"""Connection to an endpoint: the headers that leave this machine, and the bytes that are taken."""
+
+import os
+import re
+from collections.abc import AsyncIterator
+from time import monotonic
+from typing import cast
+
+import httpx2
+from openai import AsyncOpenAI
+
+from coevo.configs.bank.author import EndpointAuthorConfig
+from coevo.configs.errors import CoevoError
+from coevo.models.authors.answer import LARGEST
+
+SENT = ("host", "connection", "accept", "content-type", "content-length")
+"""Headers of a request that stay as they are; the client would also send those of its own environment variables."""
+CONNECT = 10.0
+"""Maximum seconds for a connection."""
+
+
+def key_of(config: EndpointAuthorConfig) -> str:
+    """API key in the environment; empty for an endpoint without keys.
+
+    Raises:
+        CoevoError: the variable is missing, or holds no key.
+    """
+    if config.key is None:
+        return ""
+    key = os.environ.get(config.key, "")
+    if not key:
+        raise CoevoError(
+            f"bank.writer.author.key={config.key}: the environment has no such variable; set it to the API key of "
+            f"{config.url}"
+        )
+    if not re.fullmatch(r"[!-~]+", key):
+        raise CoevoError(f"{config.key} is not an API key: use printable ASCII characters without spaces")
+    return key
+
+
+def check_address(url: str) -> None:
+    """Check that a request can be sent to an address.
+
+    Raises:
+        CoevoError: it has no meaning.
+    """
+    try:
+        httpx2.URL(url)
+    except httpx2.InvalidURL as error:
+        raise CoevoError(f"bank.writer.author.url={url} is not an address ({error}): correct it") from None
+
+
+def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
+    """Client that sends the key to the endpoint alone, repeats failed requests and follows no redirection."""
+
+    async def prepare(request: httpx2.Request) -> None:
+        for name in [name for name in request.headers if name.lower() not in SENT]:
+            del request.headers[name]
+        request.headers["User-Agent"] = "coevo"
+        request.headers["Accept-Encoding"] = "identity"
+        if key:
+            request.headers["Authorization"] = f"Bearer {key}"
+
+    async def limit(response: httpx2.Response) -> None:
+        # A compressed body, which nobody asked for, could fill the memory: it is taken as it is.
+        response.headers.pop("content-encoding", None)
+        response.stream = _Limited(cast(httpx2.AsyncByteStream, response.stream), monotonic() + config.timeout)
+
+    http = httpx2.AsyncClient(
+        timeout=httpx2.Timeout(config.timeout, connect=min(CONNECT, config.timeout)),
+        limits=httpx2.Limits(max_connections=config.concurrency),
+        event_hooks={"request": [prepare], "response": [limit]},
+        follow_redirects=False,
+    )
+    return AsyncOpenAI(
+        api_key="none",  # ``prepare`` sends the real one
+        admin_api_key="",
+        base_url=config.url,
+        timeout=http.timeout,
+        max_retries=config.retries,
+        http_client=http,
+    )
+
+
+class _Limited(httpx2.AsyncByteStream):
+    """Body that ends soon after ``LARGEST`` bytes, and fails at a time."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, until: float) -> None:
+        self._stream, self._until = stream, until
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._stream:
+            if monotonic() > self._until:
+                raise httpx2.ReadTimeout("the body does not end")
+            yield chunk
+            size += len(chunk)
+            if size > LARGEST:
+                return
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()

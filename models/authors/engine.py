@@ -1,0 +1,116 @@
+"""Author that generates with an engine: the run's own, or one of a frozen model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import torch
+
+from coevo.configs.bank.author import AuthorConfig
+from coevo.configs.errors import CoevoError
+from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.models.answers.thinking import opens_thinking, without_thinking
+from coevo.models.authors.answer import failed
+from coevo.models.engines.base import Engine, Request
+from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.layout import HEAD, Layout
+from coevo.records.draws import key
+from coevo.records.episode import Completion
+from coevo.records.writing import Question, Reply
+
+BATCH = 16
+"""Maximum number of questions that are answered at once: their prompts are long, and all are kept in memory."""
+
+
+class EngineAuthor:
+    """Author that generates with a view of an engine, which stays open.
+
+    Args:
+        config: sampling and limits.
+        engine: engine of the model.
+        template: options of the tokenizer's chat template.
+        seed: root of the draws.
+        threads: CPU threads per tensor operation; None for those of this process.
+
+    Raises:
+        CoevoError: the chat template cannot be used, or the longest answer leaves no room for a question.
+    """
+
+    def __init__(
+        self, config: AuthorConfig, engine: Engine, template: Mapping[str, Any], seed: int, threads: int | None = None
+    ) -> None:
+        sampling = SamplingConfig(temperature=config.temperature, max_new_tokens=config.max_new_tokens)
+        self._engine = engine.with_sampling(sampling)
+        self._config, self._seed, self._threads = config, seed, threads
+        tokenizer = engine.policy.tokenizer
+        self._encoder = Encoder(tokenizer)
+        self._layout = Layout(tokenizer, self._encoder, template).prompt(HEAD)
+        self._thinks = opens_thinking(self._layout.text(("", "")))
+        if self._engine.longest_prompt < 1:
+            attended = self._engine.longest_prompt + config.max_new_tokens
+            raise CoevoError(
+                f"bank.writer.author.max_new_tokens={config.max_new_tokens} leaves no room for a question: the model "
+                f"attends to {attended} tokens; lower max_new_tokens"
+            )
+
+    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Answer every question, as ``Author.replies``. Equal questions get equal answers in every batch."""
+        until, fitting = monotonic() + self._config.seconds, dict[int, Request]()
+        for place, question in enumerate(questions):
+            request = self._request(question)
+            if len(request.prompt_ids) <= self._engine.longest_prompt:
+                fitting[place] = request
+            else:
+                yield place, self._overlong(request)
+        places = list(fitting)
+        for start in range(0, len(places), BATCH):
+            batch = places[start : start + BATCH]
+            yield from zip(batch, self._answer([fitting[place] for place in batch], until), strict=True)
+
+    def close(self) -> None:
+        """Do nothing: the engine belongs to another."""
+
+    def _request(self, question: Question) -> Request:
+        parts = self._layout.parts(self._encoder, (question.system, question.user))
+        return Request(self._encoder.ids(parts), key(self._seed, "write", question.digest), question.digest)
+
+    def _overlong(self, request: Request) -> Reply:
+        length, most = len(request.prompt_ids), self._engine.longest_prompt
+        return failed(
+            f"the question has {length} tokens, and the model attends to {most} before an answer of "
+            f"bank.writer.author.max_new_tokens={self._config.max_new_tokens}"
+        )
+
+    def _answer(self, requests: Sequence[Request], until: float) -> list[Reply]:
+        if monotonic() > until:
+            fault = f"no time was left of bank.writer.author.seconds={self._config.seconds:g}"
+            return [failed(fault)] * len(requests)
+        try:
+            completions = self._generate(requests)
+        except CoevoError as error:
+            return [failed(str(error))] * len(requests)
+        return list(map(self._reply, requests, completions))
+
+    def _generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete a batch by itself, as a resumed run does, and keep nothing of its long prompts."""
+        with _computing_with(self._threads):
+            self._engine.forget()
+            completions = self._engine.generate(requests)
+            self._engine.forget()
+        return completions
+
+    def _reply(self, request: Request, completion: Completion) -> Reply:
+        text = without_thinking(completion.text, self._thinks).text.strip()
+        return Reply(text, completion.finished, len(request.prompt_ids), len(completion.token_ids))
+
+
+@contextmanager
+def _computing_with(threads: int | None) -> Iterator[None]:
+    """Compute with so many threads in the block; the count is the process's, and part of the run's identity."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,88 @@
+"""Author with a model of its own, which the run does not train."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from coevo.configs.bank.author import FrozenAuthorConfig
+from coevo.configs.rollout.engine import TransformersEngineConfig, VllmEngineConfig
+from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.models.authors.engine import EngineAuthor
+from coevo.models.engines.base import Engine
+from coevo.models.engines.transformers.engine import TransformersEngine
+from coevo.models.engines.vllm.engine import VllmEngine, check_there
+from coevo.models.policy.foreign import absent, folder_of
+from coevo.models.policy.policy import WEIGHTS, load, save
+from coevo.models.policy.tokenizer import check_promptable
+from coevo.records.writing import Question, Reply
+
+SETTING = "bank.writer.author.path"
+
+
+class FrozenAuthor:
+    """Author that loads its model, or starts its servers, at the first question.
+
+    Args:
+        config: model, engine and limits.
+        template: options of the tokenizer's chat template.
+        seed: root of the draws.
+        place: directory for the servers' files.
+
+    Raises:
+        CoevoError: the model is not on this machine, or there is no server and none can be started.
+    """
+
+    def __init__(self, config: FrozenAuthorConfig, template: Mapping[str, Any], seed: int, place: Path) -> None:
+        folder = folder_of(config.path)
+        if folder is None:
+            raise absent(config.path, SETTING)
+        if isinstance(config.engine, VllmEngineConfig):
+            check_there(config.engine)
+        self._config, self._template, self._seed = config, template, seed
+        self._folder, self._place = folder, place
+        self._engine: Engine | None = None
+
+    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Answer every question, as ``Author.replies``.
+
+        Raises:
+            CoevoError: the model cannot be read, or a server not be started.
+        """
+        if not questions:
+            return
+        if self._engine is None:
+            self._engine = self._open()
+        check_promptable(self._engine.policy.tokenizer, self._config.path, SETTING)
+        threads = self._config.engine.threads if isinstance(self._engine, TransformersEngine) else None
+        yield from EngineAuthor(self._config, self._engine, self._template, self._seed, threads).replies(questions)
+
+    def close(self) -> None:
+        """Free the model, or end its servers."""
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _open(self) -> Engine:
+        engine, sampling = self._config.engine, SamplingConfig(temperature=self._config.temperature)
+        if isinstance(engine, VllmEngineConfig):
+            return VllmEngine(self._in_one_file(), engine, sampling, self._place)
+        return _embedded(self._folder, engine, sampling)
+
+    def _in_one_file(self) -> Path:
+        """Directory of the model with its weights in one file, as servers are given them."""
+        if (self._folder / WEIGHTS).is_file():
+            return self._folder
+        whole = self._place / "model"
+        if not (whole / WEIGHTS).is_file():
+            save(load(self._folder), whole)
+        return whole
+
+
+def _embedded(folder: Path, config: TransformersEngineConfig, sampling: SamplingConfig) -> Engine:
+    threads = torch.get_num_threads()
+    try:
+        return TransformersEngine(load(folder), config, sampling)
+    finally:
+        torch.set_num_threads(threads)  # the run's, which a new engine changes

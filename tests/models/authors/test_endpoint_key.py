@@ -1,0 +1,110 @@
+"""The key of an endpoint: it reaches the endpoint, and nothing else."""
+
+import logging
+import os
+
+import pytest
+from support.authors import SCHEMA, question
+from support.completions import Answer, completions, refused, said
+
+from coevo.configs.bank.author import EndpointAuthorConfig
+from coevo.configs.errors import CoevoError
+from coevo.models.authors.endpoint import EndpointAuthor
+
+KEY, VARIABLE = "sk-of-a-test/0123456789+secret=", "COEVO_TEST_AUTHOR_KEY"
+
+
+@pytest.fixture(autouse=True)
+def variable(monkeypatch):
+    monkeypatch.setenv(VARIABLE, KEY)
+
+
+def author(url, warn=pytest.fail, key=VARIABLE, **settings):
+    settings = {"model": "m", "retries": 0, **settings}
+    return EndpointAuthor(EndpointAuthorConfig(type="endpoint", url=url, key=key, **settings), warn)
+
+
+def replies(made, *questions):
+    return [reply for _, reply in made.replies(questions or [question()])]
+
+
+def test_the_key_of_the_variable_is_sent():
+    with completions(lambda _: said("x")) as (url, requests):
+        assert replies(author(url))[0].text == "x"
+    assert requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+@pytest.mark.parametrize("key", [None, VARIABLE])
+def test_no_other_secret_of_the_environment_is_sent(key, monkeypatch):
+    for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
+        monkeypatch.setenv(f"OPENAI_{name}", "another-secret")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Own: another-secret\nAuthorization: Bearer another-secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    with completions(lambda _: said("x")) as (url, requests):
+        assert replies(author(url, key=key))[0].text == "x"
+    assert "another-secret" not in str(requests)
+    assert requests[0].headers.get("authorization") == (f"Bearer {KEY}" if key else None)
+
+
+ECHOES = {
+    "an error": lambda told: refused(f"bad header {told}", 401),
+    "an error at its end": lambda told: refused("x" * 180 + told, 403),
+    "an error with invisible characters": lambda told: refused(told[:20] + "\u200b" + told[20:], 400),
+    "an error in another form": lambda told: Answer({"detail": [{"input": told}]}, 422),
+    "an error that is no JSON": lambda told: Answer(f"<p>{told}".encode(), 500),
+    "a reason": lambda told: Answer({"error": {"message": f"response_format {told}"}}, 400),
+    "an answer": lambda told: said(f"lesson: use {told}"),
+    "a refusal": lambda told: said(None, refusal=told),
+    "no completion": lambda told: Answer({"choices": told}),
+    "a header": lambda told: Answer(b"{}", 302, {"Location": f"/{told}"}),
+}
+
+
+@pytest.mark.parametrize("echo", ECHOES.values(), ids=ECHOES)
+def test_a_key_that_comes_back_is_hidden(echo, caplog):
+    caplog.set_level(logging.DEBUG, logger="openai")
+    caplog.set_level(logging.DEBUG, logger="coevo")
+    warned = []
+    with completions(lambda it: echo(it.headers["authorization"])) as (url, _):
+        made = author(url, warned.append)
+        (reply,) = replies(made, question(schema=SCHEMA))
+    seen = f"{reply} {warned} {made!r} {caplog.text}"
+    assert reply.text or reply.fault
+    assert "\n" not in reply.fault and len(reply.fault) <= 400
+    assert not any(KEY[start : start + 8] in seen for start in range(len(KEY) - 8))
+
+
+def test_a_placeholder_is_no_secret(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "EMPTY")
+    with completions(lambda _: said("the drawer is EMPTY")) as (url, _):
+        assert replies(author(url))[0].text == "the drawer is EMPTY"
+
+
+def test_a_refused_key_names_its_variable():
+    with completions(lambda _: refused("no such key", 401)) as (url, _):
+        assert replies(author(url))[0].fault == f"the endpoint refuses (401: no such key); check the key in {VARIABLE}"
+        assert "name the variable of a key in bank.writer.author.key" in replies(author(url, key=None))[0].fault
+
+
+def test_a_redirection_is_not_followed():
+    with (
+        completions(lambda _: said("stolen")) as (other, stolen),
+        completions(lambda _: Answer(b"", 307, {"Location": f"{other}/chat/completions"})) as (url, requests),
+    ):
+        (reply,) = replies(author(url))
+    assert reply.fault == "the endpoint redirects (307), which is not followed: correct bank.writer.author.url"
+    assert (len(requests), stolen) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("value", "said"), [(None, "no such variable"), ("", "no such variable"), ("a\nb", "not an API")]
+)
+def test_a_key_that_is_missing_or_none_is_one_line(value, said, monkeypatch):
+    if value is None:
+        monkeypatch.delenv(VARIABLE)
+    else:
+        monkeypatch.setenv(VARIABLE, value)
+    with pytest.raises(CoevoError, match=said) as raised:
+        author("http://127.0.0.1:9/v1")
+    assert VARIABLE in str(raised.value) and "\n" not in str(raised.value)
+    assert not os.environ.get(VARIABLE) or value not in str(raised.value)
