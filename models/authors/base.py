@@ -20,3 +20,9 @@ class Author(Protocol):
     def close(self) -> None:
         """End everything that the author has started."""
         ...
+
+
+def in_order(author: Author, questions: Sequence[Question]) -> list[Reply]:
+    """Reply to each question, in the order of the questions."""
+    replies = dict(author.replies(questions))
+    return [replies[place] for place in range(len(questions))]

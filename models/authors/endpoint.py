@@ -4,7 +4,7 @@ Questions wait for their answers side by side, in an event loop of a thread of i
 pauses before its next attempt, ends the moment nobody waits for it any more.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,7 +46,7 @@ class EndpointAuthor:
         self._constraint = Constraint(config.constrain, config.url)
         check_address(config.url)
 
-    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+    def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question, as ``Author.replies``."""
         client = client_of(self._config, self._key)
         with start_blocking_portal(name="author") as portal, portal.wrap_async_context_manager(client):

@@ -1,6 +1,6 @@
 """Author that generates with an engine: the run's own, or one of a frozen model."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import monotonic
 from typing import Any
@@ -54,7 +54,7 @@ class EngineAuthor:
                 f"attends to {attended} tokens; lower max_new_tokens"
             )
 
-    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+    def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question, as ``Author.replies``. Equal questions get equal answers in every batch."""
         until, fitting = monotonic() + self._config.seconds, dict[int, Request]()
         for place, question in enumerate(questions):

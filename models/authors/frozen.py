@@ -1,6 +1,6 @@
 """Author with a model of its own, which the run does not train."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class FrozenAuthor:
         self._folder, self._place = folder, place
         self._engine: Engine | None = None
 
-    def replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+    def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question, as ``Author.replies``.
 
         Raises:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 
 from coevo.configs.bank.author import AuthorConfig
+from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
 from coevo.models.authors.base import Author
 from coevo.records.writing import Question, Reply
@@ -115,11 +116,14 @@ class Writing:
         """One reply per question, as they arrive; once the budget is spent, the others get a fault."""
         left, over = set(range(len(questions))), exhausted(self._spent, self._config)
         if left and not over:
-            with closing(self._author.replies(questions)) as replies:
-                for place, reply in replies:
-                    left.remove(place)
-                    self._spent = self._spent.plus([reply] if not reply.fault else [])
-                    yield place, reply
-                    if over := exhausted(self._spent, self._config):
-                        break
+            try:
+                with closing(self._author.replies(questions)) as replies:
+                    for place, reply in replies:
+                        left.remove(place)
+                        self._spent = self._spent.plus([reply] if not reply.fault else [])
+                        yield place, reply
+                        if over := exhausted(self._spent, self._config):
+                            break
+            except CoevoError as error:
+                over = str(error)  # the author ends; the run does not
         yield from ((place, Reply("", False, fault=over or UNANSWERED)) for place in sorted(left))

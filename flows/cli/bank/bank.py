@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from coevo.flows.cli.bank.author import author
 from coevo.flows.cli.bank.exchange import export, import_
 from coevo.flows.cli.bank.retire import retire
 from coevo.flows.cli.bank.why import why
@@ -139,6 +140,7 @@ def diff(
     )
 
 
+app.command()(author)
 app.command()(why)
 app.command()(retire)
 app.command()(export)

@@ -1,0 +1,90 @@
+"""Training of a small author on other worlds, and its examination there."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.errors import ConfigError
+from coevo.configs.rollout.engine import TransformersEngineConfig
+from coevo.configs.run import RunConfig
+from coevo.envs.base import Environment
+from coevo.memory.evidence.references import References
+from coevo.memory.library import Library
+from coevo.memory.writers.base import Evidence, Writer, writer_of
+from coevo.models.authors.base import Author, in_order
+from coevo.models.authors.engine import EngineAuthor
+from coevo.models.authors.student import student, train
+from coevo.models.engines.transformers.engine import TransformersEngine
+from coevo.models.policy.policy import save
+from coevo.records.draws import Key, extend, key
+from coevo.records.task import BY_SCOPE, key_by
+from coevo.tasks.writing.teacher import Answered, answered, episode
+
+VOCABULARY_TASKS, EXAM_TASKS, REPLICAS = 96, 32, 2
+"""Tasks whose questions give the tokenizer its words, tasks of the examination, and episodes of each task."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Result of an examination in a world that was not trained on.
+
+    Attributes:
+        proposed: number of lessons that the author wrote.
+        true: number of them that are true notes of the world.
+        revealed: number of true notes that the episodes reveal.
+    """
+
+    proposed: int
+    true: int
+    revealed: int
+
+
+def train_author(
+    config: RunConfig, env: Environment[object], directory: Path, steps: int, tasks: int, note: Callable[[str], None]
+) -> Grade:
+    """Train an author for the writer of a configuration, and save it in a new directory.
+
+    Args:
+        config: configuration whose writer asks the author.
+        env: its environment.
+        directory: target directory.
+        steps: number of optimizer steps.
+        tasks: number of tasks per step, each of another world, with two episodes.
+        note: reports progress.
+
+    Raises:
+        ConfigError: the writer asks no model, or the environment does not know what its episodes reveal.
+    """
+    bank = config.bank
+    if bank is None or not isinstance(bank.writer, ModelWriterConfig):
+        raise ConfigError("no writer of this recipe asks a model: set bank.writer.type=model-contrast")
+    asked, pool, base = bank.writer.author, key_by(bank.key), key(config.seed, "author")
+    writer = writer_of(bank.writer, pool)
+
+    def material(draw: Key, count: int) -> list[Answered]:
+        return answered(env, writer, pool, env.probe(count, draw).tasks, REPLICAS, draw)
+
+    def progress(step: int, loss: float) -> None:
+        note(f"author: step {step} of {steps}, loss {loss:.3f} nats per token")
+
+    author = student(material(extend(base, "words"), VOCABULARY_TASKS), extend(base, "weights"))
+    author = train(author, lambda step: material(extend(base, "step", step), tasks), steps, progress)
+    directory.mkdir(parents=True)
+    save(author, directory)
+    engine = TransformersEngine(author, TransformersEngineConfig(), config.rollout.sampling)
+    return examine(env, writer, EngineAuthor(asked, engine, {}, config.seed), extend(base, "exam"))
+
+
+def examine(env: Environment[object], writer: Writer, author: Author, draw: Key) -> Grade:
+    """Compare the lessons that an author writes in another world with its true notes."""
+    played = [
+        episode(env, task, replica, extend(draw, task.id, replica))
+        for task in env.probe(EXAM_TASKS, draw).tasks
+        for replica in range(REPLICAS)
+    ]
+    evidence = Evidence(played, Library(()), References(BY_SCOPE, 0), 0, partial(in_order, author))
+    said = {entry.strategy for entry in writer.write(evidence).entries}
+    true = {found.note for each in played for found in env.revealed(each)}
+    return Grade(len(said), len(said & true), len(true))
