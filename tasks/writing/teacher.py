@@ -65,6 +65,7 @@ def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise
         (step,) = env.step([state], [action])
         turns.append(Turn(observation, (), NOTHING, action, step.feedback, step.reward, step.valid))
         state, observation, done, success = step.state, step.observation, step.done, step.success
+    env.release([state])
     return Episode(Episode.name(0, "teach", task, replica), task, 0, replica, tuple(turns), success, not done)
 
 
