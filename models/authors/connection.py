@@ -74,7 +74,6 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
     )
     return AsyncOpenAI(
         api_key="none",  # ``prepare`` sends the real one
-        admin_api_key="",
         base_url=config.url,
         timeout=http.timeout,
         max_retries=config.retries,

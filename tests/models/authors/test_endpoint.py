@@ -130,6 +130,15 @@ def test_an_endpoint_that_hangs_ends_with_the_time_and_the_others_are_answered()
     assert not threads()
 
 
+def test_an_endpoint_that_names_a_long_pause_ends_with_the_time():
+    with completions(lambda _: refused("wait", 429, Retry_After="60")) as (url, requests):
+        since = time.monotonic()
+        (reply,) = asked(url, [question()], seconds=1.0, retries=4)
+        assert time.monotonic() - since < 10
+    assert "within bank.writer.author.seconds=1" in reply.fault and len(requests) == 1
+    assert not threads()
+
+
 @pytest.mark.parametrize("pause", [0.2, 30.0], ids=["never ends", "hangs after its headers"])
 def test_a_body_that_does_not_end_is_given_up(pause):
     with completions(lambda _: Answer((b" " for _ in count()), pause=pause)) as (url, _):
