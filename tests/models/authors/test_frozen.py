@@ -63,7 +63,7 @@ def test_a_model_that_is_not_there_is_one_line_at_once(tmp_path):
 
 def test_servers_that_cannot_be_started_are_one_line_at_once(folder, tmp_path):
     engine = VllmEngineConfig(type="vllm", python=str(tmp_path / "no-python"))
-    with pytest.raises(CoevoError, match="no such interpreter"):
+    with pytest.raises(CoevoError, match=r"^bank\.writer\.author\.engine\.python = .* no such interpreter"):
         author(folder, tmp_path, engine=engine)
 
 
