@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import AsyncIterator
+from ipaddress import ip_address
 from time import monotonic
 from typing import cast
 
@@ -69,17 +70,25 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
     http = httpx2.AsyncClient(
         timeout=httpx2.Timeout(config.timeout, connect=min(CONNECT, config.timeout)),
         limits=httpx2.Limits(max_connections=config.concurrency),
+        trust_env=not _is_here(config.url),  # a web proxy of the environment cannot reach this machine's ports
         event_hooks={"request": [prepare], "response": [limit]},
         follow_redirects=False,
     )
     return AsyncOpenAI(
         api_key="none",  # ``prepare`` sends the real one
-        admin_api_key="",
         base_url=config.url,
         timeout=http.timeout,
         max_retries=config.retries,
         http_client=http,
     )
+
+
+def _is_here(url: str) -> bool:
+    host = httpx2.URL(url).host
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 class _Limited(httpx2.AsyncByteStream):

@@ -25,6 +25,8 @@ DEAD = 3
 """Number of questions in a row that the endpoint does not answer, after which no other is asked."""
 SECRET = 8
 """Minimum characters of a key that is hidden where it appears; a shorter one is a placeholder, such as ``EMPTY``."""
+BROKEN = 500
+"""Lowest status of a server that cannot answer."""
 REFUSED = (400, 422)
 """Status of a request with fields that the endpoint does not know."""
 
@@ -74,7 +76,8 @@ class EndpointAuthor:
                 batch.unanswered += 1
                 return failed(f"the endpoint does not answer ({error.__cause__ or error})")
             except APIStatusError as error:
-                reply = failed(self._refusal(error))
+                batch.unanswered = batch.unanswered + 1 if error.status_code >= BROKEN else 0
+                return failed(self._refusal(error))
             batch.unanswered = 0
             return reply
 

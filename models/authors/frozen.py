@@ -1,5 +1,6 @@
 """Author with a model of its own, which the run does not train."""
 
+import shutil
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,10 +40,11 @@ class FrozenAuthor:
         if folder is None:
             raise absent(config.path, SETTING)
         if isinstance(config.engine, VllmEngineConfig):
-            check_there(config.engine)
+            check_there(config.engine, "bank.writer.author.engine")
         self._config, self._template, self._seed = config, template, seed
         self._folder, self._place = folder, place
         self._engine: Engine | None = None
+        self._author: EngineAuthor | None = None
 
     def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question, as ``Author.replies``.
@@ -50,33 +52,33 @@ class FrozenAuthor:
         Raises:
             CoevoError: the model cannot be read, or a server not be started.
         """
-        if not questions:
-            return
-        if self._engine is None:
-            self._engine = self._open()
-        check_promptable(self._engine.policy.tokenizer, self._config.path, SETTING)
-        threads = self._config.engine.threads if isinstance(self._engine, TransformersEngine) else None
-        yield from EngineAuthor(self._config, self._engine, self._template, self._seed, threads).replies(questions)
+        if questions:
+            self._author = self._author or self._open()
+            yield from self._author.replies(questions)
 
     def close(self) -> None:
         """Free the model, or end its servers."""
         if self._engine is not None:
             self._engine.close()
-            self._engine = None
+        self._engine = self._author = None
 
-    def _open(self) -> Engine:
+    def _open(self) -> EngineAuthor:
         engine, sampling = self._config.engine, SamplingConfig(temperature=self._config.temperature)
+        threads: int | None = None
         if isinstance(engine, VllmEngineConfig):
-            return VllmEngine(self._in_one_file(), engine, sampling, self._place)
-        return _embedded(self._folder, engine, sampling)
+            self._engine = VllmEngine(self._in_one_file(), engine, sampling, self._place)
+        else:
+            self._engine, threads = _embedded(self._folder, engine, sampling), engine.threads
+        check_promptable(self._engine.policy.tokenizer, self._config.path, SETTING)
+        return EngineAuthor(self._config, self._engine, self._template, self._seed, threads)
 
     def _in_one_file(self) -> Path:
         """Directory of the model with its weights in one file, as servers are given them."""
         if (self._folder / WEIGHTS).is_file():
             return self._folder
         whole = self._place / "model"
-        if not (whole / WEIGHTS).is_file():
-            save(load(self._folder), whole)
+        shutil.rmtree(whole, ignore_errors=True)  # it may be of another model, or half written
+        save(load(self._folder), whole)
         return whole
 
 

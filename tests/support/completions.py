@@ -55,59 +55,61 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 256
     daemon_threads = True
 
+    def __init__(self, behave):
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.behave, self.asked = behave, []
+        self.over, self.counting = threading.Event(), threading.Lock()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        with self.server.counting:
+            request = Asked(len(self.server.asked), headers, body)
+            self.server.asked.append(request)
+        answer = self.server.behave(request)
+        if answer is HANGS:
+            self.server.over.wait(60)
+        if answer in (HANGS, HANGS_UP):
+            self.close_connection = True
+        else:
+            self.send(answer)
+
+    def send(self, answer):
+        parts = answer.parts()
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        if isinstance(parts, list):
+            self.send_header("Content-Length", str(sum(map(len, parts))))
+        else:
+            self.close_connection = True
+        self.end_headers()
+        try:
+            for part in parts:
+                if self.server.over.wait(answer.pause):
+                    return
+                self.wfile.write(part)
+        except OSError:
+            self.close_connection = True  # nobody reads any more
+
+    def log_message(self, *_):
+        """Nothing on the console."""
+
 
 @contextmanager
 def completions(behave):
     """URL of an endpoint, and the list of its requests; ``behave`` gives the answer to each."""
-    asked, over, counting = [], threading.Event(), threading.Lock()
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            with counting:
-                request = Asked(len(asked), headers, body)
-                asked.append(request)
-            answer = behave(request)
-            if answer is HANGS:
-                over.wait(60)
-            if answer in (HANGS, HANGS_UP):
-                self.close_connection = True
-                return
-            self.send(answer)
-
-        do_GET = do_POST
-
-        def send(self, answer):
-            parts = answer.parts()
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
-                self.send_header(name.replace("_", "-"), value)
-            if isinstance(parts, list):
-                self.send_header("Content-Length", str(sum(map(len, parts))))
-            else:
-                self.close_connection = True
-            self.end_headers()
-            try:
-                for part in parts:
-                    if over.wait(answer.pause) if answer.pause else over.is_set():
-                        return
-                    self.wfile.write(part)
-            except OSError:
-                self.close_connection = True  # nobody reads any more
-
-        def log_message(self, *_):
-            """Nothing on the console."""
-
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(behave)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+        yield f"http://127.0.0.1:{server.server_port}/v1", server.asked
     finally:
-        over.set()
+        server.over.set()
         server.shutdown()
         thread.join()
         server.server_close()

@@ -48,5 +48,8 @@ class Scripted:
     def load(self, policy):
         return {}
 
+    def with_sampling(self, sampling):
+        return self
+
     def generate(self, requests):
         return [Completion((1,), (-0.1,), self.text, True) for _ in requests]

@@ -50,7 +50,7 @@ class Serving:
     sleeps: bool = False
 
 
-def interpreter(config: VllmEngineConfig) -> Path:
+def interpreter(config: VllmEngineConfig, section: str = "rollout.engine") -> Path:
     """Path of the Python with vLLM.
 
     Raises:
@@ -62,7 +62,7 @@ def interpreter(config: VllmEngineConfig) -> Path:
     found = [path for path in places if path.is_file()]
     if not found:
         raise CoevoError(
-            f"rollout.engine.python = {config.python!r}: no such interpreter; build it with `make vllm-cpu` or "
+            f"{section}.python = {config.python!r}: no such interpreter; build it with `make vllm-cpu` or "
             "`make vllm-gpu`, or name one that has vLLM"
         )
     return found[0].absolute()

@@ -211,7 +211,7 @@ class VllmEngine:
         return Serving(self._base, int(adapters.r), self._limit, self._sleeps)
 
 
-def check_there(config: VllmEngineConfig) -> None:
+def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> None:
     """Check that servers are available, without starting any.
 
     Raises:
@@ -219,9 +219,9 @@ def check_there(config: VllmEngineConfig) -> None:
     """
     for url in config.urls:
         if not Client(url, config.timeout).is_ready():
-            raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct rollout.engine.urls")
+            raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct {section}.urls")
     if not config.urls:
-        interpreter(config)
+        interpreter(config, section)
 
 
 def _key(config: VllmEngineConfig) -> str:

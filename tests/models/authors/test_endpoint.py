@@ -1,5 +1,6 @@
 """Questions to an endpoint: what is sent, what comes back, and that no question is lost."""
 
+import socket
 import threading
 import time
 from itertools import count
@@ -130,6 +131,15 @@ def test_an_endpoint_that_hangs_ends_with_the_time_and_the_others_are_answered()
     assert not threads()
 
 
+def test_an_endpoint_that_names_a_long_pause_ends_with_the_time():
+    with completions(lambda _: refused("wait", 429, Retry_After="60")) as (url, requests):
+        since = time.monotonic()
+        (reply,) = asked(url, [question()], seconds=1.0, retries=4)
+        assert time.monotonic() - since < 10
+    assert "within bank.writer.author.seconds=1" in reply.fault and len(requests) == 1
+    assert not threads()
+
+
 @pytest.mark.parametrize("pause", [0.2, 30.0], ids=["never ends", "hangs after its headers"])
 def test_a_body_that_does_not_end_is_given_up(pause):
     with completions(lambda _: Answer((b" " for _ in count()), pause=pause)) as (url, _):
@@ -139,13 +149,32 @@ def test_a_body_that_does_not_end_is_given_up(pause):
     assert reply.fault.startswith("the endpoint does not answer (")
 
 
-def test_a_dead_endpoint_is_not_asked_every_question():
+@pytest.mark.parametrize(
+    ("behaviour", "fault"),
+    [
+        (HANGS_UP, "the endpoint does not answer ("),
+        (Answer(b"no backend", 502), "the endpoint refuses (502: no backend)"),
+    ],
+    ids=["hangs up", "has no backend"],
+)
+def test_a_dead_endpoint_is_not_asked_every_question(behaviour, fault):
     questions = [question(str(number)) for number in range(40)]
-    with completions(lambda _: HANGS_UP) as (url, requests):
+    with completions(lambda _: behaviour) as (url, requests):
         replies = asked(url, questions, concurrency=1)
     assert len(requests) == 3
-    assert [reply.fault.startswith("the endpoint does not answer") for reply in replies] == [True] * 40
+    assert [reply.fault.startswith(fault) for reply in replies] == [True] * 3 + [False] * 37
     assert {reply.fault for reply in replies[3:]} == {"the endpoint does not answer"}
+
+
+def test_a_closed_port_is_a_fault_and_a_proxy_is_not_asked_about_this_machine(monkeypatch):
+    with completions(lambda _: said("of the proxy")) as (proxy, _):
+        monkeypatch.setenv("http_proxy", proxy)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        with socket.socket() as closed:
+            closed.bind(("127.0.0.1", 0))
+            (reply,) = asked(f"http://127.0.0.1:{closed.getsockname()[1]}/v1", [question()])
+    assert reply.fault.startswith("the endpoint does not answer (") and "fail" in reply.fault
 
 
 def test_an_endpoint_that_answers_now_and_then_is_asked_every_question():

@@ -5,6 +5,7 @@ import torch
 from support.chat import chat
 from support.policies import qwen
 
+from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import TransformersEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, completions_of, ends_of
@@ -41,6 +42,21 @@ def test_a_server_gets_every_end_token():
     engine._ends, engine._sampling = ends_of(policy), SamplingConfig()
     engine._config = type("Config", (), {"draws": "free"})
     assert engine._body([])["stop_token_ids"] == sorted({policy.tokenizer.eos_token_id, 9})
+
+
+def test_a_view_of_servers_asks_them_for_another_sampling():
+    engine = VllmEngine.__new__(VllmEngine)
+    engine._ends, engine._sampling, engine._limit = [1], SamplingConfig(temperature=0.8, max_new_tokens=5), 64
+    engine._config, engine._replicas = type("Config", (), {"draws": "keyed"}), ["server"]
+    view = engine.with_sampling(SamplingConfig(temperature=0.3, top_p=0.9, top_k=7, max_new_tokens=30))
+    asked = [Request((5, 6), key(0, "x"), "g")]
+    own, other = engine._body(asked), view._body(asked)
+    changed = {name: value for name, value in other.items() if own[name] != value}
+    assert changed == {"temperature": 0.3, "top_p": 0.9, "top_k": 7, "max_tokens": 30}
+    assert (engine.longest_prompt, view.longest_prompt) == (59, 34)
+    assert view.replicas is engine.replicas
+    with pytest.raises(CoevoError, match="70 tokens, but the policy attends to 64"):
+        view.generate([Request(tuple(range(40)), key(0, "x"), "g")])
 
 
 def test_marks_of_a_tool_call_stay_in_the_text_and_ends_do_not():

@@ -52,6 +52,9 @@ class Still:
         self.asked.append("load")
         return {}
 
+    def with_sampling(self, sampling):
+        return self
+
     def forget(self):
         player().engine.forget()
 

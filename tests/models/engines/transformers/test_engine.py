@@ -249,3 +249,15 @@ def test_a_model_without_attention_in_every_layer_is_refused():
     config = MambaConfig(vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, state_size=4)
     with pytest.raises(CoevoError, match="attention"):
         engine(Policy(MambaForCausalLM(config), tokenizer))
+
+
+def test_a_view_has_its_own_sampling_and_prompts_on_the_same_weights(policy):
+    other, asked = {"temperature": 0.4, "max_new_tokens": 2 * LENGTH}, requests()
+    run = engine(policy)
+    view = run.with_sampling(SamplingConfig(**other))
+    before, apart = run.generate(asked), engine(policy, **other).generate(asked)
+    size = run._tree.size
+    assert view.generate(asked) == apart != before
+    assert view.longest_prompt == run.longest_prompt - LENGTH
+    assert (run._tree.size, view.policy, view._forward) == (size, run.policy, run._forward)
+    assert engine(policy).generate(asked) == before
