@@ -3,12 +3,17 @@
 from collections.abc import Iterator
 
 from coevo.configs.bank.author import NO_PROSE, AnyAuthorConfig, FrozenAuthorConfig, PolicyAuthorConfig
+from coevo.configs.bank.writer import ModelWriterConfig
 from coevo.configs.compositions.learning import LEAST_TEMPERATURE
 from coevo.configs.sections import RunSections
 
 
-def author_flaws(author: AnyAuthorConfig, config: RunSections) -> Iterator[str]:
-    """Conflicts of ``bank.writer.author`` with other sections."""
+def flaws(config: RunSections) -> Iterator[str]:
+    """Conflicts of the writer's author with other sections."""
+    writer = None if config.bank is None else config.bank.writer
+    if not isinstance(writer, ModelWriterConfig):
+        return
+    author = writer.author
     if isinstance(author, PolicyAuthorConfig):
         yield from _speechless(config)
         yield from _room(author, config)

@@ -11,7 +11,7 @@ SCHEMA = '{"type": "object", "properties": {"lesson": {"type": "string"}}, "requ
 
 
 def question(user="why did it fail?", **changes):
-    fields = {"revision": 1, "purpose": "reflection", "task": "t", "episodes": ("e",), "system": "Be brief."}
+    fields = {"purpose": "reflection", "task": "t", "episodes": ("e",), "system": "Be brief."}
     return Question(**{**fields, "user": user, **changes})
 
 

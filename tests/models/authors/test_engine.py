@@ -79,7 +79,7 @@ def test_equal_questions_get_equal_answers_whatever_the_batch(engine, monkeypatc
     monkeypatch.setattr(module, "BATCH", 2)
     assert replies(author(engine), QUESTIONS) == whole[:-1]
     assert replies(author(engine, seed=1), QUESTIONS) != whole[:-1]
-    assert replies(author(engine), [replace(QUESTIONS[0], revision=2)]) != whole[:1]
+    assert replies(author(engine), [replace(QUESTIONS[0], task="other")]) != whole[:1]
 
 
 def test_the_engine_of_the_run_is_left_as_it_was(engine):
