@@ -1,4 +1,4 @@
-"""Interface of every author: questions in, replies out as they arrive."""
+"""Interface of every author: questions in, replies out as they arrive, and replies without an answer."""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -20,3 +20,14 @@ class Author(Protocol):
     def close(self) -> None:
         """End everything that the author has started."""
         ...
+
+
+def failed(fault: str, prompt_tokens: int = 0, answer_tokens: int = 0) -> Reply:
+    """Reply without an answer.
+
+    Args:
+        fault: reason, on one line.
+        prompt_tokens: tokens of the prompt, 0 if unknown.
+        answer_tokens: tokens that were generated all the same.
+    """
+    return Reply("", False, prompt_tokens, answer_tokens, fault)

@@ -11,7 +11,7 @@ from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.answers.thinking import opens_thinking, without_thinking
-from coevo.models.authors.answer import failed
+from coevo.models.authors.base import failed
 from coevo.models.engines.base import Engine, Request
 from coevo.models.policy.encoding import Encoder
 from coevo.models.policy.layout import HEAD, Layout
