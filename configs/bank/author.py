@@ -80,6 +80,15 @@ class FrozenAuthorConfig(AuthorConfig):
     """Directory or hub name of model and tokenizer."""
     engine: EngineConfig = TransformersEngineConfig()
     """Generating engine."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Precision of the weights in this process, which answers questions one by one in ``bfloat16``; servers have
+    ``engine.dtype``."""
+
+    @model_validator(mode="after")
+    def _here(self) -> Self:
+        if self.engine.type == "vllm" and self.dtype != "float32":
+            raise ValueError(f"dtype={self.dtype} is not that of servers: set engine.dtype={self.dtype}")
+        return self
 
 
 class EndpointAuthorConfig(AuthorConfig):

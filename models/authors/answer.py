@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field, ValidationError
 
 from coevo.models.answers.thinking import without_thinking
+from coevo.models.authors.base import failed
 from coevo.records.writing import Reply
 
 LARGEST = 4 * 2**20
@@ -44,11 +45,6 @@ def reply_of(body: bytes) -> Reply:
         return failed(f"the endpoint's answer is no chat completion ({place}: {first['msg'][:100]})")
     used = completion.usage or _Usage()
     return _reply(completion.choices[0], used.prompt_tokens, used.completion_tokens)
-
-
-def failed(fault: str, prompt_tokens: int = 0, answer_tokens: int = 0) -> Reply:
-    """Reply without an answer."""
-    return Reply("", False, prompt_tokens, answer_tokens, fault)
 
 
 def _reply(choice: _Choice, prompt_tokens: int, answer_tokens: int) -> Reply:

@@ -1,4 +1,4 @@
-"""Interface of every author: questions in, replies out as they arrive."""
+"""Interface of every author: questions in, replies out as they arrive, and replies without an answer."""
 
 from collections.abc import Generator, Sequence
 from typing import Protocol
@@ -26,3 +26,14 @@ def in_order(author: Author, questions: Sequence[Question]) -> list[Reply]:
     """Reply to each question, in the order of the questions."""
     replies = dict(author.replies(questions))
     return [replies[place] for place in range(len(questions))]
+
+
+def failed(fault: str, prompt_tokens: int = 0, answer_tokens: int = 0) -> Reply:
+    """Reply without an answer.
+
+    Args:
+        fault: reason, on one line.
+        prompt_tokens: tokens of the prompt, 0 if unknown.
+        answer_tokens: tokens that were generated all the same.
+    """
+    return Reply("", False, prompt_tokens, answer_tokens, fault)

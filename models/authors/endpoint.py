@@ -15,7 +15,8 @@ from anyio.from_thread import start_blocking_portal
 from openai import APIConnectionError, APIStatusError, AsyncOpenAI
 
 from coevo.configs.bank.author import EndpointAuthorConfig
-from coevo.models.authors.answer import failed, reply_of
+from coevo.models.authors.answer import reply_of
+from coevo.models.authors.base import failed
 from coevo.models.authors.connection import check_address, client_of, key_of
 from coevo.models.authors.constraint import Constraint, Kind
 from coevo.records.inert import visible

@@ -11,8 +11,9 @@ from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.answers.thinking import opens_thinking, without_thinking
-from coevo.models.authors.answer import failed
+from coevo.models.authors.base import failed
 from coevo.models.engines.base import Engine, Request
+from coevo.models.engines.transformers.engine import TransformersEngine
 from coevo.models.policy.encoding import Encoder
 from coevo.models.policy.layout import HEAD, Layout
 from coevo.records.draws import key
@@ -21,6 +22,8 @@ from coevo.records.writing import Question, Reply
 
 BATCH = 16
 """Maximum number of questions that are answered at once: their prompts are long, and all are kept in memory."""
+EXACT = torch.float32
+"""Precision in which an answer does not depend on the rest of its batch."""
 
 
 class EngineAuthor:
@@ -43,6 +46,9 @@ class EngineAuthor:
         sampling = SamplingConfig(temperature=config.temperature, max_new_tokens=config.max_new_tokens)
         self._engine = engine.with_sampling(sampling)
         self._config, self._seed, self._threads = config, seed, threads
+        # A resumed run asks what is left in other batches; servers repeat answers only up to that rounding anyway.
+        rounds = isinstance(engine, TransformersEngine) and engine.policy.model.dtype != EXACT
+        self._size = 1 if rounds else BATCH
         tokenizer = engine.policy.tokenizer
         self._encoder = Encoder(tokenizer)
         self._layout = Layout(tokenizer, self._encoder, template).prompt(HEAD)
@@ -55,7 +61,10 @@ class EngineAuthor:
             )
 
     def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
-        """Answer every question, as ``Author.replies``. Equal questions get equal answers in every batch."""
+        """Answer every question, as ``Author.replies``.
+
+        Equal questions get equal answers in every batch; those of servers may differ where they round otherwise.
+        """
         until, fitting = monotonic() + self._config.seconds, dict[int, Request]()
         for place, question in enumerate(questions):
             request = self._request(question)
@@ -64,8 +73,8 @@ class EngineAuthor:
             else:
                 yield place, self._overlong(request)
         places = list(fitting)
-        for start in range(0, len(places), BATCH):
-            batch = places[start : start + BATCH]
+        for start in range(0, len(places), self._size):
+            batch = places[start : start + self._size]
             yield from zip(batch, self._answer([fitting[place] for place in batch], until), strict=True)
 
     def close(self) -> None:

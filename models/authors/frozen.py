@@ -68,7 +68,7 @@ class FrozenAuthor:
         if isinstance(engine, VllmEngineConfig):
             self._engine = VllmEngine(self._in_one_file(), engine, sampling, self._place)
         else:
-            self._engine, threads = _embedded(self._folder, engine, sampling), engine.threads
+            self._engine, threads = self._embedded(engine, sampling), engine.threads
         check_promptable(self._engine.policy.tokenizer, self._config.path, SETTING)
         return EngineAuthor(self._config, self._engine, self._template, self._seed, threads)
 
@@ -81,10 +81,10 @@ class FrozenAuthor:
         save(load(self._folder), whole)
         return whole
 
-
-def _embedded(folder: Path, config: TransformersEngineConfig, sampling: SamplingConfig) -> Engine:
-    threads = torch.get_num_threads()
-    try:
-        return TransformersEngine(load(folder), config, sampling)
-    finally:
-        torch.set_num_threads(threads)  # the run's, which a new engine changes
+    def _embedded(self, config: TransformersEngineConfig, sampling: SamplingConfig) -> Engine:
+        policy, threads = load(self._folder), torch.get_num_threads()
+        policy.model.to(getattr(torch, self._config.dtype))
+        try:
+            return TransformersEngine(policy, config, sampling)
+        finally:
+            torch.set_num_threads(threads)  # the run's, which a new engine changes

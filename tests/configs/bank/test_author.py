@@ -48,6 +48,7 @@ BAD = {
     "a field that is set": ({**ENDPOINT, "extra": {"messages": []}}, "messages is set by coevo itself"),
     "cost without prices": ({**ENDPOINT, "budget": {"cost": 1.0}}, "set price={prompt: 1.0, answer: 4.0}"),
     "a greedy engine": ({**FROZEN, "temperature": 0.0}, "greater than 0"),
+    "precision of servers": ({**FROZEN, "engine": VLLM, "dtype": "bfloat16"}, "set engine.dtype=bfloat16"),
     "no model": ({**ENDPOINT, "model": ""}, "at least 1 character"),
 }
 

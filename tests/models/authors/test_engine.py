@@ -70,7 +70,11 @@ def test_answers_are_those_of_the_model_to_the_rendered_question(engine):
         assert 0 < reply.answer_tokens <= 24 and not reply.fault
 
 
-def test_equal_questions_get_equal_answers_whatever_the_batch(engine, monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_equal_questions_get_equal_answers_whatever_the_batch(dtype, monkeypatch):
+    policy = model()
+    policy.model.to(dtype)
+    engine = TransformersEngine(policy, TransformersEngineConfig(), SamplingConfig(max_new_tokens=4))
     made = author(engine)
     whole = replies(made, [*QUESTIONS, QUESTIONS[0]])
     assert whole[-1] == whole[0]

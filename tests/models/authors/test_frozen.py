@@ -56,6 +56,16 @@ def test_the_threads_of_the_run_stay(folder, tmp_path):
     assert torch.get_num_threads() == before
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_weights_have_the_chosen_precision(dtype, tmp_path):
+    policy = model(seed=1)
+    policy.model.to(torch.bfloat16)
+    save(policy, tmp_path / "model")
+    made = author(tmp_path / "model", tmp_path, dtype=dtype)
+    assert dict(made.replies([question()]))[0].text
+    assert made._engine.policy.model.dtype == getattr(torch, dtype)
+
+
 def test_a_model_that_is_not_there_is_one_line_at_once(tmp_path):
     with pytest.raises(CoevoError, match=r"^bank\.writer\.author\.path = '.*absent' cannot be read, it is not on this"):
         author(tmp_path / "absent", tmp_path)
