@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust import trust
-    from coevo.records.demonstration import Answer, Demonstration, Moment
+    from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
     from coevo.records.entry import Entry
     from coevo.records.episode import Episode
@@ -55,7 +55,7 @@ _HOME = {
         "serve",
         "waiting",
     ),
-    "coevo.records.demonstration": ("Answer", "Demonstration", "Moment"),
+    "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry",),
     "coevo.records.episode": ("Episode",),
@@ -76,6 +76,7 @@ __all__ = [
     "Guide",
     "Live",
     "Moment",
+    "Note",
     "Panel",
     "Probe",
     "StatefulEnvironment",

@@ -4,7 +4,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from coevo.records.entry import Entry
 from coevo.records.episode import Turn
+
+
+class Note(NamedTuple):
+    """A lesson as a prompt may show it.
+
+    Attributes:
+        text: the lesson.
+        condition: situation in which it applies, and in which it does not; empty if its writer gave none.
+        example: an example action; empty if its writer gave none.
+        zone: heading that it stands under, one of ``ZONES``.
+    """
+
+    text: str
+    condition: str = ""
+    example: str = ""
+    zone: str = "strategy"
+
+    @classmethod
+    def of(cls, entry: Entry) -> "Note":
+        """The texts of an entry that are for its reader; its keywords are for retrieval."""
+        return cls(entry.strategy, entry.condition, entry.example, entry.zone)
 
 
 class PastTurn(NamedTuple):
@@ -21,7 +43,7 @@ class Moment:
 
     Attributes:
         instruction: the task in words.
-        lessons: experience texts in its prompt, best first.
+        lessons: experience in its prompt, best first.
         history: the previous turns, oldest first.
         observation: the current observation.
         guide: how to act in this environment, in words; empty if the environment does not say.
@@ -30,7 +52,7 @@ class Moment:
     """
 
     instruction: str
-    lessons: tuple[str, ...]
+    lessons: tuple[Note, ...]
     history: tuple[PastTurn, ...]
     observation: str
     guide: str = ""

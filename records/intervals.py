@@ -1,4 +1,4 @@
-"""95 % intervals of mean differences."""
+"""95 % intervals of mean differences and of shares."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ NORMAL = 1.96
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean difference and the ends of its interval."""
+    """A mean difference or a share, and the ends of its interval."""
 
     mean: float
     low: float
@@ -40,3 +40,15 @@ def paired(ours: Sequence[float], theirs: Sequence[float], quantile: float = NOR
     gains = [float(a) - float(b) for a, b in zip(ours, theirs, strict=True)]
     mean, half = fmean(gains), quantile * stdev(gains) / len(gains) ** 0.5
     return Interval(mean, mean - half, mean + half)
+
+
+def of_share(share: float, count: int) -> Interval:
+    """Wilson's 95 % interval of a share of ``count`` trials, at least one; it is never empty, at 0 and 1 either.
+
+    It also holds for the mean of values between 0 and 1, which vary no more than outcomes with the same mean: it is
+    then too wide rather than too narrow.
+    """
+    weight = NORMAL**2 / count
+    middle = (share + weight / 2) / (1 + weight)
+    half = (share * (1 - share) * weight + weight**2 / 4) ** 0.5 / (1 + weight)
+    return Interval(share, max(0.0, middle - half), min(1.0, middle + half))

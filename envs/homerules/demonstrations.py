@@ -12,7 +12,7 @@ from coevo.envs.homerules.rules import advance
 from coevo.envs.homerules.state import begin, observe
 from coevo.envs.homerules.tasks import draw_goal
 from coevo.envs.homerules.world import Facts, facts, fresh
-from coevo.records.demonstration import Answer, Demonstration, Moment, PastTurn
+from coevo.records.demonstration import Answer, Demonstration, Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator
 
 MOST_WARNINGS = 2
@@ -47,7 +47,7 @@ def drill(level: int, draw: Key) -> Demonstration:
     recited = [known.lesson(name) if name in subjects[:RECITED] else _guess(known, name, rng) for name in asked]
     instruction = f"house {known.house} . recite {' '.join(asked)}"
     start = View(HALL, "", "", (), "").text()
-    return Demonstration(Moment(instruction, lessons, (), start), Answer(" . ".join(recited), DONE))
+    return Demonstration(Moment(instruction, tuple(map(Note, lessons)), (), start), Answer(" . ".join(recited), DONE))
 
 
 def distractors(goal: Goal, known: Facts, rng: np.random.Generator) -> list[str]:
@@ -76,7 +76,7 @@ def _play(goal: Goal, truth: Facts, lessons: tuple[str, ...], draw: Key) -> list
     observation, history, done = observe(state), tuple[PastTurn, ...](), False
     guide = guide_of(goal, truth.level).text
     while not done:
-        moment = Moment(goal.instruction(), lessons, history, observation, guide)
+        moment = Moment(goal.instruction(), tuple(map(Note, lessons)), history, observation, guide)
         said = answer(moment, truth.level, extend(draw, len(history)))
         shown.append(Demonstration(moment, said))
         step = advance(state, said.action)

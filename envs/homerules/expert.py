@@ -1,5 +1,7 @@
 """An expert that knows only its prompt: it follows lessons, and guesses without one."""
 
+from collections.abc import Sequence
+
 from coevo.envs.homerules.catalogue import FAMILIES, LEVELS
 from coevo.envs.homerules.language import Goal, View, inside, read_instruction, read_observation, works
 from coevo.records.demonstration import Answer, Moment
@@ -9,7 +11,7 @@ from coevo.records.draws import Key, extend, seed_of
 def answer(moment: Moment, level: int, draw: Key) -> Answer:
     """Next thought and action of the expert; the thought repeats the fact that it relies on."""
     goal, view = read_instruction(moment.instruction), read_observation(moment.observation)
-    told = _told(goal.house, moment.lessons)
+    told = _told(goal.house, [note.text for note in moment.lessons])
     if not view.held:
         return _fetch(goal, view, told, LEVELS[level].places, extend(draw, "place"))
     if goal.target and (view.effect or not FAMILIES[goal.family].appliances):
@@ -25,7 +27,7 @@ def guess(house: str, subject: str, choice: str) -> str:
 _Told = list[tuple[str, str, str]]
 
 
-def _told(house: str, lessons: tuple[str, ...]) -> _Told:
+def _told(house: str, lessons: Sequence[str]) -> _Told:
     """Lessons about this house, as (subject, relation, noun); other text is ignored."""
     words = [lesson.split() for lesson in lessons]
     return [(said[1], said[2], said[3]) for said in words if len(said) == 4 and said[0] == house]

@@ -116,7 +116,7 @@ class Index:
         if scope not in self._pools:
             rows = self._library.rows(scope)
             shelves = _shelves(self._library, rows, self.config)
-            self._pools[scope] = _Pool(rows, shelves, frozenset(WORD.findall((scope or "").lower())))
+            self._pools[scope] = _Pool(rows, shelves, common_words(scope))
         return self._pools[scope]
 
 
@@ -145,6 +145,11 @@ def top(scores: Floats, k: int) -> Rows:
     least = np.partition(scores, len(scores) - k)[len(scores) - k]
     able = np.flatnonzero((scores >= least) & (scores > NEVER))
     return able[np.argsort(-scores[able], kind="stable")[:k]]
+
+
+def common_words(scope: str | None) -> frozenset[str]:
+    """Lower-case words that all entries of a pool share: those of its scope's name, none without a scope."""
+    return frozenset(WORD.findall((scope or "").lower()))
 
 
 def _nothing(question: Question) -> Floats:

@@ -23,7 +23,7 @@ from coevo.models.policy.layout import Layout
 from coevo.models.policy.prose import Prose
 from coevo.models.policy.template import render
 from coevo.models.policy.terse import CONTEXT_WORDS, Terse
-from coevo.records.demonstration import Answer, Moment
+from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion, Turn
 
@@ -66,7 +66,7 @@ class Context:
             return self._prompt(moment)
 
     def _prompt(self, moment: Moment) -> tuple[int, ...]:
-        lessons, tools = self._block(moment.lessons), json.dumps(moment.tools)
+        lessons, tools = self._block(moment.lessons, moment.instruction), json.dumps(moment.tools)
         if self._continues:
             return self._dialogue(tools).prompt(moment, lessons)
         count, length = len(moment.history), self._config.memory_length
@@ -92,9 +92,9 @@ class Context:
         """True if the chat template's prompts end within thinking."""
         return opens_thinking(render(self._tokenizer, [{"role": "user", "content": ""}], self._config.template))
 
-    def shown(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Entries, best first, that fit the budget; a prompt leaves out the others."""
-        return tuple(compress(entries, self._lines(tuple(entry.strategy for entry in entries))))
+    def shown(self, entries: Sequence[Entry], instruction: str) -> tuple[Entry, ...]:
+        """Entries, best first, that fit the budget of a task's prompt; a prompt leaves out the others."""
+        return tuple(compress(entries, self._lines(tuple(map(Note.of, entries)), instruction)))
 
     def unread(self, entries: Sequence[Entry], turns: Sequence[Turn]) -> tuple[Entry, ...]:
         """Entries that the prompt after these turns has to show: those that its conversation does not hold yet."""
@@ -104,21 +104,28 @@ class Context:
         held = {name for turn in turns[began:] for name in turn.retrieved}
         return tuple(entry for entry in entries if entry.id not in held)
 
-    def size(self, lessons: Sequence[str]) -> int:
-        """Number of prompt tokens of the lessons, best first, that fit the budget."""
-        return len(self._encoder.data(self._block(lessons)))
+    def size(self, entries: Sequence[Entry], instruction: str) -> int:
+        """Number of prompt tokens of the entries, best first, that fit the budget, with their headings."""
+        return len(self._encoder.data(self._block(tuple(map(Note.of, entries)), instruction)))
 
-    def _block(self, lessons: Sequence[str]) -> str:
-        """Lessons, best first, that fit the budget whole."""
-        return "".join(self._lines(tuple(lessons)))
+    def _block(self, notes: tuple[Note, ...], instruction: str) -> str:
+        """Notes, best first, that fit the budget whole."""
+        lines = zip(notes, self._lines(notes, instruction), strict=True)
+        return self._style.block([(note.zone, line) for note, line in lines if line])
 
-    def _fitting(self, lessons: tuple[str, ...]) -> tuple[str, ...]:
-        """Line of each lesson, best first; an empty one if it does not fit the rest of the budget."""
-        lines, left = list[str](), self._config.experience_tokens
-        for line in map(self._line, lessons):
-            fits = self._cost(line) <= left
-            lines.append(line if fits else "")
-            left -= self._cost(line) if fits else 0
+    def _fitting(self, notes: tuple[Note, ...], instruction: str) -> tuple[str, ...]:
+        """Line of each note, best first; an empty one if it does not fit the rest of the budget.
+
+        The first note of a zone also pays for the heading.
+        """
+        lines, left, zones = list[str](), self._config.experience_tokens, set[str]()
+        for note in notes:
+            line = self._line(note, instruction)
+            cost = self._cost(line) + (0 if note.zone in zones else self._cost(self._style.heading(note.zone)))
+            lines.append(line if cost <= left else "")
+            if cost <= left:
+                left -= cost
+                zones.add(note.zone)
         return tuple(lines)
 
     def _layout(self, tools: str) -> Layout:

@@ -10,7 +10,7 @@ from typing import Any
 
 from coevo.configs.context import ContextConfig
 from coevo.models.policy.tokenizer import ROLES
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.inert import COMMON, control_tokens, either, inert, whole_words
 
 MARKERS = ("lessons", "recent", ">", ":", "think", "act")
@@ -33,9 +33,17 @@ class Terse:
         self._past = _PAST[config.history]
         self._leads = config.placement == "system"
 
-    def line(self, lesson: str) -> str:
-        """Lesson in its block, without the words that end that."""
-        return f" . {inert(lesson, self._markers)}"
+    def line(self, note: Note, instruction: str) -> str:
+        """Lesson in its block, without the words that end that; condition and example are never shown."""
+        return f" . {inert(note.text, self._markers)}"
+
+    def heading(self, zone: str) -> str:
+        """Heading of a zone: none, since all lessons stand in one list."""
+        return ""
+
+    def block(self, lines: Sequence[tuple[str, str]]) -> str:
+        """Lines with their zones as one list, in their order."""
+        return "".join(line for _, line in lines)
 
     def messages(self, moment: Moment, lessons: str, recent: Sequence[PastTurn]) -> tuple[str, ...]:
         """System message, if lessons stand there, and user message; the block may be empty, but is never missing."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from coevo.models.engines.base import Request
 from coevo.models.engines.transformers.engine import embedded_engine
 from coevo.models.policy.context import Context
-from coevo.records.demonstration import Answer, Moment, PastTurn
+from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry
 from coevo.tasks.package.package import Package
@@ -73,7 +73,7 @@ class Agent:
         """
         root = key(seed, "evaluate")
         seen = recall(self._index, root)
-        shown = [self._context.shown(_found(each, seen)) for each in asked]
+        shown = [self._context.shown(_found(each, seen), each.instruction) for each in asked]
         moments = list(map(_moment, asked, shown))
         prompts = [self._context.prompt(moment) for moment in moments]
         self._engine.forget()
@@ -92,5 +92,5 @@ def _found(asked: Asked, seen: Experience) -> tuple[Entry, ...]:
 
 
 def _moment(asked: Asked, shown: Sequence[Entry]) -> Moment:
-    lessons = tuple(entry.strategy for entry in shown)
+    lessons = tuple(map(Note.of, shown))
     return Moment(asked.instruction, lessons, asked.history, asked.observation, asked.guide)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from coevo.envs.base import NO_GUIDE, Guide, Step
 from coevo.envs.failures import Loss, one_line
 from coevo.models.policy.context import Context
-from coevo.records.demonstration import Answer, Moment, PastTurn
+from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import Key
 from coevo.records.entry import Entry
 from coevo.records.episode import UNSTAMPED, Completion, Episode, Turn
@@ -104,8 +104,10 @@ class Running:
     def moment(self, context: Context) -> Moment:
         """The next prompt's content; lasting experience comes first, so that it stays in the shared start."""
         task, lasting = self.attempt.task, self.attempt.entries
-        self.shown = context.shown(tuple(dict.fromkeys((*lasting, *self.attempt.recall(self.observation)))))
-        lessons = tuple(entry.strategy for entry in context.unread(self.shown, self.turns))
+        self.shown = context.shown(
+            tuple(dict.fromkeys((*lasting, *self.attempt.recall(self.observation)))), task.instruction
+        )
+        lessons = tuple(map(Note.of, context.unread(self.shown, self.turns)))
         history = tuple(PastTurn(turn.observation, turn.action, turn.feedback) for turn in self.turns)
         guide, played = self.guide, tuple(self.turns)
         return Moment(task.instruction, lessons, history, self.observation, guide.text, guide.tools, played)

@@ -6,7 +6,7 @@ from functools import partial
 from coevo.configs.rollout.rollout import RolloutConfig
 from coevo.envs.base import Environment
 from coevo.envs.failures import Loss, attempted
-from coevo.records.demonstration import Answer, Moment, PastTurn
+from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
 
@@ -43,7 +43,7 @@ def play_expert(
     history: tuple[PastTurn, ...] = ()
     done = False
     while not done and len(shown) < max_turns:
-        moment = Moment(task.instruction, lessons, history, observation, guide.text, guide.tools)
+        moment = Moment(task.instruction, tuple(map(Note, lessons)), history, observation, guide.text, guide.tools)
         answer = env.advise(state, moment, extend(key, len(history)))
         (step,) = env.step([state], [answer.action])
         shown.append((moment, answer, step.success))

@@ -6,11 +6,12 @@ from coevo.configs.bank.retrieval import AnyRetrievalConfig
 from coevo.memory.retrieval.index import Hit
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
+from coevo.records.task import Task
 from coevo.tasks.play.retrieve import Experience, Retrieved, sees
 from coevo.tasks.stage import part_name
 
-Size = Callable[[Sequence[str]], int]
-"""Function that returns the prompt tokens of an experience block with these lessons."""
+Size = Callable[[Sequence[Entry], str], int]
+"""Function that returns the prompt tokens of a block of entries for an instruction."""
 
 
 def retrieval_metrics(
@@ -62,7 +63,7 @@ def _halves(config: AnyRetrievalConfig, episodes: Sequence[Episode], group: int)
 def _step_tokens(seen: Experience, episodes: Sequence[Episode], size: Size) -> float:
     """Mean prompt tokens per turn of entries for that turn only; lost episodes are left out."""
     added = [
-        _added(seen.of_task(episode.task), seen.of_step(episode.task, turn.observation), size) if turn.retrieved else 0
+        _added(seen, episode.task, turn.observation, size) if turn.retrieved else 0
         for episode in played(episodes)
         for turn in episode.turns
     ]
@@ -82,9 +83,10 @@ def _left_out(config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[E
     )
 
 
-def _added(task: Sequence[Entry], step: Sequence[Entry], size: Size) -> int:
-    before = [entry.strategy for entry in task]
-    return size([*before, *(entry.strategy for entry in step if entry not in task)]) - size(before)
+def _added(seen: Experience, task: Task, observation: str, size: Size) -> int:
+    lasting = seen.of_task(task)
+    added = (entry for entry in seen.of_step(task, observation) if entry not in lasting)
+    return size([*lasting, *added], task.instruction) - size(lasting, task.instruction)
 
 
 def _hits(answers: Iterable[list[Hit]]) -> float:

@@ -12,7 +12,7 @@ from coevo.envs.failures import Loss, attempted, sound
 from coevo.models.answers.thinking import thinking_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import Guess, tokenizer_of
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import action_problems
@@ -152,11 +152,11 @@ def _panels(config: RunConfig, env: Environment[Any]) -> list[Task]:
     return [task for name in names for task in asked(env, "panel", partial(env.panel, name, size)).tasks]
 
 
-def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[str, ...]:
+def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[Note, ...]:
     """More lessons than fit into the prompt; none if the run never shows any."""
     panels = (*config.evaluation.panels, *config.evaluation.final_panels)
     shown = config.bank is not None or any(env.panel_bank(name) for name in panels)
-    return (FILLING,) * config.context.experience_tokens if shown else ()
+    return (Note(FILLING),) * config.context.experience_tokens if shown else ()
 
 
 def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import extend
 
 
@@ -13,7 +13,7 @@ def play():
     def run(env, task, lessons, key):
         (state, observation), history, steps = env.start(task), (), []
         while not (steps and steps[-1].done):
-            moment = Moment(task.instruction, tuple(lessons), history, observation)
+            moment = Moment(task.instruction, tuple(map(Note, lessons)), history, observation)
             answer = env.advise(state, moment, extend(key, len(history)))
             (step,) = env.step([state], [answer.action])
             history = (*history, PastTurn(observation, answer.action, step.feedback))

@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from coevo.records.intervals import around, paired
+from coevo.records.intervals import around, of_share, paired
 
 
 def test_the_interval_of_paired_outcomes():
@@ -32,3 +32,13 @@ def test_the_interval_around_a_mean():
 def test_sides_of_different_length_are_refused():
     with pytest.raises(ValueError, match="zip"):
         paired([1, 0], [1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("share", "count", "low", "high"),
+    [(0.0, 10, 0.0, 0.2775), (1.0, 10, 0.7225, 1.0), (0.5, 10, 0.2366, 0.7634), (0.2, 50, 0.1124, 0.3304)],
+)
+def test_the_interval_of_a_share(share, count, low, high):
+    # Wilson (1927), with 1.96.
+    found = of_share(share, count)
+    assert (found.mean, found.low, found.high) == (share, pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))

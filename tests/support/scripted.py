@@ -1,6 +1,6 @@
 """Episodes of a scripted expert as records, with or without notes; some of the actions are random on request."""
 
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import extend, generator
 from coevo.records.episode import Completion, Episode, Turn
 
@@ -19,7 +19,7 @@ def _play(env, task, notes, draw, stray):
     (state, observation), guide, turns, history = env.start(task), env.guide(task), [], ()
     while True:
         rng = generator(extend(draw, "stray", len(turns)))
-        moment = Moment(task.instruction, notes, history, observation, guide.text)
+        moment = Moment(task.instruction, tuple(map(Note, notes)), history, observation, guide.text)
         if rng.random() < stray:
             action = guide.verbs[rng.integers(len(guide.verbs))]
         else:

@@ -6,7 +6,7 @@ from coevo.envs.babyai.rules.expert import answer
 from coevo.envs.babyai.rules.tasks import Plan, draw_plan, task_of
 from coevo.envs.babyai.rules.world import COLOURS, TOWERS, custom, fresh, note
 from coevo.envs.base import Probe
-from coevo.records.demonstration import Demonstration, Moment, PastTurn
+from coevo.records.demonstration import Demonstration, Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator
 
 GUIDE = """An action is one of these lines, in exactly this form:
@@ -65,7 +65,7 @@ def _play(plan: Plan, lessons: tuple[str, ...], draw: Key) -> list[Demonstration
     observation, history, instruction = state.observation(), tuple[PastTurn, ...](), plan.instruction()
     while not done:
         said = answer(state, lessons, extend(draw, len(history)))
-        shown.append(Demonstration(Moment(instruction, lessons, history, observation, GUIDE), said))
+        shown.append(Demonstration(Moment(instruction, tuple(map(Note, lessons)), history, observation, GUIDE), said))
         step = state.simulator.step(state, said.action)
         history = (*history, PastTurn(observation, said.action, step.feedback))
         state, observation, done = step.state, step.observation, step.done

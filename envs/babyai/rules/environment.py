@@ -87,7 +87,7 @@ class BabyAIRules(Environment[State]):
 
     def advise(self, state: State, moment: Moment, key: Key) -> Answer:
         """Bring the thing that the notes of the moment name to the door; without a note, the nearer one of the two."""
-        return expert.answer(state, moment.lessons, key)
+        return expert.answer(state, [note.text for note in moment.lessons], key)
 
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Turns of ``episodes`` expert episodes, each of a fresh world.

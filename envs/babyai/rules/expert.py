@@ -1,5 +1,7 @@
 """An expert that takes the thing that the notes name, and guesses without one; it knows the way from the room."""
 
+from collections.abc import Sequence
+
 from coevo.configs.errors import CoevoError
 from coevo.envs.babyai.catalogue import Name
 from coevo.envs.babyai.language import View
@@ -10,7 +12,7 @@ from coevo.records.demonstration import Answer
 from coevo.records.draws import Key, seed_of
 
 
-def answer(state: State, lessons: tuple[str, ...], draw: Key) -> Answer:
+def answer(state: State, lessons: Sequence[str], draw: Key) -> Answer:
     """Next thought and action; the thought repeats the note that it relies on, and names its aim and where that is.
 
     Raises:
@@ -27,7 +29,7 @@ def answer(state: State, lessons: tuple[str, ...], draw: Key) -> Answer:
     return _act(room, aims, "pick up", _thought(state.plan.tower, told), draw)
 
 
-def _told(tower: str, lessons: tuple[str, ...], names: tuple[Name, Name]) -> str | None:
+def _told(tower: str, lessons: Sequence[str], names: tuple[Name, Name]) -> str | None:
     """Attribute in the first note about the tower that one of the two things has; words after ``not`` do not count."""
     notes = [lesson.lower().partition(" not ")[0].split() for lesson in lessons]
     attributes = [word for words in notes if tower in words for word in words if word in CUSTOMS]

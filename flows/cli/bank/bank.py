@@ -8,6 +8,7 @@ import typer
 from coevo.flows.cli.bank.author import author
 from coevo.flows.cli.bank.exchange import export, import_
 from coevo.flows.cli.bank.retire import retire
+from coevo.flows.cli.bank.retrieval import retrieval
 from coevo.flows.cli.bank.why import why
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
@@ -142,6 +143,7 @@ def diff(
 
 app.command()(author)
 app.command()(why)
+app.command()(retrieval)
 app.command()(retire)
 app.command()(export)
 app.command("import")(import_)

@@ -18,7 +18,7 @@ def test_every_word_that_is_ever_said_is_in_the_vocabulary(level, play):
     for shown in env.demonstrations(150, 50, key("fuzz")):
         moment = shown.moment
         said |= words(moment.instruction, moment.observation, shown.answer.thought, shown.answer.action)
-        said |= words(*moment.lessons, *(text for turn in moment.history for text in turn))
+        said |= words(*(note.text for note in moment.lessons), *(text for turn in moment.history for text in turn))
     for name in env.panels:
         said |= words(*(entry.strategy for entry in env.panel_bank(name) or ()))
     for task in env.sample(100, key("played")):

@@ -4,7 +4,7 @@ import pytest
 
 from coevo.envs.homerules import HomeRules
 from coevo.envs.homerules.tasks import facts_of, goal_of
-from coevo.records.demonstration import Answer, Moment
+from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import generator, key
 
 EPISODES = 1200
@@ -95,7 +95,7 @@ HOLDING = "at safe hold mug . seen safe"
     ],
 )
 def test_the_expert_obeys_what_it_was_told_and_goes_on_from_what_it_sees(lessons, observation, answer):
-    moment = Moment("house lotus . task heat mug to counter", tuple(lessons), (), observation)
+    moment = Moment("house lotus . task heat mug to counter", tuple(map(Note, lessons)), (), observation)
     answers = {HomeRules().expert(moment, key(draw)) for draw in range(40)}
     if answer is None:
         assert {said.action for said in answers} == {"use microwave", "use stove", "use oven"}

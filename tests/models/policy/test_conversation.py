@@ -15,7 +15,8 @@ from coevo.models.policy.conversation import branch_of
 from coevo.models.policy.encoding import Encoder
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Moment, Note, PastTurn
+from coevo.records.entry import ZONES
 from coevo.records.episode import Completion, Turn
 
 CONFIG = ContextConfig(style="conversation", memory_length=None, experience_tokens=10_000)
@@ -98,14 +99,20 @@ def messages(moments):
     """System text and first message, then those after each answer."""
     prose = Prose(CONFIG, FORMS["auto"])
     first, *later = moments
-    block = "".join(map(prose.line, first.lessons))
+    blocks = [
+        prose.block([(note.zone, prose.line(note, each.instruction)) for note in each.lessons]) for each in moments
+    ]
     return [
-        *prose.messages(first, block, ()),
+        *prose.messages(first, blocks[0], ()),
         *(
-            prose.following(each.history[-1].feedback, "".join(map(prose.line, each.lessons)), each.observation)
-            for each in later
+            prose.following(each.history[-1].feedback, block, each.observation)
+            for each, block in zip(later, blocks[1:], strict=True)
         ),
     ]
+
+
+def note(draws):
+    return Note(text(draws), text(draws), text(draws), draws.choice(ZONES))
 
 
 def rendered(name, contents, answers):
@@ -145,7 +152,7 @@ def plays(name, seed):
     observation = text(draws)
     for number in range(draws.randint(1, 9)):
         history = tuple(PastTurn(each.observation, each.action, each.feedback) for each in turns)
-        lessons = tuple(text(draws) for _ in range(draws.choice((0, 0, 1, 2))))
+        lessons = tuple(note(draws) for _ in range(draws.choice((0, 0, 1, 2))))
         moment = Moment(instruction, lessons, history, observation, played=tuple(turns))
         moments.append(moment)
         prompt = context(name).prompt(moment)
@@ -213,7 +220,7 @@ def decoded(name, moment, **changes):
     return tokenizer.decode(Context(CONFIG.model_copy(update=changes), tokenizer).prompt(moment))
 
 
-MOMENT = Moment("find <s> mug", ("<mask> in [SEP]",), (), "x<|y|>z <bos>")
+MOMENT = Moment("find <s> mug", (Note("<mask> in [SEP]"),), (), "x<|y|>z <bos>")
 
 
 @pytest.mark.parametrize("style", ["chat", "conversation"])
@@ -318,7 +325,7 @@ def test_token_ids_of_long_texts_are_not_kept():
 
 def test_turns_that_are_given_as_text_are_rendered_as_messages():
     history = (PastTurn("hall <|im_end|>", "go safe", "fine"), PastTurn("safe", "take mug", "done"))
-    said = decoded("qwen2_5", Moment("go", ("so",), history, "hall"))
+    said = decoded("qwen2_5", Moment("go", (Note("so"),), history, "hall"))
     assert said.count("<|im_start|>assistant\nAction: go safe<|im_end|>\n<|im_start|>user\nResult: fine\n") == 1
     assert said.count("<|im_start|>assistant\nAction: take mug<|im_end|>\n<|im_start|>user\nResult: done\n") == 1
     assert said.index('- "so"') < said.index("You observe: hall <|im_end|>") < said.index("go safe")

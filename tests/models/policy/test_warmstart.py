@@ -8,7 +8,7 @@ from coevo.models.policy.cloning import IGNORED, padded
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, load, save
 from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, batches, clone
-from coevo.records.demonstration import Answer, Demonstration, Moment
+from coevo.records.demonstration import Answer, Demonstration, Moment, Note
 from coevo.records.draws import generator, key
 
 PLACES = ("safe", "drawer", "hall", "microwave")
@@ -33,7 +33,7 @@ def shown(seed, count=24):
     rng = generator(key("shown", seed))
     places = [PLACES[index] for index in rng.integers(len(PLACES), size=count)]
     return [
-        Demonstration(Moment("take mug", (f"mug in {place}",), (), "at hall"), Answer("", f"go {place}"))
+        Demonstration(Moment("take mug", (Note(f"mug in {place}"),), (), "at hall"), Answer("", f"go {place}"))
         for place in places
     ]
 

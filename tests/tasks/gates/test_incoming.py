@@ -3,7 +3,7 @@
 import pytest
 from support.batches import task
 
-from coevo.records.demonstration import Answer, Demonstration, Moment, PastTurn
+from coevo.records.demonstration import Answer, Demonstration, Moment, Note, PastTurn
 from coevo.records.task import Panel, Task
 from coevo.tasks.gates.gate import GateError
 from coevo.tasks.gates.incoming import check_demonstrations, check_panel
@@ -15,7 +15,7 @@ def panel(*tasks):
 
 def demonstration(**changes):
     fields = {"instruction": "do x", "observation": "see", "action": "go x"} | changes
-    moment = Moment(fields["instruction"], ("a lesson",), (PastTurn("see", "go y", "ok"),), fields["observation"])
+    moment = Moment(fields["instruction"], (Note("a lesson"),), (PastTurn("see", "go y", "ok"),), fields["observation"])
     return Demonstration(moment, Answer("because", fields["action"]))
 
 

@@ -1,6 +1,7 @@
 """Text that an environment plants, all the way: observation, episode, writer, entry, retrieval, prompt token ids."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -21,7 +22,7 @@ from coevo.memory.retrieval.index import Index
 from coevo.memory.writers.quote.contrast import writer
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.tokenizer import word_tokenizer
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import key
 from coevo.records.task import BY_SCOPE
 from coevo.tasks.gates.entries import check_candidates
@@ -79,6 +80,10 @@ FORGED = (
 )
 
 
+NOTE = re.compile(r'- ("(?:[^"\\]|\\.)*"); example action: ("(?:[^"\\]|\\.)*")')
+"""A line of a prompt in prose: two quotes, which nothing within them can close."""
+
+
 def play(env, tokenizer, entries=()):
     player = Player(env, Context(ContextConfig(style="chat"), tokenizer), Scripted(), max_turns=2)
     (task,) = env.sample(1, key(0))
@@ -125,9 +130,10 @@ def test_a_note_stays_one_quoted_line(injection):
     tokenizer = TOKENIZERS["plain"]
     entries, prompts = twice(Hostile(feedback=injection), tokenizer)
     block = tokenizer.decode(prompts[-1]).partition("use one only where it fits what you observe:\n")[2]
-    notes = block.partition("\n\nSo far:")[0].splitlines()
-    shown = {json.loads(note.removeprefix("- ")) for note in notes}
-    assert shown == {" ".join(entry.strategy.split()) for entry in entries}
+    heading, *notes = block.partition("\n\nSo far:")[0].splitlines()
+    assert heading == "Strategies:"
+    shown = {tuple(json.loads(text) for text in NOTE.fullmatch(note).groups()) for note in notes}
+    assert shown == {(" ".join(entry.strategy.split()), entry.example) for entry in entries}
 
 
 @pytest.mark.parametrize("injection", INJECTIONS)
@@ -148,7 +154,7 @@ def shown_words(lessons, placement="task", observation="at hall"):
     """The prompt of lessons in the style of words, by token."""
     tokenizer = word_tokenizer((*WORDS, *CONTEXT_WORDS))
     context = Context(ContextConfig(placement=placement), tokenizer)
-    moment = Moment("find mug", tuple(lessons), (PastTurn("at hall", "go safe", "nothing"),), observation)
+    moment = Moment("find mug", tuple(map(Note, lessons)), (PastTurn("at hall", "go safe", "nothing"),), observation)
     return tokenizer.convert_ids_to_tokens(context.prompt(moment))
 
 

@@ -67,7 +67,10 @@ def test_the_first_rollouts_of_a_group_see_the_bank(share, told):
 
 
 def metrics(config, it, episodes):
-    return retrieval_metrics(config, it, episodes, 4, lambda lessons: sum(len(text.split()) + 1 for text in lessons))
+    def size(entries, instruction):
+        return sum(len(entry.strategy.split()) + 1 for entry in entries)
+
+    return retrieval_metrics(config, it, episodes, 4, size)
 
 
 def test_each_choice_leaves_a_figure_of_its_own():

@@ -145,7 +145,13 @@ def test_every_word_is_in_the_vocabulary(env, strayed):
     said += [episode.task.instruction for episode in strayed]
     for shown in env.demonstrations(100, 0, key("words")):
         moment = shown.moment
-        said += [moment.instruction, moment.observation, *moment.lessons, shown.answer.thought, shown.answer.action]
+        said += [
+            moment.instruction,
+            moment.observation,
+            *(note.text for note in moment.lessons),
+            shown.answer.thought,
+            shown.answer.action,
+        ]
         said += [text for turn in moment.history for text in turn]
     assert {word for text in said for word in text.split()} - {"."} <= set(env.vocabulary())
 
@@ -155,7 +161,7 @@ def test_demonstrations_follow_notes_and_never_show_a_world_of_a_run(env):
     assert shown == env.demonstrations(60, 0, key("shown")) != env.demonstrations(60, 0, key("other"))
     first = [one for one in shown if not one.moment.history]
     assert len(first) == 60
-    told = [one for one in first if any(one.moment.instruction.split()[1] in note for note in one.moment.lessons)]
+    told = [one for one in first if any(one.moment.instruction.split()[1] in note.text for note in one.moment.lessons)]
     assert 35 <= len(told) < 60
     assert all(one.answer.thought.startswith("in ") for one in told)
     assert all(one.answer.thought.startswith("guess") for one in first if one not in told)
