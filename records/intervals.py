@@ -1,4 +1,4 @@
-"""95 % intervals of mean differences."""
+"""95 % intervals of means and of mean differences."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,3 +40,21 @@ def paired(ours: Sequence[float], theirs: Sequence[float], quantile: float = NOR
     gains = [float(a) - float(b) for a, b in zip(ours, theirs, strict=True)]
     mean, half = fmean(gains), quantile * stdev(gains) / len(gains) ** 0.5
     return Interval(mean, mean - half, mean + half)
+
+
+def student(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """95 % interval of ours minus theirs by Student's t, so that few pairs give wide intervals.
+
+    Args:
+        ours: one value per pair, at least two.
+        theirs: values of the other side, in the same order.
+    """
+    # Imported on use: the import takes longer than most commands.
+    from scipy.special import stdtrit
+
+    return paired(ours, theirs, float(stdtrit(len(ours) - 1, 0.975)))
+
+
+def of_mean(values: Sequence[float]) -> Interval:
+    """Mean of at least two values with its 95 % interval by Student's t."""
+    return student(values, [0.0] * len(values))

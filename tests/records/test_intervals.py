@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from coevo.records.intervals import around, paired
+from coevo.records.intervals import around, of_mean, paired, student
 
 
 def test_the_interval_of_paired_outcomes():
@@ -32,3 +32,14 @@ def test_the_interval_around_a_mean():
 def test_sides_of_different_length_are_refused():
     with pytest.raises(ValueError, match="zip"):
         paired([1, 0], [1, 0, 1])
+
+
+def test_a_paired_difference_has_students_interval():
+    # Gains .1, .2, .3: sd .1, t(.975, 2) = 4.302653, half = 4.302653 * .1 / sqrt(3) = .248414
+    found = student([0.6, 0.8, 1.0], [0.5, 0.6, 0.7])
+    assert (found.mean, found.low, found.high) == pytest.approx((0.2, -0.048414, 0.448414), abs=1e-6)
+
+
+def test_a_mean_has_students_interval():
+    found = of_mean([0.6, 0.7, 0.8])
+    assert (found.mean, found.low, found.high) == pytest.approx((0.7, 0.451586, 0.948414), abs=1e-6)
