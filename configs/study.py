@@ -78,9 +78,7 @@ class StudyConfig(Config):
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"reference={self.reference} is no arm: choose one of {', '.join(names)}")
         if self.base.expected is not None:
-            raise ValueError(
-                f"arm {self.base.name} is the reference: leave out its expected"
-            )
+            raise ValueError(f"arm {self.base.name} is the reference: leave out its expected")
         return self
 
     @property
