@@ -26,13 +26,14 @@ def flow_run_name() -> str:
 
 
 @flow(name="ablate", flow_run_name=flow_run_name, validate_parameters=False, persist_result=False)
-def ablate(study: dict[str, Any], workspace: str, quiet: bool = False) -> int:
+def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bool = False) -> int:
     """Play the runs of a study that are not finished, and publish the result after every seed.
 
     Args:
         study: settings of the study, see ``coevo.configs.study``.
         workspace: absolute path of the workspace.
         quiet: show no progress.
+        alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.
 
     Returns:
         Exit code: 0, or that of a run that waits for approval.
@@ -46,7 +47,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False) -> int:
         mark_crashed(flow_run_name())
         for number, each in enumerate(runs, start=1):
             shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
-            code = play(place, each, shown)
+            code = play(place, each, shown, alone)
             if code:
                 return code
             if number % len(described.arms) == 0:
@@ -54,7 +55,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False) -> int:
     return 0
 
 
-def play(place: Workspace, each: Planned, shown: Console) -> int:
+def play(place: Workspace, each: Planned, shown: Console, alone: bool) -> int:
     """Start a run, continue it, or publish what is left of a finished one; return the exit code of ``operate``."""
     paths = place.run(each.name)
     if not paths.created.is_file():
@@ -62,7 +63,7 @@ def play(place: Workspace, each: Planned, shown: Console) -> int:
     elif is_finished(each, revisions_of(each, place)):
         publish_the_rest(place, paths)
         return 0
-    return operate(place, paths, shown, alone=True, brief=True)
+    return operate(place, paths, shown, alone=alone, brief=True)
 
 
 def publish(place: Workspace, study: Any, runs: list[Planned]) -> None:

@@ -1,19 +1,18 @@
 """Publication of a study's result to MLflow."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 
 from coevo.envs.registry import find
 from coevo.flows.studies.outcome import Outcome
 from coevo.flows.studies.plan import Planned
-from coevo.flows.studies.result import Result, Row
+from coevo.flows.studies.result import COLUMNS, Result, Row
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.catchup import tracker_of
 from coevo.tasks.publish.mlflow.pictures import Mark
 from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.publish.mlflow.study import StudyPage, Table, publish_study
 
-COLUMNS = tuple(field.name for field in fields(Row))
 FACTS = ("paper", "figure", "finding", "recipe")
 RUN_COLUMNS = ("run", "arm", "seed", "episodes", "tokens", "seconds", "page")
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
@@ -49,6 +49,10 @@ class Row:
     verdict: str | None
     episodes: float | None
     tokens: float | None
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+"""Fields of a row."""
 
 
 @dataclass(frozen=True, slots=True)

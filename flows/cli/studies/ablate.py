@@ -116,30 +116,19 @@ def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
 
 
 def _play(study: StudyConfig, place: Workspace, quiet: bool) -> int:
-    from coevo.flows.servers.servers import prefect_in_use, use_prefect
-    from coevo.flows.studies.plan import check_parts, check_runs, runs_of
+    from coevo.flows.studies.start import THEN, start
 
-    runs = runs_of(study)
-    check_runs(study, runs, place)
-    use_prefect(place.root)  # before the next imports, which import Prefect
-    check_parts(runs)
-    from coevo.flows.studies.ablate import ablate as play
-
-    then = "what is committed is safe, repeat the command to continue the study"
     try:
-        with prefect_in_use(then):
-            return play(study.model_dump(mode="json"), str(place.root), quiet)
+        return start(study, place, quiet, alone=True)
     except KeyboardInterrupt:
-        output.line(f"interrupted: {then}")
+        output.line(f"interrupted: {THEN}")
         raise
 
 
 def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
-    from coevo.flows.studies.outcome import outcomes
-    from coevo.flows.studies.plan import runs_of
-    from coevo.flows.studies.result import Result, compared
+    from coevo.flows.studies.start import result_of
 
-    result: Result = compared(study, outcomes(study, runs_of(study), place))
+    result = result_of(study, place)
     if as_json:
         output.document(result.document())
         return
