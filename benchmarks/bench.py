@@ -9,18 +9,15 @@ So a benchmark that was stopped continues where it was, and to measure a cell ag
 import json
 import os
 import platform
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import t
-
 from coevo.lineage.files import write_atomically
 from coevo.lineage.revision.code import code_revision
 from coevo.lineage.workspace import Workspace
-from coevo.records.intervals import Interval, paired
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
@@ -59,8 +56,3 @@ def machine() -> dict[str, object]:
         "python": platform.python_version(),
         "torch": version("torch"),
     }
-
-
-def student(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
-    """95 % interval of ours minus theirs by Student's t, so that few seeds give wide intervals; at least two."""
-    return paired(ours, theirs, float(t.ppf(0.975, len(ours) - 1)))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from coevo.envs.stateful.environment import StatefulEnvironment
     from coevo.envs.stateful.interface import Live
     from coevo.flows.api import (
+        ablate,
         approve,
         bank,
         compare,
@@ -41,6 +42,7 @@ _HOME = {
     "coevo.envs.stateful.environment": ("StatefulEnvironment",),
     "coevo.envs.stateful.interface": ("Live",),
     "coevo.flows.api": (
+        "ablate",
         "approve",
         "bank",
         "compare",
@@ -82,6 +84,7 @@ __all__ = [
     "StatefulEnvironment",
     "Step",
     "Task",
+    "ablate",
     "add_environment",
     "approve",
     "bank",

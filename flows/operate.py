@@ -34,11 +34,12 @@ def operate(
     max_hours: float | None = None,
     iterations: int | None = None,
     alone: bool = False,
+    brief: bool = False,
 ) -> int:
     """Continue a run to its last iteration, or until ``max_hours`` are over. Returns the exit code: 0, or ``WAITING``.
 
     A new number of ``iterations`` is stored once no check prevents the run. ``alone`` is for a process that does
-    nothing else, see ``watching``.
+    nothing else, see ``watching``. ``brief`` leaves out the summary at the end.
 
     Raises:
         CoevoError: no revision could be committed although iterations remained, the run is pending approval, a setting
@@ -69,7 +70,7 @@ def operate(
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
-    if not console.quiet:
+    if not (console.quiet or brief):
         summarise(place, paths)
     if waits(after):
         console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}", soft_wrap=True)

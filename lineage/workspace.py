@@ -2,7 +2,7 @@
 
 <workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
-<workspace>/mlflow.db  mlartifacts  prefect  servers.json  runs.lock
+<workspace>/mlflow.db  mlartifacts  prefect  servers.json  runs.lock  studies/<study>.lock
 """
 
 import json

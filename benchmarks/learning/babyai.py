@@ -10,11 +10,12 @@ from functools import partial
 from statistics import fmean
 from time import perf_counter
 
-from benchmarks.bench import Bench, Result, student
+from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
 from coevo.configs.load.load import load_recipe
 from coevo.flows.history.history import seconds
 from coevo.lineage.revision.manifest import Manifest
+from coevo.records.intervals import student
 
 RECIPE = "babyai-context-lite"
 SEEDS = range(1, 4)

@@ -9,10 +9,11 @@ from functools import partial
 from math import ceil
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result, student
+from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
 from benchmarks.speed.seconds import loop
 from coevo.lineage.revision.manifest import Manifest
+from coevo.records.intervals import student
 
 ARMS = {"joint": "homerules-coevo-rl", "policy-only": "homerules-grpo", "frozen": "homerules-experience-only"}
 SEEDS = range(1, 6)

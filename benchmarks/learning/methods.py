@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result, student
+from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
 from benchmarks.speed.seconds import loop
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.revision.manifest import Manifest
-from coevo.records.intervals import Interval
+from coevo.records.intervals import Interval, student
 
 METHODS = (
     "coevo-rl",

@@ -10,10 +10,10 @@ from functools import partial
 from statistics import fmean
 from time import perf_counter
 
-from benchmarks.bench import Bench, Result, student
+from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
 from coevo.lineage.revision.manifest import Manifest
-from coevo.records.intervals import Interval
+from coevo.records.intervals import Interval, student
 
 RECIPE = "homerules-coevo-rl"
 ENGINES = ("transformers", "vllm")

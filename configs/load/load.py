@@ -38,18 +38,18 @@ SHOWN = 80
 
 
 def names(kind: str) -> list[str]:
-    """Names of the shipped files of one kind: ``recipes``, ``methods``, ``envs`` or ``models``."""
-    return sorted(_shipped(kind))
+    """Names of the shipped files of one kind: ``recipes``, ``methods``, ``envs``, ``models`` or ``studies``."""
+    return sorted(shipped(kind))
 
 
-def _shipped(kind: str) -> dict[str, Path]:
-    """Shipped files of one kind by name; recipes stand in one folder per environment."""
+def shipped(kind: str) -> dict[str, Path]:
+    """Shipped files of one kind by name; recipes and studies stand in folders."""
     return {path.stem: path for path in (ROOT / kind).rglob("*.yaml")}
 
 
 def describe(kind: str, name: str) -> str:
     """Leading comment of a shipped file, as one line."""
-    lines = _shipped(kind)[name].read_text(encoding="utf-8").splitlines()
+    lines = shipped(kind)[name].read_text(encoding="utf-8").splitlines()
     return " ".join(line.removeprefix("#").strip() for line in takewhile(lambda line: line.startswith("#"), lines))
 
 
@@ -63,7 +63,7 @@ def load_env(name: str, overrides: Sequence[str] = ()) -> EnvConfig:
     try:
         return TypeAdapter(EnvConfig).validate_json(json.dumps(merged))
     except ValidationError as error:
-        raise ConfigError(f"env: {_first(error, EnvConfig)}") from None
+        raise ConfigError(f"env: {first_mistake(error, EnvConfig)}") from None
 
 
 def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -72,14 +72,12 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigError: the recipe is not there, is not YAML, or does not describe a possible run.
     """
-    shipped = _shipped("recipes")
-    if not recipe.endswith((".yaml", ".yml")) and recipe not in shipped:
-        raise ConfigError(unknown("recipe", recipe, shipped, "`coevo recipes` lists them; a file ends in .yaml"))
-    path = shipped.get(recipe, Path(recipe))
+    known = shipped("recipes")
+    if not recipe.endswith((".yaml", ".yml")) and recipe not in known:
+        raise ConfigError(unknown("recipe", recipe, known, "`coevo recipes` lists them; a file ends in .yaml"))
+    path = known.get(recipe, Path(recipe))
     above = [_override(text) for text in overrides]
-    base = _fitted(
-        _part(path) if recipe in shipped else _read(path), _merge(*above, source=path.stem), source=path.stem
-    )
+    base = _fitted(_part(path) if recipe in known else _read(path), _merge(*above, source=path.stem), source=path.stem)
     return written(_merged(base, {"recipe": path.stem}, *above, source=path.stem), source=path.stem)
 
 
@@ -120,12 +118,17 @@ def _validated(settings: dict[str, Any], source: str, context: object) -> RunCon
     try:
         return RunConfig.model_validate_json(json.dumps(settings), context=context)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {_first(error, RunConfig)}") from None
+        raise ConfigError(f"{source}: {first_mistake(error, RunConfig)}") from None
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{source}: {_line(error)}") from None
 
 
-def _read(path: Path) -> DictConfig:
+def mapping_of(path: Path, what: str = "recipe") -> DictConfig:
+    """Mapping that a YAML file holds, as it is written; ``what`` is its kind, for messages.
+
+    Raises:
+        ConfigError: the file is not there, is not YAML or too large, or holds something else.
+    """
     try:
         text = path.read_text(encoding="utf-8-sig")
         check(text)
@@ -135,10 +138,14 @@ def _read(path: Path) -> DictConfig:
     except (YAMLError, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(f"{_shown(path)}: not readable as YAML: {_line(error)}") from None
     except OSError as error:
-        raise ConfigError(f"{_shown(path)}: {error.strerror}: name a recipe that is there, or a .yaml file") from None
+        raise ConfigError(f"{_shown(path)}: {error.strerror}: name a {what} that is there, or a .yaml file") from None
     if not isinstance(settings, DictConfig):
-        raise ConfigError(f"{_shown(path)}: a recipe is a mapping of keys to values")
-    built = OmegaConf.create()
+        raise ConfigError(f"{_shown(path)}: a {what} is a mapping of keys to values")
+    return settings
+
+
+def _read(path: Path) -> DictConfig:
+    settings, built = mapping_of(path), OmegaConf.create()
     for part in (*map(_part, _bases(settings, path)), settings):
         built = _merge(_fitted(built, part, source=str(path)), part, source=str(path))
     return built
@@ -152,7 +159,7 @@ def _part(path: Path) -> DictConfig:
 
 def _bases(settings: DictConfig, path: Path) -> list[Path]:
     """The files that a recipe builds on; shipped ones, each named by kind and name."""
-    known = {f"{kind}/{name}": file for kind in KINDS for name, file in sorted(_shipped(kind).items())}
+    known = {f"{kind}/{name}": file for kind in KINDS for name, file in sorted(shipped(kind).items())}
     bases = OmegaConf.to_container(settings).get("defaults", [])
     settings.pop("defaults", None)
     for base in bases if isinstance(bases, list) else [bases]:
@@ -196,7 +203,8 @@ def _merge(*parts: Any, source: str) -> DictConfig:
         raise ConfigError(f"{source}: settings do not go together: {_line(error)}") from None
 
 
-def _first(error: ValidationError, kind: Any) -> str:
+def first_mistake(error: ValidationError, kind: Any) -> str:
+    """The first mistake of a validation in one line: the setting, its value, and a possible one."""
     problems = error.errors(include_url=False)  # a misspelt key is also a missing one: it comes first
     problem = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
     place = located(kind, problem["loc"])
@@ -213,7 +221,8 @@ def _first(error: ValidationError, kind: Any) -> str:
     if problem["type"] == "union_tag_not_found":
         return f"{where}: say which kind it is with {where}.type{more}"
     if problem["type"] == "missing":
-        return f"{where}: is missing; set it, or build on a shipped recipe with defaults{more}"
+        remedy = "set it, or build on a shipped recipe with defaults" if kind is RunConfig else "set it"
+        return f"{where}: is missing; {remedy}{more}"
     return f"{where} = {json.dumps(problem['input'])[:SHOWN]}: {message}{more}"
 
 

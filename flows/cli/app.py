@@ -34,6 +34,7 @@ from coevo.flows.cli import (
     tag,
 )
 from coevo.flows.cli.bank import bank
+from coevo.flows.cli.studies import ablate
 from coevo.flows.console import output
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import WorkspaceOption, standing_in
@@ -46,7 +47,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 PANELS = {
-    "Runs": (run, evaluate, schedule),
+    "Runs": (run, evaluate, ablate, schedule),
     "History": (inspect, compare, report, rollback, approve, branch, tag),
     "Workspace": (fsck, gc, remote, serve, doctor),
     "Packages": (package,),

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
-from benchmarks.bench import Bench, student
+from benchmarks.bench import Bench
 from benchmarks.learning.homerules import PANELS, further, report
 from benchmarks.running.newcomer import resident
 from benchmarks.speed import seconds
@@ -78,12 +78,6 @@ def test_medians_leave_out_the_start_and_two_cold_iterations():
 )
 def test_policy_only_training_goes_on_until_the_budget_is_used_up(iterations, spent, budget, more):
     assert further(iterations, spent, budget) == more
-
-
-def test_a_paired_difference_has_students_interval():
-    # Gains .1, .2, .3: sd .1, t(.975, 2) = 4.302653, half = 4.302653 * .1 / sqrt(3) = .248414
-    found = student([0.6, 0.8, 1.0], [0.5, 0.6, 0.7])
-    assert (found.mean, found.low, found.high) == pytest.approx((0.2, -0.048414, 0.448414), abs=1e-6)
 
 
 def arm(*ends):

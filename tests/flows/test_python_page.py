@@ -22,3 +22,4 @@ def test_the_page_runs_from_top_to_bottom(workspace, tmp_path):
     assert done.returncode == 0, done.stderr[-2000:]
     assert "household/1 is champion" in done.stdout
     assert "agent/success/seen-houses" in done.stdout
+    assert done.stdout.count("undecided") == 2

@@ -5,7 +5,7 @@ from statistics import mean, stdev
 
 import pytest
 
-from coevo.records.intervals import around, of_share, paired
+from coevo.records.intervals import around, of_mean, of_share, paired, student
 
 
 def test_the_interval_of_paired_outcomes():
@@ -42,3 +42,14 @@ def test_the_interval_of_a_share(share, count, low, high):
     # Wilson (1927), with 1.96.
     found = of_share(share, count)
     assert (found.mean, found.low, found.high) == (share, pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
+
+
+def test_a_paired_difference_has_students_interval():
+    # Gains .1, .2, .3: sd .1, t(.975, 2) = 4.302653, half = 4.302653 * .1 / sqrt(3) = .248414
+    found = student([0.6, 0.8, 1.0], [0.5, 0.6, 0.7])
+    assert (found.mean, found.low, found.high) == pytest.approx((0.2, -0.048414, 0.448414), abs=1e-6)
+
+
+def test_a_mean_has_students_interval():
+    found = of_mean([0.6, 0.7, 0.8])
+    assert (found.mean, found.low, found.high) == pytest.approx((0.7, 0.451586, 0.948414), abs=1e-6)

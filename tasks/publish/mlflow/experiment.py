@@ -24,28 +24,27 @@ def page_of(experiment: str) -> str:
     return f"/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}"
 
 
-def experiment_id(mlflow: Any, store: Store, name: str) -> str:
+def experiment_id(mlflow: Any, store: Store, name: str, of_runs: bool = True) -> str:
     """Id of an experiment, which is created if it does not exist; tags that it lacks are set, others stay as they are.
 
     Args:
         mlflow: MLflow's client.
         store: where; its lock is held.
         name: of the experiment.
+        of_runs: the experiment is of an environment's runs and gets the view.
     """
     known = mlflow.get_experiment_by_name(name)
     if known is None:
         artifacts = store.artifacts and f"{store.artifacts}/{name}"
-        return str(mlflow.create_experiment(name, artifact_location=artifacts, tags=dict(_tags())))
-    for key, value in _tags().items():
+        return str(mlflow.create_experiment(name, artifact_location=artifacts, tags=dict(_tags(of_runs))))
+    for key, value in _tags(of_runs).items():
         if key not in known.tags:
             mlflow.set_experiment_tag(known.experiment_id, key, value)
     return str(known.experiment_id)
 
 
-def _tags() -> Mapping[str, str]:
+def _tags(of_runs: bool) -> Mapping[str, str]:
     # An old time: views are listed by it, so those of a user come first. The state is JSON within JSON.
     view = {"name": "Recipe, seed, commit", "createdAt": 0, "updatedAt": 0}
-    return {
-        "mlflow.experimentKind": "custom_model_development",
-        TAG: json.dumps({**view, "state": json.dumps({"selectedColumns": COLUMNS})}),
-    }
+    shared = {TAG: json.dumps({**view, "state": json.dumps({"selectedColumns": COLUMNS})})} if of_runs else {}
+    return {"mlflow.experimentKind": "custom_model_development", **shared}

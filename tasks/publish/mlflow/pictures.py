@@ -1,7 +1,7 @@
-"""Pictures of a run at a revision: the distribution of advantages, and success over time."""
+"""Pictures of a run at a revision (distribution of advantages, success over time), and of the arms of a study."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from coevo.tasks.publish.mlflow.publication import Publication, figures
 
@@ -10,6 +10,15 @@ SUCCESS = "agent/success/"
 CURVES = "pictures/success.png"
 SIZE = (7.0, 3.5)
 """Inches."""
+
+
+class Mark(NamedTuple):
+    """Mean of an arm of a study with its interval; the bounds are None for a single seed."""
+
+    arm: str
+    mean: float
+    low: float | None
+    high: float | None
 
 
 def publish_pictures(client: Any, run_id: str, publication: Publication) -> None:
@@ -35,7 +44,7 @@ def histogram(values: Mapping[str, float]) -> dict[float, float]:
 
 def curves(lines: Mapping[str, Mapping[int, float]]) -> Any:
     """Success by revision, one line per panel."""
-    figure, axes = _figure("success by revision")
+    figure, (axes,) = _figure("success by revision")
     for panel, values in lines.items():
         steps = sorted(values)
         mark = "" if panel == "train" else "o"
@@ -47,7 +56,7 @@ def curves(lines: Mapping[str, Mapping[int, float]]) -> Any:
 
 def bars(counts: Mapping[float, float], revision: int) -> Any:
     """Histogram of the episodes' advantages."""
-    figure, axes = _figure(f"advantages of revision {revision}")
+    figure, (axes,) = _figure(f"advantages of revision {revision}")
     edges = list(counts)
     width = edges[1] - edges[0] if len(edges) > 1 else 1.0
     axes.bar(edges, list(counts.values()), width=width * 0.92, align="edge")
@@ -55,12 +64,26 @@ def bars(counts: Mapping[float, float], revision: int) -> Any:
     return figure
 
 
-def _figure(title: str) -> tuple[Any, Any]:
+def intervals(study: str, marks: Mapping[str, Sequence[Mark]]) -> Any:
+    """Arms of a study with their 95 % intervals, one plot per metric; the first arm's mean is a line."""
+    figure, plots = _figure(study, rows=len(marks))
+    for axes, (metric, arms) in zip(plots, marks.items(), strict=True):
+        for place, arm in enumerate(arms):
+            below, above = (0.0 if end is None else abs(arm.mean - end) for end in (arm.low, arm.high))
+            axes.errorbar([place], [arm.mean], yerr=[[below], [above]], fmt="o", capsize=4, markersize=4)
+        axes.axhline(arms[0].mean, linewidth=0.8, linestyle=":", color="gray")
+        axes.set(ylabel=metric, xlim=(-0.5, len(arms) - 0.5))
+        axes.set_xticks(range(len(arms)), [arm.arm for arm in arms])
+    return figure
+
+
+def _figure(title: str, rows: int = 1) -> tuple[Any, Any]:
     """Figure without pyplot, whose state is global to the process: this runs in a thread."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=SIZE, layout="constrained")
-    axes = figure.subplots()
-    axes.set_title(title, loc="left")
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    figure = Figure(figsize=(SIZE[0], SIZE[1] * rows), layout="constrained")
+    plots = figure.subplots(rows, squeeze=False)[:, 0]
+    plots[0].set_title(title, loc="left")
+    for axes in plots:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, plots

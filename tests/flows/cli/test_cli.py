@@ -29,7 +29,7 @@ ALL = list(commands(get_command(app)))
 
 
 def test_the_commands_are_those_that_were_promised():
-    promised = "run resume runs log compare rollback play recipes methods doctor ui down"
+    promised = "run resume runs log compare ablate rollback play recipes methods doctor ui down"
     assert {(name,) for name in promised.split()} <= set(ALL)
     assert {("bank", name) for name in ("log", "show", "search", "why", "diff")} <= set(ALL)
     assert ("envs", "check") in ALL

@@ -1,0 +1,119 @@
+"""Studies: YAML files in ``configs/studies`` or of a user, and grids of the command line."""
+
+import json
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+from pydantic import ValidationError
+
+from coevo.configs.errors import ConfigError, unknown
+from coevo.configs.load.load import first_mistake, load_recipe, mapping_of, names, shipped
+from coevo.configs.run import RunConfig
+from coevo.configs.study import ARMS, ArmConfig, StudyConfig
+
+SUCCESS = "agent/success"
+"""Folder of the metrics of success, by panel."""
+OWN = "a grid of your own"
+"""Paper of a study that a command line describes."""
+
+
+def load_study(study: str) -> StudyConfig:
+    """The validated study of this name, or of a file by path.
+
+    Raises:
+        ConfigError: it is not there, is not YAML, or does not describe a study.
+    """
+    known = shipped("studies")
+    if not study.endswith((".yaml", ".yml")) and study not in known:
+        raise ConfigError(unknown("study", study, known, "`coevo ablate --list` lists them; a file ends in .yaml"))
+    path = known.get(study, Path(study))
+    settings: Any = OmegaConf.to_container(mapping_of(path, "study"))
+    return stored_study({"name": path.stem, **settings}, path.stem)
+
+
+def load_studies() -> list[StudyConfig]:
+    """All shipped studies, by name."""
+    return [load_study(name) for name in names("studies")]
+
+
+def stored_study(settings: dict[str, Any], source: str) -> StudyConfig:
+    """The study of these settings.
+
+    Raises:
+        ConfigError: they do not describe one.
+    """
+    try:
+        return StudyConfig.model_validate_json(json.dumps(settings))
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {first_mistake(error, StudyConfig)}") from None
+
+
+def changed(study: StudyConfig, name: str | None, seeds: int | None, overrides: Sequence[str]) -> StudyConfig:
+    """A study with another name or number of seeds, and with further settings of every arm.
+
+    Raises:
+        ConfigError: a value is not possible.
+    """
+    settings = study.model_dump(mode="json")
+    settings["settings"] += list(overrides)
+    chosen = {"name": name or study.name, "seeds": study.seeds if seeds is None else seeds}
+    return stored_study(settings | chosen, study.name)
+
+
+def configured(study: StudyConfig, arm: ArmConfig, seed: int) -> RunConfig:
+    """The validated configuration of one run of a study.
+
+    Raises:
+        ConfigError: it is not possible; the message begins with the arm.
+    """
+    try:
+        return load_recipe(study.recipe, [*study.settings, *arm.settings, f"seed={seed}"])
+    except ConfigError as error:
+        raise ConfigError(f"{study.name}, arm {arm.name}: {error}") from None
+
+
+def grid(recipe: str, axes: Sequence[str]) -> StudyConfig:
+    """A study of all combinations of values, compared by success on the recipe's first panel.
+
+    Args:
+        recipe: shipped recipe, or a recipe file.
+        axes: ``KEY=VALUE,VALUE,…``; the first value of each belongs to the reference arm.
+
+    Raises:
+        ConfigError: an axis is not written so, or there are too many combinations.
+    """
+    chosen = [_axis(text) for text in axes]
+    arms = [list(each) for each in product(*chosen)]
+    if len(arms) > ARMS:
+        raise ConfigError(f"the grid has {len(arms)} arms: a study has at most {ARMS}, give fewer values")
+    panel, keys = load_recipe(recipe).evaluation.panels[0], [_short(axis[0].partition("=")[0]) for axis in chosen]
+    settings = {
+        "name": f"{Path(recipe).stem}-{'-'.join(keys)}"[:40],
+        "paper": OWN,
+        "finding": f"No claim: {recipe} by {' x '.join(axes)}.",
+        "recipe": recipe,
+        "arms": [{"name": "-".join(map(_named, arm))[:40], "settings": arm} for arm in arms],
+        "metrics": [{"name": f"{SUCCESS}/{panel}", "over": over} for over in ("end", "area")],
+    }
+    return stored_study(settings, "--grid")
+
+
+def _axis(text: str) -> list[str]:
+    key, separator, values = text.partition("=")
+    found = [f"{key}={value}" for value in values.split(",")]
+    if not key or not separator or "" in values.split(","):
+        raise ConfigError(f"{text!r}: an axis of a grid is written KEY=VALUE,VALUE, for example bank.every=5,20")
+    return found
+
+
+def _short(key: str) -> str:
+    return key.rpartition(".")[2]
+
+
+def _named(override: str) -> str:
+    """Name of an arm's value: the last part of its key, and the value in the characters that a run's name may have."""
+    key, _, value = override.partition("=")
+    return f"{_short(key)}-" + "".join(each if each.isalnum() or each in "._-" else "-" for each in value)

@@ -1,0 +1,87 @@
+"""A study: one finding, the arms that show it, and the metric that it is about. ``configs.load.study`` reads one."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from coevo.configs.base import Config
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=40)]
+"""Part of the name of a run."""
+Words = Annotated[str, Field(min_length=1, max_length=400)]
+"""One or two sentences."""
+Override = Annotated[str, Field(pattern=r"^[^=\s]+=", max_length=400)]
+"""Setting of a recipe, as ``KEY=VALUE``."""
+ARMS = 64
+"""Most arms of a study."""
+
+
+class MetricConfig(Config):
+    """Metric of a run that arms are compared by."""
+
+    name: str = Field(pattern=r"^(agent|bank|cost|policy)/\S+$", max_length=200)
+    """Name as in ``coevo log``, for example ``agent/success/seen-houses``."""
+    over: Literal["end", "area"] = "end"
+    """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them."""
+    better: Literal["higher", "lower"] = "higher"
+    """Direction that counts as better."""
+    claimed: bool = True
+    """The finding is about this metric; false shows it without a verdict."""
+
+
+class ArmConfig(Config):
+    """Settings that a study compares with those of its reference arm."""
+
+    name: Name
+    """Name of the arm, as its runs have it."""
+    settings: tuple[Override, ...] = Field(default=(), max_length=100)
+    """Settings of this arm, as ``KEY=VALUE``."""
+    expected: Literal["better", "worse"] | None = None
+    """Standing of the arm against the reference that the finding claims; null where it claims none."""
+
+
+class StudyConfig(Config):
+    """A finding, as runs of several arms and seeds that can confirm or reverse it."""
+
+    name: Name
+    """Name of the study, with which the names of its runs begin; by default that of its file."""
+    paper: Words
+    """Source of the finding."""
+    figure: Words | None = None
+    """Figure, table or section of the paper."""
+    finding: Words
+    """The finding in one sentence."""
+    recipe: str = Field(min_length=1)
+    """Shipped recipe that every arm builds on, or a recipe file."""
+    settings: tuple[Override, ...] = Field(default=(), max_length=100)
+    """Settings of every arm, as ``KEY=VALUE``; those of an arm win."""
+    arms: tuple[ArmConfig, ...] = Field(default=(), max_length=ARMS)
+    """The arms, at least two unless ``needs`` says what is missing."""
+    reference: Name | None = None
+    """Arm that the others are compared with; null is the first one."""
+    seeds: int = Field(default=5, ge=1, le=1000)
+    """Number of seeds: 1 to this number."""
+    metrics: tuple[MetricConfig, ...] = Field(default=(), max_length=20)
+    """Metrics of the comparison."""
+    needs: tuple[Words, ...] = Field(default=(), max_length=20)
+    """Parts that the study needs and that do not exist here; it does not run as long as there are any."""
+
+    @model_validator(mode="after")
+    def _comparable(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        if len({*names}) < len(names):
+            raise ValueError(f"arms: two have the same name: name each of {', '.join(names)} once")
+        if self.needs:
+            return self
+        if len(names) < 2 or not self.metrics:
+            raise ValueError("arms and metrics: a study compares at least two arms by at least one metric: add them")
+        if self.reference is not None and self.reference not in names:
+            raise ValueError(f"reference={self.reference} is no arm: choose one of {', '.join(names)}")
+        if self.base.expected is not None:
+            raise ValueError(f"arm {self.base.name} is the reference: leave out its expected")
+        return self
+
+    @property
+    def base(self) -> ArmConfig:
+        """The reference arm."""
+        return next(arm for arm in self.arms if self.reference in (None, arm.name))

@@ -1,0 +1,1 @@
+"""``coevo ablate``."""

@@ -1,0 +1,163 @@
+"""``coevo ablate``."""
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.load.study import changed, grid, load_studies, load_study
+from coevo.configs.study import StudyConfig
+from coevo.flows.console import output
+from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.lineage.workspace import Workspace
+
+ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
+PLAN = ("arm", "expected", "iterations", "episodes", "finished", "settings")
+
+Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of every arm.")]
+Name = Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")]
+
+
+def ablate(
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="A study of --list, or a .yaml file.")] = None,
+    overrides: Overrides = None,
+    recipe: Annotated[str | None, typer.Option(help="With --grid, instead of a study: the recipe.")] = None,
+    axes: Annotated[
+        list[str] | None, typer.Option("--grid", metavar="KEY=VALUE,VALUE", help="Values to combine; may be repeated.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None,
+    name: Name = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the studies and their cost.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every arm; start nothing.")] = False,
+    show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
+    as_json: JsonOption = False,
+    workspace: WorkspaceOption = None,
+) -> int:
+    """Play a study, arms x seeds, and compare its arms with the finding of a paper.
+
+    Each run is an ordinary one, NAME-ARM-sSEED. Repeat the command to continue: finished runs are skipped, an
+    unfinished one continues from its last revision.
+
+    `interval`, `of difference`: 95 % over the seeds by Student's t; differences from the reference arm are paired by
+    seed. `verdict`: as the paper, reversed, or undecided, where the interval holds 0.
+
+    A run that stops for approval exits with code 3.
+
+    Example: coevo ablate jerp-frozen-rules --seeds 3
+    """
+    if list_all:
+        return _list(as_json)
+    described = changed(_described(study, recipe, axes), name, seeds, _settings(study, recipe, overrides))
+    place = workspace_at(workspace)
+    if dry_run:
+        return _dry_run(described, place, as_json)
+    code = 0 if show else _play(described, place, as_json)
+    _report(described, place, as_json)
+    return code
+
+
+def _described(study: str | None, recipe: str | None, axes: list[str] | None) -> StudyConfig:
+    if recipe is not None and axes:
+        return grid(recipe, axes)
+    if recipe is not None or axes:
+        raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
+    if study is None:
+        raise CoevoError("ablate: name a study, see `coevo ablate --list`, or give --recipe and --grid")
+    return load_study(study)
+
+
+def _settings(study: str | None, recipe: str | None, overrides: list[str] | None) -> list[str]:
+    """Overrides; with a grid, the first word is one as well."""
+    first = [] if recipe is None or study is None else [study]
+    return [*first, *(overrides or [])]
+
+
+def _list(as_json: bool) -> int:
+    from coevo.flows.studies.listing import COLUMNS, listed
+
+    rows = list(listed(load_studies()))
+    if as_json:
+        output.document(rows)
+    else:
+        output.table(
+            [row | {"hours": None if row["hours"] is None else f"{row['hours']:.1f}"} for row in rows], COLUMNS
+        )
+    return 0
+
+
+def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
+    from coevo.flows.studies.listing import episodes
+    from coevo.flows.studies.outcome import is_finished, revisions_of
+    from coevo.flows.studies.plan import arms_of, check_parts, check_runs, runs_of
+
+    runs = runs_of(study)
+    check_runs(study, runs, place)
+    check_parts(runs)
+    done = [each.arm.name for each in runs if is_finished(each, revisions_of(each, place))]
+    rows: list[dict[str, Any]] = [
+        {
+            "arm": each.arm.name,
+            "expected": "reference" if each.arm is study.base else each.arm.expected,
+            "iterations": each.config.iterations,
+            "episodes": episodes(each.config),
+            "finished": f"{done.count(each.arm.name)} of {study.seeds}",
+            "settings": " ".join(each.arm.settings),
+        }
+        for each in arms_of(runs)
+    ]
+    if as_json:
+        output.document({"study": study.model_dump(mode="json"), "arms": rows, "runs": [each.name for each in runs]})
+        return 0
+    output.line(f"{study.name}: {study.finding}")
+    output.table(rows, PLAN)
+    output.line(f"every arm is possible: {len(runs)} runs, {sum(episodes(each.config) for each in runs)} episodes")
+    return 0
+
+
+def _play(study: StudyConfig, place: Workspace, quiet: bool) -> int:
+    from coevo.flows.studies.start import THEN, start
+
+    try:
+        return start(study, place, quiet, alone=True)
+    except KeyboardInterrupt:
+        output.line(f"interrupted: {THEN}")
+        raise
+
+
+def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
+    from coevo.flows.studies.start import result_of
+
+    result = result_of(study, place)
+    if as_json:
+        output.document(result.document())
+        return
+    output.line(f"{study.name}, after {study.paper}: {study.finding}")
+    for metric in study.metrics:
+        output.line(f"{metric.name}, {'at the end' if metric.over == 'end' else 'mean over the run'}")
+        found = [asdict(row) for row in result.rows if (row.metric, row.over) == (metric.name, metric.over)]
+        output.table([_cells(row, study) for row in found], ROWS)
+    output.line(result.summary())
+
+
+def _cells(row: dict[str, Any], study: StudyConfig) -> dict[str, object]:
+    is_base = row["arm"] == study.base.name
+    return {
+        "arm": row["arm"],
+        "seeds": row["seeds"],
+        "mean": row["mean"],
+        "interval": _interval(row["low"], row["high"], ""),
+        "difference": None if row["difference"] is None else f"{row['difference']:+.3f}",
+        "of_difference": _interval(row["difference_low"], row["difference_high"], "+"),
+        "expected": "reference" if is_base else row["expected"],
+        "verdict": row["verdict"],
+        "episodes": None if row["episodes"] is None else round(row["episodes"]),
+        "tokens": None if row["tokens"] is None else round(row["tokens"]),
+    }
+
+
+def _interval(low: float | None, high: float | None, sign: str) -> str | None:
+    return None if low is None or high is None else f"[{low:{sign}.3f}, {high:{sign}.3f}]"
+
+
+COMMANDS = (ablate,)

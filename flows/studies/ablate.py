@@ -1,0 +1,74 @@
+"""The flow of a study: one run after another, each an ordinary run, which a repeated flow skips or continues."""
+
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, runtime
+from rich.console import Console
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.load.study import stored_study
+from coevo.flows.console.output import console
+from coevo.flows.operate import operate
+from coevo.flows.servers.stale import mark_crashed
+from coevo.flows.studies.outcome import is_finished, outcomes, revisions_of
+from coevo.flows.studies.plan import Planned, StudyLock, runs_of
+from coevo.flows.studies.publish import publish_result
+from coevo.flows.studies.result import compared
+from coevo.flows.upkeep.publishing import Aloud, publish_the_rest
+from coevo.lineage.lock import writer_lock
+from coevo.lineage.workspace import Workspace
+
+
+def flow_run_name() -> str:
+    """Name of a flow run, ``study NAME``: no run has a name with a space."""
+    return f"study {runtime.flow_run.parameters['study']['name']}"
+
+
+@flow(name="ablate", flow_run_name=flow_run_name, validate_parameters=False, persist_result=False)
+def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bool = False) -> int:
+    """Play the runs of a study that are not finished, and publish the result after every seed.
+
+    Args:
+        study: settings of the study, see ``coevo.configs.study``.
+        workspace: absolute path of the workspace.
+        quiet: show no progress.
+        alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.
+
+    Returns:
+        Exit code: 0, or that of a run that waits for approval.
+
+    Raises:
+        CoevoError: a run cannot continue, or another process plays the study; committed revisions are safe.
+    """
+    place, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
+    runs = runs_of(described)
+    with writer_lock(StudyLock(place, described.name)):
+        mark_crashed(flow_run_name())
+        for number, each in enumerate(runs, start=1):
+            shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
+            code = play(place, each, shown, alone)
+            if code:
+                return code
+            if number % len(described.arms) == 0:
+                publish(place, described, runs)
+    return 0
+
+
+def play(place: Workspace, each: Planned, shown: Console, alone: bool) -> int:
+    """Start a run, continue it, or publish what is left of a finished one; return the exit code of ``operate``."""
+    paths = place.run(each.name)
+    if not paths.created.is_file():
+        paths = place.create(each.name, each.config)
+    elif is_finished(each, revisions_of(each, place)):
+        publish_the_rest(place, paths)
+        return 0
+    return operate(place, paths, shown, alone=alone, brief=True)
+
+
+def publish(place: Workspace, study: Any, runs: list[Planned]) -> None:
+    """Publish the result of the finished runs to MLflow; a failure is a warning, and the next seed tries again."""
+    try:
+        publish_result(place, compared(study, outcomes(study, runs, place)), runs)
+    except CoevoError as error:
+        Aloud().warn(f"the study is not published: {error}")

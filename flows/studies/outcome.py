@@ -1,0 +1,97 @@
+"""Outcome of one run of a study: values of the metrics, and cost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from coevo.configs.errors import CoevoError, nearest
+from coevo.configs.study import MetricConfig, StudyConfig
+from coevo.flows.history import history
+from coevo.flows.history.cost import Spent, spending
+from coevo.flows.studies.plan import Planned, check_name
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A run that has done all of its iterations.
+
+    Attributes:
+        run: name of the run.
+        arm: name of its arm.
+        seed: its seed.
+        values: value by the position of the study's metric.
+        spent: cost of learning.
+        ended: time of its last commit, in ms since 1970.
+    """
+
+    run: str
+    arm: str
+    seed: int
+    values: tuple[float, ...]
+    spent: Spent
+    ended: int
+
+
+def outcomes(study: StudyConfig, runs: Sequence[Planned], place: Workspace) -> list[Outcome]:
+    """Outcomes of the finished runs of a study.
+
+    Raises:
+        CoevoError: a run has another configuration, cannot be read, or has no such metric.
+    """
+    found = []
+    for each in runs:
+        check_name(each, place)
+        revisions = revisions_of(each, place)
+        if is_finished(each, revisions):
+            values = tuple(value(metric, revisions, each.name) for metric in study.metrics)
+            ended = int(revisions[-1].observed["timestamp"])
+            found.append(Outcome(each.name, each.arm.name, each.seed, values, spending(revisions)[-1], ended))
+    return found
+
+
+def revisions_of(each: Planned, place: Workspace) -> list[Manifest]:
+    """Revisions of a run, oldest first; empty if it has none or does not exist.
+
+    Raises:
+        CoevoError: its lineage cannot be read.
+    """
+    paths = place.run(each.name)
+    if not paths.lineage.exists():
+        return []
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        found = lineage.log()
+    history.check(found)
+    return found
+
+
+def is_finished(each: Planned, revisions: Sequence[Manifest]) -> bool:
+    """Return True if a run has done all of its iterations."""
+    return bool(revisions) and revisions[-1].iteration >= each.config.iterations
+
+
+def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> float:
+    """Value of a metric of a run, from the revisions that led to the last one.
+
+    Raises:
+        CoevoError: the run has no such metric.
+    """
+    led = history.trail(revisions)
+    points = {each.iteration: each.metrics[metric.name] for each in led if metric.name in each.metrics}
+    if not points:
+        known = {name for each in led for name in each.metrics}
+        raise CoevoError(
+            f"run {run!r} has no metric {metric.name!r}.{nearest(metric.name, known)} `coevo log {run} --json` has all"
+        )
+    return points[max(points)] if metric.over == "end" else area(points)
+
+
+def area(points: Mapping[int, float]) -> float:
+    """Area below a curve of values by iteration, divided by the iterations between its ends: its mean height."""
+    ends = sorted(points)
+    if len(ends) == 1:
+        return points[ends[0]]
+    whole = sum((points[one] + points[two]) / 2 * (two - one) for one, two in pairwise(ends))
+    return whole / (ends[-1] - ends[0])

@@ -1,0 +1,134 @@
+"""The runs of a study, and what must be so before they start."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from coevo.configs.errors import CoevoError, ConfigError, nearest
+from coevo.configs.load.study import SUCCESS, configured
+from coevo.configs.run import RunConfig
+from coevo.configs.study import ArmConfig, StudyConfig
+from coevo.envs.registry import make
+from coevo.lineage.files import make_private
+from coevo.lineage.revision.code import flat
+from coevo.lineage.trust import extend_path
+from coevo.lineage.workspace import Workspace
+from coevo.tasks.preflight.forecast import check_fits
+
+TRAINING = "train"
+"""Name of the training tasks among the panels of a metric."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One run of a study."""
+
+    name: str
+    arm: ArmConfig
+    seed: int
+    config: RunConfig
+
+
+@dataclass(frozen=True, slots=True)
+class StudyLock:
+    """Lock of a study: one process at a time plays it in a workspace."""
+
+    place: Workspace
+    name: str
+
+    @property
+    def lock(self) -> Path:
+        """File of the lock."""
+        make_private(self.place.root)
+        folder = self.place.root / "studies"
+        folder.mkdir(exist_ok=True)
+        return folder / f"{self.name}.lock"
+
+
+def runs_of(study: StudyConfig) -> list[Planned]:
+    """The runs of a study, seed by seed, so that a part of them has pairs.
+
+    Raises:
+        CoevoError: the study needs what does not exist here, or an arm is not possible.
+    """
+    if study.needs:
+        raise CoevoError(f"study {study.name!r} cannot run yet: it needs {'; '.join(study.needs)}")
+    first = {arm.name: configured(study, arm, 1) for arm in study.arms}
+    return [
+        Planned(f"{study.name}-{arm.name}-s{seed}", arm, seed, _seeded(first[arm.name], seed))
+        for seed in range(1, study.seeds + 1)
+        for arm in study.arms
+    ]
+
+
+def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> None:
+    """Check names, metrics and memory before a study starts anything.
+
+    Raises:
+        CoevoError: the name of a run is that of another one, a metric is of no panel that an arm plays, or an arm does
+            not fit this machine.
+    """
+    for each in runs:
+        check_name(each, place)
+    for each in arms_of(runs):
+        _check_metrics(study, each)
+        extend_path(each.config)
+        with closing(make(each.config.env)) as env:
+            check_fits(each.config, env)
+
+
+def check_parts(runs: list[Planned]) -> None:
+    """Check each arm with its environment; this imports Prefect.
+
+    Raises:
+        CoevoError: the environment has no such panel, or does not repeat.
+    """
+    from coevo.tasks.run.assemble import check_panels, check_repeats
+
+    for each in arms_of(runs):
+        with closing(make(each.config.env)) as env:
+            check_panels(each.config, env)
+            check_repeats(each.config, env)
+
+
+def check_name(each: Planned, place: Workspace) -> None:
+    """Check that a run does not exist, or is this one.
+
+    Raises:
+        CoevoError: its name is invalid, or it has another configuration.
+    """
+    paths = place.run(each.name)
+    if not paths.created.is_file():
+        place.check_vacant(each.name)
+        return
+    there, here = (flat(config.model_dump(mode="json")) for config in (paths.read_config(), each.config))
+    key = next((key for key in sorted(there.keys() | here.keys()) if there.get(key) != here.get(key)), None)
+    if key is not None:
+        raise CoevoError(
+            f"run {each.name!r} holds another configuration: {key} is {there.get(key)!r}, the study sets "
+            f"{here.get(key)!r}: give the study another name with --name"
+        )
+
+
+def _seeded(config: RunConfig, seed: int) -> RunConfig:
+    # The seed changes nothing that the validation of an arm depends on.
+    return config.model_copy(update={"seed": seed})
+
+
+def _check_metrics(study: StudyConfig, each: Planned) -> None:
+    """Check that an arm plays the panels of the study's metrics of success."""
+    evaluation = each.config.evaluation
+    for metric in study.metrics:
+        folder, _, panel = metric.name.rpartition("/")
+        played = [TRAINING, *evaluation.panels, *(evaluation.final_panels if metric.over == "end" else ())]
+        if folder == SUCCESS and panel not in played:
+            raise ConfigError(
+                f"{study.name}, arm {each.arm.name}: metrics: {metric.name}: the arm does not play the panel {panel!r}."
+                f"{nearest(panel, played)} It plays {', '.join(played)}"
+            )
+
+
+def arms_of(runs: list[Planned]) -> Iterator[Planned]:
+    """The first run of each arm."""
+    return (each for each in runs if each.seed == 1)

@@ -1,0 +1,149 @@
+"""Result of a study: each arm with its intervals, its difference from the reference, and a verdict on the finding."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from statistics import fmean
+from typing import Any
+
+from coevo.configs.study import ArmConfig, MetricConfig, StudyConfig
+from coevo.flows.studies.outcome import Outcome
+from coevo.records.intervals import Interval, of_mean, student
+
+AS_CLAIMED = "as the paper"
+REVERSED = "reversed"
+UNDECIDED = "undecided"
+VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
+"""An interval that excludes 0 on the side that is claimed, on the other side, or does not exclude it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One arm by one metric.
+
+    Attributes:
+        metric: name of the metric, and ``over`` as in the study.
+        over: ``end`` or ``area``.
+        arm: name of the arm.
+        seeds: number of its finished runs.
+        mean: mean over the seeds; None without any. ``low`` and ``high`` are its 95 % interval, from two seeds on.
+        difference: mean difference from the reference arm over the ``pairs`` seeds that both have finished.
+            ``difference_low`` and ``difference_high`` are its 95 % interval, from two pairs on.
+        expected: standing that the finding claims.
+        verdict: one of ``VERDICTS``; None where the finding claims nothing.
+        episodes: mean cost of a run; ``tokens`` is the same. None where it was not counted.
+    """
+
+    metric: str
+    over: str
+    arm: str
+    seeds: int
+    mean: float | None
+    low: float | None
+    high: float | None
+    difference: float | None
+    difference_low: float | None
+    difference_high: float | None
+    pairs: int
+    expected: str | None
+    verdict: str | None
+    episodes: float | None
+    tokens: float | None
+
+
+COLUMNS = tuple(field.name for field in fields(Row))
+"""Fields of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A study with the outcomes of its finished runs, and one row per metric and arm."""
+
+    study: StudyConfig
+    outcomes: tuple[Outcome, ...]
+    rows: tuple[Row, ...]
+
+    def summary(self) -> str:
+        """Number of finished runs and of verdicts, in one line."""
+        total = self.study.seeds * len(self.study.arms)
+        counts = Counter(row.verdict for row in self.rows if row.verdict is not None)
+        said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
+        return f"{len(self.outcomes)} of {total} runs are finished; comparisons: {said or 'no claim'}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as JSON values."""
+        return {
+            "study": self.study.model_dump(mode="json"),
+            "summary": self.summary(),
+            "rows": [asdict(row) for row in self.rows],
+            "runs": [asdict(outcome) | {"values": self._values(outcome)} for outcome in self.outcomes],
+        }
+
+    def _values(self, outcome: Outcome) -> dict[str, float]:
+        names = [f"{metric.name}/{metric.over}" for metric in self.study.metrics]
+        return dict(zip(names, outcome.values, strict=True))
+
+
+def compared(study: StudyConfig, found: Sequence[Outcome]) -> Result:
+    """Compare the arms of a study by each metric; a reversed finding is a row like any other."""
+    rows = [
+        _row(metric, arm, study.base, _values(found, number), found)
+        for number, metric in enumerate(study.metrics)
+        for arm in study.arms
+    ]
+    return Result(study, tuple(found), tuple(rows))
+
+
+def _values(found: Sequence[Outcome], number: int) -> dict[str, dict[int, float]]:
+    """Values of one metric, by arm and seed."""
+    values: dict[str, dict[int, float]] = {}
+    for outcome in found:
+        values.setdefault(outcome.arm, {})[outcome.seed] = outcome.values[number]
+    return values
+
+
+def _row(
+    metric: MetricConfig,
+    arm: ArmConfig,
+    base: ArmConfig,
+    values: Mapping[str, Mapping[int, float]],
+    found: Sequence[Outcome],
+) -> Row:
+    ours, theirs = values.get(arm.name, {}), values.get(base.name, {})
+    seeds = sorted(ours.keys() & theirs.keys()) if arm is not base else []
+    gains = [ours[seed] - theirs[seed] for seed in seeds]
+    spread = student([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]) if len(seeds) > 1 else None
+    mean = of_mean(list(ours.values())) if len(ours) > 1 else None
+    costs = [outcome.spent for outcome in found if outcome.arm == arm.name]
+    return Row(
+        metric=metric.name,
+        over=metric.over,
+        arm=arm.name,
+        seeds=len(ours),
+        mean=fmean(ours.values()) if ours else None,
+        low=None if mean is None else mean.low,
+        high=None if mean is None else mean.high,
+        difference=fmean(gains) if gains else None,
+        difference_low=None if spread is None else spread.low,
+        difference_high=None if spread is None else spread.high,
+        pairs=len(seeds),
+        expected=arm.expected if metric.claimed else None,
+        verdict=verdict(metric, arm, spread),
+        episodes=_mean([spent.episodes for spent in costs]),
+        tokens=_mean([spent.tokens for spent in costs]),
+    )
+
+
+def verdict(metric: MetricConfig, arm: ArmConfig, difference: Interval | None) -> str | None:
+    """Verdict on one arm by one metric; None where the finding claims nothing of it."""
+    if arm.expected is None or not metric.claimed:
+        return None
+    if difference is None or difference.low <= 0 <= difference.high:
+        return UNDECIDED
+    is_better = (difference.mean > 0) == (metric.better == "higher")
+    return AS_CLAIMED if is_better == (arm.expected == "better") else REVERSED
+
+
+def _mean(counts: Sequence[int | None]) -> float | None:
+    known = [count for count in counts if count is not None]
+    return fmean(known) if known and len(known) == len(counts) else None

@@ -1,0 +1,123 @@
+"""Studies are read, checked in one line, changed and made from grids; every arm of a shipped one is possible."""
+
+import pytest
+
+from coevo.configs.errors import ConfigError
+from coevo.configs.load.load import describe, names
+from coevo.configs.load.study import changed, configured, grid, load_studies, load_study
+
+STUDIES = load_studies()
+POSSIBLE = [study for study in STUDIES if not study.needs]
+MINE = """
+paper: a guess
+finding: Few entries are better than many.
+recipe: homerules-coevo-rl
+settings: [iterations=3]
+arms:
+  - {name: few, settings: [bank.retrieval.k=1]}
+  - {name: many, expected: worse, settings: [bank.retrieval.k=4]}
+metrics:
+  - {name: agent/success/seen-houses}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    def write(old="", new=""):
+        path = tmp_path / "mine.yaml"
+        assert old in MINE
+        path.write_text(MINE.replace(old, new, 1))
+        return str(path)
+
+    return write
+
+
+def test_the_findings_of_all_five_papers_have_studies():
+    papers = {study.paper for study in STUDIES}
+    assert {"CoEvo-RL", "SLEA-RL", "Context-lite Multi-turn RL", "JERP", "RetroAgent"} <= papers
+    assert len(POSSIBLE) > 20
+    assert [study.name for study in STUDIES] == names("studies")
+    assert all(describe("studies", name).endswith(".") for name in names("studies"))
+
+
+@pytest.mark.parametrize("study", POSSIBLE, ids=lambda study: study.name)
+def test_every_arm_of_a_shipped_study_is_a_configuration_of_its_own(study):
+    configs = [configured(study, arm, 1) for arm in study.arms]
+    assert len({config.digest() for config in configs}) == len(configs)
+    assert {config.iterations for config in configs} != {0}
+    assert configured(study, study.arms[0], 2).seed == 2
+    assert any(arm.expected for arm in study.arms)
+
+
+@pytest.mark.parametrize("study", [study for study in STUDIES if study.needs], ids=lambda study: study.name)
+def test_a_study_that_cannot_run_says_what_it_needs_and_has_no_arms(study):
+    assert study.arms == ()
+
+
+def test_a_file_is_a_study_and_its_name_that_of_the_file(mine):
+    study = load_study(mine())
+    assert (study.name, study.base.name, study.seeds) == ("mine", "few", 5)
+    assert configured(study, study.arms[1], 7).bank.retrieval.k == 4
+
+
+def test_the_settings_of_an_arm_win_over_those_of_the_study(mine):
+    study = changed(load_study(mine()), "other", 2, ["bank.retrieval.k=9", "rollout.tasks=3"])
+    config = configured(study, study.arms[0], 1)
+    assert (study.name, study.seeds, config.bank.retrieval.k, config.rollout.tasks) == ("other", 2, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("finding", "findings", "mine: findings: no such key. Did you mean 'finding'?"),
+        ("name: many", "name: few", "two have the same name"),
+        ("arms:", "reference: none\narms:", "reference=none is no arm: choose one of few, many"),
+        ("name: few,", "name: few, expected: better,", "arm few is the reference: leave out its expected"),
+        ("agent/success", "success", "metrics.0.name"),
+        ("paper: a guess\n", "", "mine: paper: is missing; set it"),
+        ("metrics:\n  - {name: agent/success/seen-houses}", "", "a study compares at least two arms by at least one"),
+        ("name: few", "name: a few", "arms.0.name"),
+        ("recipe: homerules-coevo-rl", "recipe: [", "not readable as YAML"),
+    ],
+)
+def test_a_mistake_in_a_study_is_named_in_one_line(mine, old, new, said):
+    with pytest.raises(ConfigError) as error:
+        load_study(mine(old, new))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_mistake_of_an_arm_names_the_arm(mine):
+    study = load_study(mine("bank.retrieval.k=4", "bank.retrieval.k=-4"))
+    with pytest.raises(ConfigError, match=r"mine, arm many: .*bank\.retrieval\.k = -4"):
+        configured(study, study.arms[1], 1)
+
+
+def test_a_misspelt_study_gets_a_suggestion():
+    with pytest.raises(ConfigError, match="Did you mean 'jerp-frozen-rules'"):
+        load_study("jerp-frozen-rule")
+
+
+def test_a_grid_has_an_arm_for_each_combination():
+    study = grid("homerules-coevo-rl", ["bank.every=5,20", "bank.retrieval.type=tfidf,tfidf+embedding"])
+    assert study.name == "homerules-coevo-rl-every-type"
+    assert [arm.name for arm in study.arms] == [
+        "every-5-type-tfidf", "every-5-type-tfidf-embedding", "every-20-type-tfidf", "every-20-type-tfidf-embedding",
+    ]  # fmt: skip
+    assert configured(study, study.arms[3], 1).bank.retrieval.type == "tfidf+embedding"
+    assert [metric.name for metric in study.metrics] == ["agent/success/seen-houses"] * 2
+    assert not any(arm.expected for arm in study.arms)
+
+
+@pytest.mark.parametrize(
+    ("axes", "said"),
+    [
+        (["bank.every"], "KEY=VALUE,VALUE"),
+        (["bank.every=5,"], "KEY=VALUE,VALUE"),
+        (["bank.every=5"], "at least two arms"),
+        ([f"seed={','.join(map(str, range(65)))}"], "at most 64"),
+    ],
+)
+def test_an_axis_that_is_not_written_so_is_refused(axes, said):
+    with pytest.raises(ConfigError, match=said):
+        grid("homerules-coevo-rl", axes)

@@ -1,0 +1,80 @@
+"""``coevo ablate`` lists studies, checks arms, and shows the result of the runs that are there."""
+
+import json
+
+import pytest
+from support import small_run
+
+from coevo.configs.load.study import load_studies
+
+MINE = f"""
+paper: a guess
+finding: Few entries are better than many.
+recipe: {small_run.RECIPE}
+settings: [iterations=3]
+arms:
+  - {{name: few, settings: [bank.retrieval.k=1]}}
+  - {{name: many, expected: worse, settings: [bank.retrieval.k=4]}}
+seeds: 2
+metrics:
+  - {{name: agent/success/seen-houses}}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(MINE)
+    return str(path)
+
+
+def test_the_list_has_every_study_with_its_cost_or_what_it_needs(coevo):
+    rows = {row["name"]: row for row in json.loads(coevo("ablate", "--list", "--json").out)}
+    assert list(rows) == [study.name for study in load_studies()]
+    frozen = rows["jerp-frozen-rules"]
+    assert (frozen["paper"], frozen["figure"], frozen["arms"], frozen["seeds"]) == ("JERP", "Fig. 3", 2, 5)
+    assert frozen["episodes"] == 40 * 16 * 8 * 2 * 5
+    assert frozen["hours"] > 0
+    assert (rows["webshop-rules"]["needs"], rows["webshop-rules"]["hours"]) == ("WebShop", None)
+    assert all((row["hours"] is None) == (row["needs"] is not None) for row in rows.values())
+
+
+def test_a_dry_run_checks_every_arm_and_writes_nothing(coevo, mine, tmp_path):
+    done = coevo("ablate", mine, "rollout.tasks=3", "--dry-run", "--workspace", tmp_path / "none")
+    assert (done.code, done.err) == (0, "")
+    assert "every arm is possible: 4 runs, 288 episodes" in done.out
+    assert not (tmp_path / "none").exists()
+    document = json.loads(coevo("ablate", mine, "--dry-run", "--json", "--seeds", 1).out)
+    assert document["runs"] == ["mine-few-s1", "mine-many-s1"]
+    assert [arm["expected"] for arm in document["arms"]] == ["reference", "worse"]
+
+
+def test_a_grid_of_the_command_line_is_a_study(coevo):
+    arguments = ("ablate", "--recipe", small_run.RECIPE, "--grid", "bank.every=5,20", "iterations=30", "--seeds", 2)
+    document = json.loads(coevo(*arguments, "--dry-run", "--json").out)
+    assert document["runs"][:2] == ["homerules-coevo-rl-every-every-5-s1", "homerules-coevo-rl-every-every-20-s1"]
+    assert document["arms"][0]["iterations"] == 30
+
+
+def test_the_result_of_finished_runs_is_shown_with_the_verdict(coevo, mine, tmp_path):
+    for seed, few, many in ((1, "1000", "1110"), (2, "1000", "1110")):
+        for arm, k, end in (("few", 1, few), ("many", 4, many)):
+            overrides = ["iterations=3", f"bank.retrieval.k={k}", f"seed={seed}"]
+            small_run.build(tmp_path / "w", f"mine-{arm}-s{seed}", overrides, ("0000", None, "1000", end))
+    said = coevo("ablate", mine, "--show", "--workspace", tmp_path / "w").out
+    assert "+0.500" in said
+    assert "reversed" in said
+    assert said.splitlines()[-1] == "4 of 4 runs are finished; comparisons: 1 reversed"
+    rows = json.loads(coevo("ablate", mine, "--show", "--json", "--workspace", tmp_path / "w").out)["rows"]
+    assert [(row["arm"], row["verdict"]) for row in rows] == [("few", None), ("many", "reversed")]
+    part = coevo("ablate", mine, "--show", "--seeds", 3, "--workspace", tmp_path / "w").out
+    assert part.splitlines()[-1].startswith("4 of 6 runs are finished")
+
+
+def test_what_cannot_be_played_is_refused_in_one_line(refused, mine):
+    assert "needs MineSweeper" in refused("ablate", "retroagent-harder-boards")
+    assert "name a study" in refused("ablate")
+    assert "go together" in refused("ablate", mine, "--grid", "bank.every=5,20")
+    assert "No study 'jerp'" in refused("ablate", "jerp")
+    assert "mine, arm few: " in refused("ablate", mine, "--dry-run", "bank.every=0")
+    assert "at most 40 characters" in refused("ablate", mine, "--dry-run", "--name", "x" * 41)

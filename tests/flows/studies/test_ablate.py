@@ -1,0 +1,87 @@
+"""A study that is killed again and again ends as if nothing had happened: its runs are those of `coevo run`."""
+
+import json
+import signal
+
+import pytest
+from mlflow import MlflowClient
+from support.runs import SMALL, coevo, revisions, share, states
+
+from coevo.configs.load.study import stored_study
+from coevo.flows.studies.plan import StudyLock
+from coevo.lineage.lock import writer_lock
+from coevo.lineage.workspace import Workspace
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+SETTINGS = ["iterations=2", *SMALL]
+STUDY = {
+    "name": "entries",
+    "paper": "a guess",
+    "finding": "Four entries are better than two.",
+    "recipe": "homerules-coevo-rl",
+    "settings": SETTINGS,
+    "arms": [
+        {"name": "four", "settings": ["bank.retrieval.k=4"]},
+        {"name": "two", "expected": "worse", "settings": ["bank.retrieval.k=2"]},
+    ],
+    "seeds": 1,
+    "metrics": [{"name": "agent/success/seen-houses"}],
+}
+RUNS = ("entries-four-s1", "entries-two-s1")
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory, warmstarts):
+    place = share(warmstarts, tmp_path_factory.mktemp("studies") / "workspace")
+    yield place
+    coevo("down", workspace=place)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    stored_study(STUDY, "test")
+    path = tmp_path_factory.mktemp("study") / "entries.yaml"
+    path.write_text(json.dumps(STUDY))
+    return str(path)
+
+
+def killed(study, workspace, kill):
+    done = coevo("ablate", study, workspace=workspace, kill=kill)
+    assert done.returncode == -signal.SIGKILL, f"{kill}: not reached: {done.stderr}"
+    return [revisions(workspace, run) for run in RUNS]
+
+
+def test_a_killed_study_continues_to_the_states_of_ordinary_runs(study, own):
+    assert killed(study, own, "coevo.lineage.lineage:write_manifest@2+") == [1, 0]
+    assert killed(study, own, "coevo.lineage.lineage:write_manifest@4") == [3, 1]
+    done = coevo("ablate", study, "--json", workspace=own)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert result["summary"].startswith("2 of 2 runs are finished")
+    assert [run["run"] for run in result["runs"]] == list(RUNS)
+
+    for run, k in zip(RUNS, (4, 2), strict=True):
+        plain = coevo(
+            "run", "homerules-coevo-rl", *SETTINGS, "seed=1", f"bank.retrieval.k={k}", "--name", f"plain-{k}",
+            workspace=own,
+        )  # fmt: skip
+        assert plain.returncode == 0, plain.stderr
+        assert states(own, run) == states(own, f"plain-{k}")
+
+    before = {run: states(own, run) for run in RUNS}
+    again = coevo("ablate", study, workspace=own)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.splitlines()[-1].startswith("2 of 2 runs are finished")
+    assert {run: states(own, run) for run in RUNS} == before
+    client = MlflowClient(f"sqlite:///{own / 'mlflow.db'}")
+    (shown,) = client.search_runs([client.get_experiment_by_name("studies").experiment_id])
+    assert (shown.info.run_name, shown.info.status) == ("entries", "FINISHED")
+    assert all(run in shown.data.tags["mlflow.note.content"] for run in RUNS)
+
+
+def test_a_study_that_another_process_plays_is_refused_in_one_line(study, own):
+    with writer_lock(StudyLock(Workspace(own), "entries")):
+        done = coevo("ablate", study, workspace=own)
+    assert done.returncode == 2
+    assert done.stderr.startswith("coevo: run 'entries' is in use by process")
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,31 @@
+"""Outcomes are read from finished runs; those that are missing or unfinished are left out."""
+
+import pytest
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.load.study import changed, stored_study
+from coevo.flows.studies.outcome import outcomes
+from coevo.flows.studies.plan import runs_of
+from coevo.lineage.workspace import Workspace
+from tests.flows.studies.conftest import SETTINGS, build
+
+
+def test_finished_runs_have_the_value_at_the_end_the_area_and_their_cost(study, studied):
+    found = {each.run: each for each in outcomes(study, runs_of(study), studied)}
+    assert set(found) == {"few-few-s1", "few-many-s1", "few-few-s2"}
+    # Success 0, .25 and .75 after 0, 2 and 3 iterations: an area of .25 + .5, over 3.
+    assert found["few-few-s1"].values == pytest.approx((0.75, 0.25))
+    assert (found["few-few-s1"].spent.episodes, found["few-few-s1"].spent.tokens) == (12, 1200)
+    assert found["few-few-s1"].ended == 3 * 60_000
+
+
+def test_a_run_that_has_iterations_left_does_not_count(study, tmp_path):
+    build(tmp_path, "few", 1, "1111", iterations=4)
+    longer = changed(study, None, None, ["iterations=4"])
+    assert outcomes(longer, runs_of(longer), Workspace(tmp_path)) == []
+
+
+def test_a_metric_that_no_revision_has_is_refused_with_the_nearest_name(studied):
+    study = stored_study(SETTINGS | {"metrics": [{"name": "bank/sizes"}]}, "test")
+    with pytest.raises(CoevoError, match=r"run 'few-few-s1' has no metric 'bank/sizes'\. Did you mean 'bank/size'\?"):
+        outcomes(study, runs_of(study), studied)

@@ -1,0 +1,87 @@
+"""The arms of a study are compared by seed, and a finding that is reversed is said so; figures by hand."""
+
+import pytest
+
+from coevo.configs.load.study import stored_study
+from coevo.flows.history.cost import Spent
+from coevo.flows.studies.outcome import Outcome, area
+from coevo.flows.studies.result import compared
+
+SETTINGS = {
+    "name": "few",
+    "paper": "a guess",
+    "finding": "Few entries are better.",
+    "recipe": "homerules-coevo-rl",
+    "arms": [{"name": "few"}, {"name": "many", "expected": "worse"}, {"name": "none"}],
+    "seeds": 3,
+    "metrics": [
+        {"name": "agent/success/seen-houses"},
+        {"name": "bank/size", "better": "lower"},
+        {"name": "cost/episodes", "claimed": False},
+    ],
+}
+STUDY = stored_study(SETTINGS, "test")
+
+
+def outcome(arm, seed, *values, episodes=10):
+    return Outcome(f"few-{arm}-s{seed}", arm, seed, tuple(map(float, values)), Spent(episodes, 100, 1.0), seed)
+
+
+FEW = [outcome("few", seed, 0.5 + seed / 10, 20, 10) for seed in (1, 2, 3)]
+
+
+def rows(found, metric="agent/success/seen-houses"):
+    return {row.arm: row for row in compared(STUDY, found).rows if row.metric == metric}
+
+
+def test_differences_are_paired_by_seed_and_have_students_interval():
+    # Gains -.1, -.2, -.3: sd .1, t(.975, 2) = 4.302653, half = .248414.
+    many = [outcome("many", seed, 0.5, 20, 10) for seed in (3, 1, 2)]
+    row = rows([*FEW, *many])["many"]
+    assert (row.difference, row.difference_low, row.difference_high) == pytest.approx(
+        (-0.2, -0.448414, 0.048414), abs=1e-6
+    )
+    assert (row.seeds, row.pairs, row.mean, row.low, row.high) == (3, 3, 0.5, 0.5, 0.5)
+    assert row.verdict == "undecided"
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(-0.1, "as the paper"), (0.1, "reversed"), (0.0, "undecided")])
+def test_a_verdict_follows_the_side_of_the_interval(shift, verdict):
+    noise = (0.0, 0.001, -0.001)
+    many = [outcome("many", seed, 0.5 + seed / 10 + shift + noise[seed - 1], 20, 10) for seed in (1, 2, 3)]
+    assert rows([*FEW, *many])["many"].verdict == verdict
+
+
+def test_the_direction_is_that_of_the_metric_and_what_is_not_claimed_gets_no_verdict():
+    many = [outcome("many", seed, 0.1, 30 + seed, 90) for seed in (1, 2, 3)]
+    result = compared(STUDY, [*FEW, *many, outcome("none", 1, 0.9, 5, 1)])
+    verdicts = {(row.metric, row.arm): row.verdict for row in result.rows}
+    assert verdicts["bank/size", "many"] == "as the paper"
+    assert verdicts["cost/episodes", "many"] is None
+    assert verdicts["agent/success/seen-houses", "none"] is None
+    assert verdicts["agent/success/seen-houses", "few"] is None
+
+
+def test_a_part_of_the_runs_says_how_many_seeds_there_are():
+    result = compared(STUDY, [FEW[0], FEW[1], outcome("many", 2, 0.4, 20, 10, episodes=None)])
+    found = {row.arm: row for row in result.rows if row.metric == "agent/success/seen-houses"}
+    assert (found["few"].seeds, found["many"].seeds, found["none"].seeds) == (2, 1, 0)
+    assert (found["many"].pairs, found["many"].difference) == (1, pytest.approx(-0.3))
+    assert (found["many"].low, found["many"].difference_low, found["many"].verdict) == (None, None, "undecided")
+    assert (found["none"].mean, found["none"].difference) == (None, None)
+    assert (found["few"].episodes, found["many"].episodes) == (10, None)
+    assert result.summary() == "3 of 9 runs are finished; comparisons: 2 undecided"
+
+
+def test_a_reversed_finding_is_counted_and_kept():
+    many = [outcome("many", seed, 0.9 + seed / 10, 30 + seed / 100, 10) for seed in (1, 2, 3)]
+    result = compared(STUDY, [*FEW, *many])
+    assert result.summary() == "6 of 9 runs are finished; comparisons: 1 as the paper, 1 reversed"
+    document = result.document()
+    assert [row["verdict"] for row in document["rows"] if row["arm"] == "many"] == ["reversed", "as the paper", None]
+    assert document["runs"][0]["values"]["bank/size/end"] == 20
+
+
+def test_an_area_is_the_mean_height_of_a_curve():
+    assert area({0: 0.0, 10: 1.0, 40: 1.0}) == pytest.approx((5 + 30) / 40)
+    assert area({7: 0.25}) == 0.25
