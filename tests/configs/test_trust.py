@@ -17,6 +17,7 @@ INERT = {
     "EvaluationConfig.final_panels": "the same",
     "VllmEngineConfig.devices": "numbers of GPUs, in one environment variable",
     "ContextConfig.template": "values for a template, which runs in a sandbox",
+    "EndpointAuthorConfig.model": "a name in a request to an address that is confirmed",
     "LoraConfig.target_modules": "a pattern over names of layers",
 }
 """Fields of free text that nothing acts on, and why."""
@@ -25,6 +26,10 @@ TRUSTED = {
     "PluginEnvConfig.type",
     "PluginEnvConfig.options",
     "PretrainedPolicyConfig.path",
+    "FrozenAuthorConfig.path",
+    "EndpointAuthorConfig.url",
+    "EndpointAuthorConfig.key",
+    "EndpointAuthorConfig.extra",
     "EncoderConfig.model",
     "VllmEngineConfig.urls",
     "VllmEngineConfig.python",

@@ -6,7 +6,7 @@ asked for is refused by itself, with a reason.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic_core import from_json
@@ -31,23 +31,23 @@ class Posed:
     attempts: Sequence[Shown]
 
 
-@dataclass
 class Answer:
-    """A question's answer, as far as it can be read.
+    """Reader of a question's answer; it counts what is refused.
 
     Attributes:
         posed: the question.
+        fault: reason why there is no answer; empty if there is one.
         fields: fields of the answer; empty if it cannot be read.
         items: objects of its list that are left to be checked.
         rejects: refused items so far.
-        fault: reason why there is no answer; empty if there is one.
     """
 
-    posed: Posed
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    items: list[Mapping[str, Any]] = field(default_factory=list)
-    rejects: list[Reject] = field(default_factory=list)
-    fault: str = ""
+    def __init__(self, posed: Posed, fault: str) -> None:
+        self.posed = posed
+        self.fault = fault
+        self.fields: Mapping[str, Any] = {}
+        self.items: list[Mapping[str, Any]] = []
+        self.rejects: list[Reject] = []
 
     def refuse(self, reason: str, item: object) -> None:
         """Count an item as refused, and keep the beginning of it."""
@@ -79,7 +79,7 @@ def rejects_of(found: Sequence[Answer]) -> tuple[Reject, ...]:
 
 
 def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
-    answer = Answer(posed, fault=reply.fault)
+    answer = Answer(posed, reply.fault)
     if reply.fault:
         return answer
     fields, whole = _fields(reply.text[:SCANNED], name)

@@ -13,7 +13,7 @@ from coevo.configs.load.place import located
 
 JERP = "homerules-jerp"
 
-FOREIGN = {"options", "settings"}
+FOREIGN = {"options", "settings", "extra"}
 """Sections of an environment and of DeepSpeed, whose keys are their own."""
 
 
