@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from coevo.envs.stateful.environment import StatefulEnvironment
     from coevo.envs.stateful.interface import Live
     from coevo.flows.api import (
-        ablate,
         approve,
         bank,
         compare,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust import trust
+    from coevo.flows.studies.python import ablate
     from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
     from coevo.records.entry import Entry
@@ -42,7 +42,6 @@ _HOME = {
     "coevo.envs.stateful.environment": ("StatefulEnvironment",),
     "coevo.envs.stateful.interface": ("Live",),
     "coevo.flows.api": (
-        "ablate",
         "approve",
         "bank",
         "compare",
@@ -57,6 +56,7 @@ _HOME = {
         "serve",
         "waiting",
     ),
+    "coevo.flows.studies.python": ("ablate",),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry",),

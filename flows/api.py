@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coevo.flows.console.options import as_typed
 from coevo.flows.console.options import workspace_of as _place
 from coevo.flows.history.lookup import find_run
 from coevo.lineage.workspace import Workspace
@@ -50,7 +51,7 @@ def run(
     """
     from coevo.configs.load.load import load_recipe
 
-    config = load_recipe(recipe, _written(overrides))
+    config = load_recipe(recipe, as_typed(overrides))
     place = _place(workspace)
     paths = place.create(name or place.next_name(config.recipe), config)
     return _operate(paths.name, place, quiet)
@@ -197,44 +198,6 @@ def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
     return frames.curves(compared(references, _place(workspace)))
 
 
-def ablate(
-    study: str,
-    overrides: Mapping[str, object] | None = None,
-    *,
-    seeds: int | None = None,
-    name: str | None = None,
-    quiet: bool = False,
-    workspace: Place = None,
-) -> "pd.DataFrame":
-    """Play the runs of a study that are not finished, like ``coevo ablate``, and compare its arms.
-
-    It stops early where a run is pending approval (see ``waiting``); finished runs are compared all the same.
-
-    Args:
-        study: name of a shipped study, or path of a ``.yaml`` file.
-        overrides: settings of every arm by dotted key.
-        seeds: number of seeds; the study's by default.
-        name: name that its runs begin with; the study's by default.
-        quiet: show no progress.
-        workspace: directory of runs.
-
-    Returns:
-        Frame with one row per metric and arm, and the columns of ``coevo.flows.studies.result.Row``.
-
-    Raises:
-        CoevoError: the study cannot run here, an arm is not possible, or a run cannot continue.
-    """
-    import pandas as pd
-
-    from coevo.configs.load.study import changed, load_study
-    from coevo.flows.studies.result import COLUMNS
-    from coevo.flows.studies.start import result_of, start
-
-    place, described = _place(workspace), changed(load_study(study), name, seeds, _written(overrides))
-    start(described, place, quiet, alone=False)
-    return pd.DataFrame([asdict(row) for row in result_of(described, place).rows], columns=COLUMNS)
-
-
 def package(reference: str, model: str | None = None, *, workspace: Place = None) -> str:
     """Register policy, bank and settings of ``RUN[@N]`` as the next version of a model, like ``coevo package``.
 
@@ -326,13 +289,6 @@ def serve(
 
     with serving(what, Address(host, port), DEFAULT, _place(workspace)) as served:
         yield served
-
-
-def _written(overrides: Mapping[str, object] | None) -> list[str]:
-    """Settings as a user would type them."""
-    import json
-
-    return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
 
 
 def _operate(

@@ -16,7 +16,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.base import admission_of
 from coevo.memory.clusters import Clusters
 from coevo.memory.state import BankState
-from coevo.memory.writers.base import nobody, writer_of
+from coevo.memory.writers.base import writer_of
 from coevo.records.draws import key
 from coevo.records.task import Panel, key_by
 from coevo.tasks.artifacts import REFERENCES, references_of
@@ -28,7 +28,7 @@ from coevo.tasks.run.author import open_writing
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.evaluate import panel_index, play_panel
 from coevo.tasks.writing.artifact import Kept
-from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.author import Writing, aside_of
 from coevo.tasks.writing.journal import Journal
 
 
@@ -116,7 +116,7 @@ def learner_at(run: Reading, start: BankState, player: Player, writing: Writing 
         admission=None if bank is None else admission_of(bank.admission),
         start=start,
         references=references_of(config, kept),
-        ask=nobody if writing is None else writing.aside,
+        ask=aside_of(writing),
         revision=manifest.revision,
         iterations=manifest.iteration,
     )

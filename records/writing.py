@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
@@ -50,7 +49,3 @@ class Reply:
     prompt_tokens: int = 0
     answer_tokens: int = 0
     fault: str = ""
-
-
-Ask = Callable[[Sequence[Question]], list[Reply]]
-"""Function that returns one reply per question, in order."""

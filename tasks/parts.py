@@ -14,11 +14,16 @@ from coevo.tasks.play.play import Player
 from coevo.tasks.publish.prefect import Artifacts
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.report import Reporter
+from coevo.tasks.writing.author import Writing
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a run: no trainer where the policy is frozen, no writer and admission without a bank."""
+    """Parts of a run.
+
+    There is no trainer where the policy is frozen, no writer and admission without a bank, and no writing for a writer
+    that asks no model.
+    """
 
     env: Environment[object]
     player: Player
@@ -26,6 +31,7 @@ class Parts:
     writer: Writer | None
     admission: Admission | None
     limits: EpisodeLimits
+    writing: Writing | None = None
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,15 @@
 """An open run: its position between two commits, its parts and its stores."""
 
 from collections.abc import Sequence
-from functools import partial
 from time import perf_counter
 
 from coevo.configs.run import RunConfig
 from coevo.memory.admission.pending import Pending
 from coevo.memory.retrieval.index import Index
 from coevo.memory.state import BankState
-from coevo.memory.writers.base import nobody
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
-from coevo.records.writing import Ask
 from coevo.tasks.artifacts import references_of
 from coevo.tasks.draft import Draft, Played, Position
 from coevo.tasks.parts import Parts, Stores
@@ -20,7 +17,6 @@ from coevo.tasks.play.arms import Arms
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
 from coevo.tasks.schedule import Phase, phase_of
-from coevo.tasks.writing.author import Writing
 
 
 class Session:
@@ -42,7 +38,6 @@ class Session:
         self.slots = Slots()
         self.ahead: Played | None = None
         self.arms: Arms | None = None
-        self.writing: Writing | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         self._index = None if config.bank is None else index_of(stores.bank, config, self.bank.clusters)
         self._indexed = self.bank.version
@@ -131,16 +126,6 @@ class Session:
         """Leave the bank as it is; the run stops after this revision until a person has decided."""
         self.draft.proposed = proposed
         self.waiting = True
-
-    @property
-    def ask(self) -> Ask:
-        """Puts questions to the writer's author, for the revision in the making."""
-        return nobody if self.writing is None else partial(self.writing.ask, self.draft.revision)
-
-    @property
-    def aside(self) -> Ask:
-        """Puts questions about held-out episodes to the author; nothing of them is kept."""
-        return nobody if self.writing is None else self.writing.aside
 
     def index(self) -> Index | None:
         """An index over the bank as it stands; None where there is no bank."""

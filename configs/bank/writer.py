@@ -113,8 +113,8 @@ class ModelReflectionConfig(ModelWriterConfig):
     lessons: int = Field(default=4, ge=1, le=100)
     """Most lessons of one reflection, the first ones."""
     told: Literal["outcome", "nothing"] = "outcome"
-    """``outcome``: the model is told how the episode ended (in-context variant); ``nothing``: it judges from the text
-    alone, without the final feedback and without the reference (RL-trained variant)."""
+    """``outcome``: the question gives the outcome of the episode (in-context variant); ``nothing``: the model judges
+    from the text alone, without the final feedback and without the reference (RL-trained variant)."""
 
 
 class QuoteSkillsConfig(WriterConfig):

@@ -1,7 +1,8 @@
 """Options that the commands share."""
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
@@ -55,3 +56,8 @@ def standing_in(directory: Path) -> Iterator[None]:
             del os.environ[VARIABLE]
         else:
             os.environ[VARIABLE] = earlier
+
+
+def as_typed(overrides: Mapping[str, object] | None) -> list[str]:
+    """Settings by dotted key, as a user types them."""
+    return [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]

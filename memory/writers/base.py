@@ -14,7 +14,10 @@ from coevo.memory.library import Library
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
-from coevo.records.writing import Ask, Question, Reply
+from coevo.records.writing import Question, Reply
+
+Ask = Callable[[Sequence[Question]], list[Reply]]
+"""Function that returns one reply per question, in order."""
 
 
 def nobody(questions: Sequence[Question]) -> list[Reply]:

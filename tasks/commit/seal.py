@@ -51,7 +51,7 @@ def seal(session: Session) -> Sealed:
         ahead.write_ahead(session.ahead, staging)
     if session.bank.trials or lineage.path(TRIALS).exists():
         write_trials(session.bank.trials, staging)
-    if session.writing is not None or lineage.path(WRITING).exists():
+    if session.parts.writing is not None or lineage.path(WRITING).exists():
         write_writing(kept_writing(session), staging)
     if session.draft.proposed is not None:
         write_proposal(session.draft.proposed, staging)
@@ -63,10 +63,11 @@ def seal(session: Session) -> Sealed:
 
 
 def kept_writing(session: Session) -> Kept:
-    """What the revision keeps of the questions to the writer's author; nothing if the run has none any more."""
-    if session.writing is None:
+    """Answers that the revision keeps of the questions to the writer's author; nothing if the run has none any more."""
+    writing = session.parts.writing
+    if writing is None:
         return Kept()
-    return session.writing.seal(session.draft.revision, (episode.id for episode in session.recent))
+    return writing.seal(session.draft.revision, (episode.id for episode in session.recent))
 
 
 def state(session: Session) -> dict[str, object]:

@@ -19,15 +19,18 @@ from coevo.records.task import key_by
 from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
 from coevo.tasks.steps.gate import episode_limits
+from coevo.tasks.writing.author import Writing
 
 
-def assemble(config: RunConfig, env: Environment[object], engine: Engine, trainer: Trainer | None) -> Parts:
+def assemble(
+    config: RunConfig, env: Environment[object], engine: Engine, trainer: Trainer | None, writing: Writing | None
+) -> Parts:
     """The parts, with the policy that an engine generates with."""
     limits = episode_limits(config, env, engine.policy.model.config.max_position_embeddings)
     bank = config.bank
     writer = None if bank is None else writer_of(bank.writer, key_by(bank.key))
     admission = None if bank is None else admission_of(bank.admission)
-    return Parts(env, player_with(config, env, engine), trainer, writer, admission, limits)
+    return Parts(env, player_with(config, env, engine), trainer, writer, admission, limits, writing)
 
 
 def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:

@@ -14,6 +14,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import trail_since
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.models.engines.base import Engine
 from coevo.models.trainer.client import Trainer
 from coevo.records.episode import Episode
 from coevo.tasks import artifacts
@@ -72,10 +73,10 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
         pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, pruner(root)))
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
-        session = Session(config, assemble(config, env, engine, trainer), stores)
+        writing = stack.enter_context(take_up_writing(config, stores, engine, head))
+        session = Session(config, assemble(config, env, engine, trainer, writing), stores)
         session.accepted = accepted
         position(session, head, start)
-        session.writing = stack.enter_context(take_up_writing(session, head))
         yield session
 
 
@@ -122,13 +123,14 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         session.recent = episodes_since(lineage, head, session.fired, scratch)
 
 
-def take_up_writing(session: Session, head: Manifest | None) -> AbstractContextManager[Writing | None]:
+def take_up_writing(
+    config: RunConfig, stores: Stores, engine: Engine, head: Manifest | None
+) -> AbstractContextManager[Writing | None]:
     """The writing of a run after its last revision, with the answers that arrived since."""
-    paths, lineage = session.stores.paths, session.stores.lineage
-    kept = read_writing(lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None)
-    journal = Journal(paths.journal, session.draft.revision)
-    engine, warn = session.parts.player.engine, session.stores.reporter.warn
-    return open_writing(session.config, engine, paths.engine / "author", journal, kept, warn)
+    place = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
+    journal = Journal(stores.paths.journal, 0 if head is None else head.revision + 1)
+    author, warn = stores.paths.engine / "author", stores.reporter.warn
+    return open_writing(config, engine, author, journal, read_writing(place), warn)
 
 
 def take_up_unfinished(session: Session, head: Manifest) -> None:

@@ -12,6 +12,7 @@ from coevo.tasks.artifacts import write_references
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
+from coevo.tasks.writing.author import ask_of
 
 
 @untracked("credit")
@@ -35,13 +36,14 @@ def write(session: Session) -> Result[Proposal]:
     """
     bank, writer = session.config.bank, session.parts.writer
     assert bank is not None and writer is not None
-    revision = session.draft.revision
-    evidence = Evidence(session.recent, session.bank.library(), session.references, revision, session.ask)
+    revision, writing = session.draft.revision, session.parts.writing
+    ask = ask_of(writing, revision)
+    evidence = Evidence(session.recent, session.bank.library(), session.references, revision, ask)
     proposal = writer.write(evidence)
     spent = {}
-    if session.writing is not None:
-        session.writing.refused(proposal.rejects)
-        spent = session.writing.cost()
+    if writing is not None:
+        writing.refused(proposal.rejects)
+        spent = writing.cost()
     if bank.references:
         session.references.add(session.recent)
         write_references(session.references, session.stores.paths.staging)

@@ -15,11 +15,10 @@ from coevo.memory.admission.base import Admission, Trial
 from coevo.memory.evidence.references import References
 from coevo.memory.retrieval.index import Index
 from coevo.memory.state import BankState
-from coevo.memory.writers.base import Evidence, Writer
+from coevo.memory.writers.base import Ask, Evidence, Writer
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel, key_by
-from coevo.records.writing import Ask
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.clusters import assign_clusters
 from coevo.tasks.play.play import Player

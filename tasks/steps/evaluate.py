@@ -18,6 +18,7 @@ from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.rollout import outcome_metrics
+from coevo.tasks.writing.author import aside_of
 
 
 @stage("evaluate")
@@ -62,7 +63,7 @@ def learner_of(session: Session) -> Learner:
         parts.admission,
         start=bank,
         references=session.references,
-        ask=session.aside,
+        ask=aside_of(parts.writing),
         revision=revision,
         iterations=session.updates(),
     )

@@ -13,6 +13,7 @@ from coevo.tasks.artifacts import write_baselines
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, untracked
+from coevo.tasks.writing.author import ask_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
     writer = session.parts.writer
     # The configuration is refused where nobody reflects.
     assert isinstance(writer, Reflector)
-    made = writer.reflect(episodes, session.references, session.ask)
+    writing = session.parts.writing
+    made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
     metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
-    spent = {} if session.writing is None else session.writing.cost()
+    spent = {} if writing is None else writing.cost()
     return Result([replace(each.episode, progress=each.reflection.potential) for each in made], metrics, spent=spent)

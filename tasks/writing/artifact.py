@@ -21,7 +21,7 @@ FOLDER, ANSWERS, REJECTS, SPENT = "writing", "answers.jsonl", "rejects.jsonl", "
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a revision keeps of the writing.
+    """Part of the writing that a revision keeps.
 
     Attributes:
         answers: answers that arrived in it, or that a later firing may need.
@@ -44,7 +44,7 @@ def write_writing(kept: Kept, staging: Path) -> None:
 
 
 def read_writing(directory: Path | None) -> Kept:
-    """What the last revision keeps, without its refused parts; nothing for None.
+    """Part of the writing that the last revision keeps, without its refused parts; nothing for None.
 
     Raises:
         CoevoError: a file is not as coevo writes it.

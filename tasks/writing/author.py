@@ -4,10 +4,11 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 
 from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
-from coevo.memory.writers.base import Reject
+from coevo.memory.writers.base import Ask, Reject, nobody
 from coevo.models.authors.base import Author
 from coevo.records.writing import Question, Reply
 from coevo.tasks.writing.artifact import Kept
@@ -81,7 +82,7 @@ class Writing:
         }
 
     def seal(self, revision: int, episodes: Iterable[str]) -> Kept:
-        """What the revision keeps: its own answers, and those about episodes that the writer has yet to read."""
+        """Answers that the revision keeps: its own, and those about episodes that the writer has yet to read."""
         self._journal.drop(before=revision)
         awaited = set(episodes)
         self._answers = {
@@ -127,3 +128,13 @@ class Writing:
             except CoevoError as error:
                 over = str(error)  # the author ends; the run does not
         yield from ((place, Reply("", False, fault=over or UNANSWERED)) for place in sorted(left))
+
+
+def ask_of(writing: Writing | None, revision: int) -> Ask:
+    """Function that puts questions for the revision in the making; without writing it refuses."""
+    return nobody if writing is None else partial(writing.ask, revision)
+
+
+def aside_of(writing: Writing | None) -> Ask:
+    """Function that puts questions about held-out episodes, of which nothing is kept; without writing it refuses."""
+    return nobody if writing is None else writing.aside

@@ -1,4 +1,4 @@
-"""What a run has spent on its author, and what it may spend."""
+"""Expense of a run's author, and its budget."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""Training of a small author on other worlds, and its examination there."""
+"""Training of a small author on other worlds."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from coevo.configs.bank.writer import ModelWriterConfig
@@ -10,35 +8,18 @@ from coevo.configs.errors import ConfigError
 from coevo.configs.rollout.engine import TransformersEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
-from coevo.memory.evidence.references import References
-from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, Writer, writer_of
-from coevo.models.authors.base import Author, in_order
+from coevo.memory.writers.base import writer_of
 from coevo.models.authors.engine import EngineAuthor
 from coevo.models.authors.student import student, train
 from coevo.models.engines.transformers.engine import TransformersEngine
 from coevo.models.policy.policy import save
 from coevo.records.draws import Key, extend, key
-from coevo.records.task import BY_SCOPE, key_by
-from coevo.tasks.writing.teacher import Answered, answered, episode
+from coevo.records.task import key_by
+from coevo.tasks.writing.exam import REPLICAS, Grade, examine
+from coevo.tasks.writing.teacher import Answered, answered
 
-VOCABULARY_TASKS, EXAM_TASKS, REPLICAS = 96, 32, 2
-"""Tasks whose questions give the tokenizer its words, tasks of the examination, and episodes of each task."""
-
-
-@dataclass(frozen=True, slots=True)
-class Grade:
-    """Result of an examination in a world that was not trained on.
-
-    Attributes:
-        proposed: number of lessons that the author wrote.
-        true: number of them that are true notes of the world.
-        revealed: number of true notes that the episodes reveal.
-    """
-
-    proposed: int
-    true: int
-    revealed: int
+VOCABULARY_TASKS = 96
+"""Tasks whose questions give the tokenizer its words."""
 
 
 def train_author(
@@ -75,16 +56,3 @@ def train_author(
     save(author, directory)
     engine = TransformersEngine(author, TransformersEngineConfig(), config.rollout.sampling)
     return examine(env, writer, EngineAuthor(asked, engine, {}, config.seed), extend(base, "exam"))
-
-
-def examine(env: Environment[object], writer: Writer, author: Author, draw: Key) -> Grade:
-    """Compare the lessons that an author writes in another world with its true notes."""
-    played = [
-        episode(env, task, replica, extend(draw, task.id, replica))
-        for task in env.probe(EXAM_TASKS, draw).tasks
-        for replica in range(REPLICAS)
-    ]
-    evidence = Evidence(played, Library(()), References(BY_SCOPE, 0), 0, partial(in_order, author))
-    said = {entry.strategy for entry in writer.write(evidence).entries}
-    true = {found.note for each in played for found in env.revealed(each)}
-    return Grade(len(said), len(said & true), len(true))

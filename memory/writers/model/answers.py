@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from coevo.memory.writers.base import Reject
+from coevo.memory.writers.base import Ask, Reject
 from coevo.memory.writers.model.transcript import Shown
-from coevo.records.writing import Ask, Question, Reply
+from coevo.records.writing import Question, Reply
 
 SCANNED = 200_000
 """Maximum characters of an answer that are read."""

@@ -6,14 +6,13 @@ from coevo.configs.bank.writer import ModelReflectionConfig
 from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
 from coevo.memory.text import clean
-from coevo.memory.writers.base import Evidence, Proposal
+from coevo.memory.writers.base import Ask, Evidence, Proposal
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.episode import Episode
 from coevo.records.task import Key
-from coevo.records.writing import Ask
 
 
 class ModelReflection:

@@ -24,5 +24,5 @@ def test_a_rule_that_finds_nothing_is_named(recipe, overrides, told):
     config = load_recipe(recipe, overrides)
     with closing(make(config.env)) as env:
         found = [each for each in notices(config, env) if each.startswith(FINDS)]
-    assert bool(found) is told
+    assert bool(found) == told
     assert all(each.endswith("bank.writer.type=model-contrast") for each in found)

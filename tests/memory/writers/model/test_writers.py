@@ -1,4 +1,4 @@
-"""What the model writers ask, and what they make of answers."""
+"""Questions of the model writers, and the entries that they make of answers."""
 
 import json
 
