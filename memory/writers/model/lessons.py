@@ -94,7 +94,7 @@ def _lesson(answer: Answer, item: Mapping[str, Any]) -> Lesson | str:
 
 def condition(when: str, never: str) -> str:
     """Condition of an entry: when it applies, and when not."""
-    return "; ".join([*([f"when {_bare(when)}"] if when else []), *([f"not when {_bare(never)}"] if never else [])])
+    return "; ".join([*([_bare(when)] if when else []), *([f"not when {_bare(never)}"] if never else [])])
 
 
 def _line(text: object) -> str:

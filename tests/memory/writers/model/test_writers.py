@@ -62,7 +62,7 @@ def test_a_failure_is_asked_about_beside_the_success_that_it_parted_from():
     schema = json.loads(asked.schema)
     assert schema["required"] == ["first_wrong_step", "lessons"]
     (made,) = proposal.entries
-    assert (made.strategy, made.condition) == (HEAT, "when a mug is to be heated; not when it is hot")
+    assert (made.strategy, made.condition) == (HEAT, "a mug is to be heated; not when it is hot")
     assert (made.example, made.scope, made.split, made.sources) == ("use microwave", "lotus", "train", (WON.id,))
     assert (made.keywords, made.created) == ("lotus heat mug", 7)
     assert proposal.worth == {made.id: WON.reward}
