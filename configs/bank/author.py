@@ -15,9 +15,8 @@ TOTAL = 10**15
 TAKEN = ("model", "messages", "response_format", "stream", "n")
 """Fields of a request that coevo sets itself."""
 NO_PROSE = (
-    "bank.writer.author.type=policy needs a pretrained policy with context.style=chat or conversation: a policy of "
-    "single words answers only reflections in words; set bank.writer.author.type=endpoint or frozen, or "
-    "bank.writer.type=model-reflection with form=words and warmstart.reflections=16"
+    "bank.writer.author.type=policy needs a pretrained policy with context.style=chat or conversation, or "
+    "bank.writer.form=words with warmstart.reflections=16: set bank.writer.author.type=endpoint or frozen"
 )
 """Refusal of a word-level policy as author."""
 

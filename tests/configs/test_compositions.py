@@ -28,7 +28,7 @@ REFUSED = {
     "two ahead": (GRPO, ["rollout.ahead=2"], "rollout.ahead", "0 or 1"),
     # reflections in words
     "words that nobody taught": (
-        "homerules-retroagent-policy", ["warmstart.reflections=0"], "only reflections in words", "reflections=16",
+        "homerules-retroagent-policy", ["warmstart.reflections=0"], "or bank.writer.form=words", "reflections=16",
     ),
     "reflections in words by an endpoint": (
         "homerules-retroagent-policy",
