@@ -78,6 +78,8 @@ class WarmStartConfig(Config):
     """Expert episodes per step, each of a fresh world."""
     drills: int = Field(default=16, ge=0, le=ROWS)
     """Recitation drills per step: repeat lessons in another order."""
+    reflections: int = Field(default=0, ge=0, le=ROWS, exclude_if=lambda count: count == 0)
+    """Reflections on expert episodes per step, with the answers of a teacher (``bank.writer.form: words``)."""
     lr: float = Field(default=5e-3, gt=0, le=100)
     """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
     warmup: int = Field(default=20, ge=0, le=MANY)

@@ -15,8 +15,8 @@ TOTAL = 10**15
 TAKEN = ("model", "messages", "response_format", "stream", "n")
 """Fields of a request that coevo sets itself."""
 NO_PROSE = (
-    "bank.writer.author.type=policy needs a pretrained policy with context.style=chat or conversation: a policy of "
-    "single words cannot answer questions; set bank.writer.author.type=endpoint or frozen"
+    "bank.writer.author.type=policy needs a pretrained policy with context.style=chat or conversation, or "
+    "bank.writer.form=words with warmstart.reflections=16: set bank.writer.author.type=endpoint or frozen"
 )
 """Refusal of a word-level policy as author."""
 

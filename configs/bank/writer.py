@@ -1,8 +1,8 @@
 """Writers of candidate entries. ``coevo.memory.writers.base`` lists the module of each ``type``."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from coevo.configs.bank.author import AnyAuthorConfig, PolicyAuthorConfig
 from coevo.configs.base import MANY, Config
@@ -115,6 +115,14 @@ class ModelReflectionConfig(ModelWriterConfig):
     told: Literal["outcome", "nothing"] = "outcome"
     """``outcome``: the question gives the outcome of the episode (in-context variant); ``nothing``: the model judges
     from the text alone, without the final feedback and without the reference (RL-trained variant)."""
+    form: Literal["prose", "words"] = Field(default="prose", exclude_if=lambda form: form == "prose")
+    """Form of question and answer; ``words`` is for the run's own policy of single words, about one attempt."""
+
+    @model_validator(mode="after")
+    def _alone(self) -> Self:
+        if self.form == "words" and self.induction == "pairwise":
+            raise ValueError("form=words shows one attempt: set induction=single")
+        return self
 
 
 class QuoteSkillsConfig(WriterConfig):

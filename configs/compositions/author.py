@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coevo.configs.bank.author import NO_PROSE, AnyAuthorConfig, FrozenAuthorConfig, PolicyAuthorConfig
-from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.bank.writer import ModelReflectionConfig, ModelWriterConfig
 from coevo.configs.compositions.learning import LEAST_TEMPERATURE
 from coevo.configs.sections import RunSections
 
@@ -11,6 +11,7 @@ from coevo.configs.sections import RunSections
 def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts of the writer's author with other sections."""
     writer = None if config.bank is None else config.bank.writer
+    yield from _words(config)
     if not isinstance(writer, ModelWriterConfig):
         return
     author = writer.author
@@ -23,12 +24,44 @@ def flaws(config: RunSections) -> Iterator[str]:
 
 
 def _speechless(config: RunSections) -> Iterator[str]:
-    if config.policy.type == "scratch" or config.context.style == "words":
+    single = config.policy.type == "scratch" or config.context.style == "words"
+    if single and not (_in_words(config) and _taught(config)):
         yield NO_PROSE
 
 
+def _words(config: RunSections) -> Iterator[str]:
+    """Conflicts of reflections in words, which a policy of single words learns in its warm start."""
+    writer = None if config.bank is None else config.bank.writer
+    own = isinstance(writer, ModelWriterConfig) and isinstance(writer.author, PolicyAuthorConfig)
+    single = config.policy.type == "scratch" and config.context.style == "words"
+    if _in_words(config) and not (single and own):
+        yield (
+            "bank.writer.form=words is for a policy of single words that writes itself: set bank.writer.form=prose, or "
+            "bank.writer.author.type=policy, policy.type=scratch and context.style=words"
+        )
+    if _taught(config) and not _in_words(config):
+        yield (
+            "warmstart.reflections needs a writer that asks for reflections in words: set warmstart.reflections=0, or "
+            "bank.writer.type=model-reflection and bank.writer.form=words"
+        )
+
+
+def _in_words(config: RunSections) -> bool:
+    writer = None if config.bank is None else config.bank.writer
+    return isinstance(writer, ModelReflectionConfig) and writer.form == "words"
+
+
+def _taught(config: RunSections) -> bool:
+    return config.warmstart is not None and config.warmstart.reflections > 0
+
+
 def _room(author: PolicyAuthorConfig, config: RunSections) -> Iterator[str]:
-    engine = config.rollout.engine
+    engine, policy = config.rollout.engine, config.policy
+    if policy.type == "scratch" and author.max_new_tokens >= policy.max_positions:
+        yield (
+            f"bank.writer.author.max_new_tokens={author.max_new_tokens} leaves no room for a question in "
+            f"policy.max_positions={policy.max_positions}: lower max_new_tokens"
+        )
     if engine.type == "vllm" and engine.max_model_len is not None and author.max_new_tokens >= engine.max_model_len:
         yield (
             f"bank.writer.author.max_new_tokens={author.max_new_tokens} leaves no room for a question in "

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
 from coevo.configs.env import HomeRulesConfig
-from coevo.envs.base import Environment, Guide, Probe, Step
-from coevo.envs.homerules import demonstrations, expert, panels, probe, rules, tasks
+from coevo.envs.base import Environment, Guide, Probe, Revealed, Step
+from coevo.envs.homerules import demonstrations, expert, panels, probe, reveals, rules, tasks
 from coevo.envs.homerules.catalogue import LEVELS
 from coevo.envs.homerules.state import State, begin, observe
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.entry import Entry
+from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 
 
@@ -54,6 +55,10 @@ class HomeRules(Environment[State]):
         """None for ``seen-houses``, an empty list for ``no-bank``, all facts of the panel's world for the others."""
         config = self._config
         return panels.panel_bank(panel, config.level, config.world, config.houses)
+
+    def revealed(self, episode: Episode) -> list[Revealed]:
+        """Facts of the house that the feedback of a step reveals, as notes about it."""
+        return reveals.revealed(episode)
 
     def start(self, task: Task) -> tuple[State, str]:
         """First state of a task, in the hall with empty hands, and its observation."""

@@ -12,10 +12,9 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.answers.thinking import opens_thinking, without_thinking
 from coevo.models.authors.base import failed
+from coevo.models.authors.prompt import Prompts
 from coevo.models.engines.base import Engine, Request
 from coevo.models.engines.transformers.engine import TransformersEngine
-from coevo.models.policy.encoding import Encoder
-from coevo.models.policy.layout import HEAD, Layout
 from coevo.records.draws import key
 from coevo.records.episode import Completion
 from coevo.records.writing import Question, Reply
@@ -49,10 +48,8 @@ class EngineAuthor:
         # A resumed run asks what is left in other batches; servers repeat answers only up to that rounding anyway.
         rounds = isinstance(engine, TransformersEngine) and engine.policy.model.dtype != EXACT
         self._size = 1 if rounds else BATCH
-        tokenizer = engine.policy.tokenizer
-        self._encoder = Encoder(tokenizer)
-        self._layout = Layout(tokenizer, self._encoder, template).prompt(HEAD)
-        self._thinks = opens_thinking(self._layout.text(("", "")))
+        self._prompts = Prompts(engine.policy.tokenizer, template)
+        self._thinks = opens_thinking(self._prompts.empty)
         if self._engine.longest_prompt < 1:
             attended = self._engine.longest_prompt + config.max_new_tokens
             raise CoevoError(
@@ -81,8 +78,7 @@ class EngineAuthor:
         """Do nothing: the engine belongs to another."""
 
     def _request(self, question: Question) -> Request:
-        parts = self._layout.parts(self._encoder, (question.system, question.user))
-        return Request(self._encoder.ids(parts), key(self._seed, "write", question.digest), question.digest)
+        return Request(self._prompts.ids(question), key(self._seed, "write", question.digest), question.digest)
 
     def _overlong(self, request: Request) -> Reply:
         length, most = len(request.prompt_ids), self._engine.longest_prompt

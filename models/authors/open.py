@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from coevo.configs.bank.author import NO_PROSE, AnyAuthorConfig, EndpointAuthorConfig, FrozenAuthorConfig
+from coevo.configs.bank.author import AnyAuthorConfig, EndpointAuthorConfig, FrozenAuthorConfig
 from coevo.configs.context import ContextConfig
-from coevo.configs.errors import CoevoError
 from coevo.models.authors.base import Author
 from coevo.models.authors.engine import EngineAuthor
 from coevo.models.authors.frozen import FrozenAuthor
@@ -31,7 +30,8 @@ def author_of(
         warn: function that gets a line of text when an endpoint accepts less than it was asked for.
 
     Raises:
-        CoevoError: the policy cannot answer questions, the model is not on this machine, or the environment has no key.
+        CoevoError: the longest answer leaves no room for a question, the model is not on this machine, or the
+            environment has no key.
     """
     if isinstance(config, EndpointAuthorConfig):
         from coevo.models.authors.endpoint import EndpointAuthor  # its client takes a second to import
@@ -39,6 +39,4 @@ def author_of(
         return EndpointAuthor(config, warn)
     if isinstance(config, FrozenAuthorConfig):
         return FrozenAuthor(config, context.template, seed, place)
-    if context.style == "words":
-        raise CoevoError(NO_PROSE)
     return EngineAuthor(config, engine, context.template, seed)

@@ -6,16 +6,14 @@ speaks OpenAI's protocol can serve the directory in which it is saved.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PreTrainedTokenizerFast
 
 from coevo.configs.policy import ScratchPolicyConfig
+from coevo.models.authors.prompt import Prompts
 from coevo.models.policy.cloning import optimizers, parts, step_on
-from coevo.models.policy.encoding import Encoder
-from coevo.models.policy.layout import Layout
 from coevo.models.policy.policy import Policy, scratch
 from coevo.records.draws import Key
 from coevo.records.writing import Question
@@ -60,30 +58,18 @@ def train(
         steps: number of optimizer steps.
         progress: receives the number of steps so far, and the mean loss per answer token in nats.
     """
-    model, prompt = author.model, prompts(author.tokenizer)
+    model, prompts = author.model, Prompts(author.tokenizer, {})
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(EMA))  # type: ignore[no-untyped-call]
     made = optimizers(model, RATE)
     for step in range(steps):
         model.train()
-        examples = [(prompt(question), target(author.tokenizer, answer)) for question, answer in material(step)]
+        examples = [(prompts.ids(question), prompts.target(answer)) for question, answer in material(step)]
         rate = RATE * min(1.0, (step + 1) / WARMUP, 2 * (1 - step / steps))
         loss = step_on(model, made, parts(examples), rate, CLIP)
         average.update_parameters(model)
         progress(step + 1, loss)
     model.load_state_dict(average.module.state_dict())
     return Policy(model.eval(), author.tokenizer)
-
-
-def prompts(tokenizer: Any) -> Callable[[Question], tuple[int, ...]]:
-    """Function that returns the token ids of a question, up to the beginning of its answer."""
-    encoder = Encoder(tokenizer)
-    layout = Layout(tokenizer, encoder, {}).prompt(("system", "user"))
-    return lambda question: encoder.ids(layout.parts(encoder, (question.system, question.user)))
-
-
-def target(tokenizer: Any, answer: str) -> tuple[int, ...]:
-    """Token ids of an answer, including the end token."""
-    return (*Encoder(tokenizer).data(answer), tokenizer.eos_token_id)
 
 
 def _tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:

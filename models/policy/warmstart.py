@@ -11,7 +11,7 @@ import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from coevo.configs.policy import WarmStartConfig
-from coevo.models.policy.cloning import optimizers, parts, step_on
+from coevo.models.policy.cloning import Examples, optimizers, parts, step_on
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import Policy
 from coevo.records.demonstration import Demonstration
@@ -56,15 +56,27 @@ def clone(
     probe: Callable[[Policy], ProbeResult],
     config: WarmStartConfig,
     progress: Callable[[str], None],
+    more: Callable[[int], Examples] = lambda step: (),
 ) -> WarmStartReport:
-    """Train ``policy`` in place on the demonstrations of each step, until the probe passes or the steps run out."""
+    """Train ``policy`` in place on the demonstrations of each step, until the probe passes or the steps run out.
+
+    Args:
+        policy: trained in place.
+        context: writes its prompts.
+        demonstrations: expert material of a step.
+        probe: plays the reading probe.
+        config: settings.
+        progress: gets a line per step.
+        more: further prompts and answers of a step, in token ids.
+    """
     model = policy.model
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema))  # type: ignore[no-untyped-call]
     made = optimizers(model, config.lr)
     result, step = ProbeResult(0.0, 0.0), 0
     while step < config.steps and not _reads(result, config):
         model.train()
-        loss = step_on(model, made, batches(context, demonstrations(step)), _rate(step, config), config.clip)
+        examples = batches(context, demonstrations(step), more(step))
+        loss = step_on(model, made, examples, _rate(step, config), config.clip)
         average.update_parameters(model)
         step += 1
         if step % config.probe_every == 0 or step == config.steps:
@@ -78,9 +90,12 @@ def clone(
     return WarmStartReport(_reads(result, config), step, result)
 
 
-def batches(context: Context, demonstrations: Sequence[Demonstration]) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def batches(
+    context: Context, demonstrations: Sequence[Demonstration], more: Examples = ()
+) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Token ids and labels of one step, (rows, longest), in parts of similar length."""
-    return parts([(context.prompt(shown.moment), context.target(shown.answer)) for shown in demonstrations])
+    shown = [(context.prompt(each.moment), context.target(each.answer)) for each in demonstrations]
+    return parts([*shown, *more])
 
 
 def _rate(step: int, config: WarmStartConfig) -> float:

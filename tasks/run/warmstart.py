@@ -13,6 +13,7 @@ from coevo.configs.run import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
 from coevo.lineage.revision.code import code_of
+from coevo.memory.writers.model.words import WORDS
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import Policy, build, save
@@ -28,6 +29,7 @@ from coevo.tasks.play.losses import check_losses
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.stage import stage
+from coevo.tasks.writing.reflections import reflections, teaches
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
@@ -66,6 +68,9 @@ def identity(config: RunConfig, env: Environment[object]) -> str:
     """Hash of all that decides the warm-started policy, the code of an environment from elsewhere by its version."""
     parts = config.model_dump(mode="json", include={"seed", "env", "policy", "warmstart", "context"})
     code = code_of("configs", "records", "envs", "models")
+    if teaches(config) is not None:
+        parts |= config.model_dump(mode="json", include={"bank": {"writer", "key"}})
+        parts["writing_code"] = code_of("memory", "tasks")
     return digest({**parts, "env_version": env.version, "code": code})[:16]
 
 
@@ -77,7 +82,8 @@ def start_metrics(directory: Path) -> dict[str, float]:
 
 
 def _make(config: RunConfig, env: Environment[object], directory: Path, reporter: Reporter) -> None:
-    words, draws = (*env.vocabulary(), *CONTEXT_WORDS), key(config.seed, "warmstart", "init")
+    added = () if teaches(config) is None else WORDS
+    words, draws = (*env.vocabulary(), *CONTEXT_WORDS, *added), key(config.seed, "warmstart", "init")
     threads = config.rollout.engine.threads
     directory.mkdir(parents=True)
     if config.rollout.engine.type == "vllm" and not (config.warmstart and config.warmstart.steps):
@@ -101,7 +107,8 @@ def _clone(
 
     check_demonstrations(material(0), directory.with_suffix(".quarantine"))
     context = Context(config.context, policy.tokenizer)
-    report = clone(policy, context, material, lambda probed: probe(config, warm, env, probed), warm, progress=to.note)
+    more = reflections(config, env, policy.tokenizer)
+    report = clone(policy, context, material, lambda probed: probe(config, warm, env, probed), warm, to.note, more)
     if not report.passed:
         right, wrong = report.probe.right, report.probe.wrong
         to.warn(

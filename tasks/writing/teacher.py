@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from coevo.configs.errors import CoevoError, ConfigError
@@ -10,6 +11,7 @@ from coevo.memory.evidence.contrasts import pivot
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Writer
+from coevo.memory.writers.model import words
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator
 from coevo.records.episode import Completion, Episode, Turn
@@ -49,7 +51,7 @@ def answered(
 
 def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise: float = NOISE) -> Episode:
     """Episode of the expert without notes, with some actions at random."""
-    turns, success, done = list[Turn](), False, False
+    turns, success, done, progress = list[Turn](), False, False, None
     state, observation = env.start(task)
     guide = env.guide(task)
     rng = generator(extend(draw, "noise"))
@@ -65,8 +67,11 @@ def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise
         (step,) = env.step([state], [action])
         turns.append(Turn(observation, (), NOTHING, action, step.feedback, step.reward, step.valid))
         state, observation, done, success = step.state, step.observation, step.done, step.success
+        progress = step.progress
     env.release([state])
-    return Episode(Episode.name(0, "teach", task, replica), task, 0, replica, tuple(turns), success, not done)
+    return Episode(
+        Episode.name(0, "teach", task, replica), task, 0, replica, tuple(turns), success, not done, progress=progress
+    )
 
 
 class Teacher:
@@ -85,7 +90,8 @@ class Teacher:
             if form is None:
                 raise ConfigError(f"there is no teacher for {question.purpose}: choose another bank.writer.type")
             fields = form(shown) | {"lessons": list(self._lessons(question.purpose, shown))}
-            self.answered.append((question, json.dumps(fields)))
+            text = json.dumps(fields) if question.schema else words.written(fields | {"subtasks": parts_of(shown[0])})
+            self.answered.append((question, text))
         return [Reply(text, True) for _, text in self.answered[-len(questions) :]]
 
     def _lessons(self, purpose: str, shown: Sequence[Episode]) -> Iterator[dict[str, Any]]:
@@ -109,6 +115,14 @@ def _contrast(shown: Sequence[Episode]) -> dict[str, Any]:
     if len(shown) == 2:
         return {"first_wrong_step": min(pivot(*shown) + 1, len(shown[1].turns))}
     return {"first_wrong_step": 0 if shown[0].success else len(shown[0].turns)}
+
+
+def parts_of(played: Episode) -> list[dict[str, Any]]:
+    """Subtasks that express an episode's progress; without progress, the task is the only one."""
+    share = Fraction(float(played.success) if played.progress is None else played.progress)
+    share = share.limit_denominator(words.MOST)
+    parts = range(1, share.denominator + 1)
+    return [{"subtask": f"part {part} of {share.denominator}", "done": part <= share.numerator} for part in parts]
 
 
 def _reflection(shown: Sequence[Episode]) -> dict[str, Any]:

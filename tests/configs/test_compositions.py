@@ -26,6 +26,24 @@ REFUSED = {
     "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
     "episodes by themselves, in this process": (GRPO, ["rollout.pace=episode"], "asks a server", "engine.type=vllm"),
     "two ahead": (GRPO, ["rollout.ahead=2"], "rollout.ahead", "0 or 1"),
+    # reflections in words
+    "words that nobody taught": (
+        "homerules-retroagent-policy", ["warmstart.reflections=0"], "or bank.writer.form=words", "reflections=16",
+    ),
+    "reflections in words by an endpoint": (
+        "homerules-retroagent-policy",
+        ["bank.writer.author={type: endpoint, url: http://localhost:8000/v1, model: m}"],
+        "form=words is for a policy of single words", "set bank.writer.form=prose",
+    ),
+    "reflections that nobody asks for": (
+        "homerules-retroagent", ["warmstart.reflections=8"], "asks for reflections in words", "warmstart.reflections=0",
+    ),
+    "words about a pair": (
+        "homerules-retroagent-policy", ["bank.writer.induction=pairwise"], "shows one attempt", "set induction=single",
+    ),
+    "an answer as long as the policy": (
+        "homerules-retroagent-policy", ["bank.writer.author.max_new_tokens=512"], "no room for a question", "lower",
+    ),
     # what is learned, and by whom
     "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),
     "react has nothing to learn": (REACT, ["iterations=5"], "leave nothing to learn", "iterations=0"),

@@ -1,6 +1,6 @@
 """Whole runs of the real loop in this process: only Prefect, MLflow and the trainer's process are spared."""
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 from support.sessions import parts
 from support.trainer import LocalTrainer
@@ -17,6 +17,7 @@ from coevo.tasks.commit.commit import Committer
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.report import Silent
 from coevo.tasks.run.assemble import player_of
+from coevo.tasks.run.open import take_up_writing
 from coevo.tasks.run.warmstart import warm_start
 from coevo.tasks.session import Session
 from coevo.tasks.steps.evaluate import evaluate
@@ -43,9 +44,10 @@ def played(root, config, policy, monkeypatch):
     env = make(config.env)
     player = player_of(config, env, load(policy))
     trainer = LocalTrainer(config, policy) if config.update else None
-    with closing(env), Lineage.open(paths.lineage, place.cache) as lineage:
+    with closing(env), Lineage.open(paths.lineage, place.cache) as lineage, ExitStack() as stack:
         stores = Stores(paths, Bank(paths.bank), lineage, None, Silent())
         session = Session(config, parts(config, player, None, trainer), stores)
+        session.writing = stack.enter_context(take_up_writing(session, None))
         save(load(policy), paths.staging / "policy")
         session.draft.measure(evaluate(session))
         with closing(Committer(session)) as keeping:

@@ -6,12 +6,13 @@ asked for is refused by itself, with a reason.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic_core import from_json
 
 from coevo.memory.writers.base import Ask, Reject
+from coevo.memory.writers.model import words
 from coevo.memory.writers.model.transcript import Shown
 from coevo.records.writing import Question, Reply
 
@@ -82,9 +83,9 @@ def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
     answer = Answer(posed, reply.fault)
     if reply.fault:
         return answer
-    fields, whole = _fields(reply.text[:SCANNED], name)
+    fields, whole = _read(posed, replace(reply, text=reply.text[:SCANNED]), name)
     if fields is None:
-        answer.refuse("not_json", reply.text)
+        answer.refuse("not_json" if posed.question.schema else "not_words", reply.text)
         return answer
     answer.fields = fields
     for place, item in enumerate(fields[name], 1):
@@ -95,6 +96,11 @@ def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
         else:
             answer.refuse("shape", item)
     return answer
+
+
+def _read(posed: Posed, reply: Reply, name: str) -> tuple[dict[str, Any] | None, bool]:
+    """Fields of a reply and whether it is whole: JSON if the question has a schema, else words."""
+    return _fields(reply.text, name) if posed.question.schema else words.read(reply, posed.attempts[0].episode)
 
 
 def _fields(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:

@@ -12,6 +12,7 @@ from coevo.records.inert import COMMON, flaw
 
 REASONS = {
     "not_json": "the answer has no JSON object of the expected form",
+    "not_words": "the answer in words has another form",
     "cut": "the answer ended within this item",
     "shape": "a field is missing or has another type",
     "unknown": "it names an attempt, a step or an entry that the question does not show",

@@ -7,6 +7,7 @@ from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
 from coevo.memory.text import clean
 from coevo.memory.writers.base import Ask, Evidence, Proposal
+from coevo.memory.writers.model import words
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
@@ -59,6 +60,9 @@ class ModelReflection:
 
     def _posed(self, episode: Episode, reference: Episode | None) -> Posed:
         both = [episode] if reference is None else [episode, reference]
+        if self._config.form == "words":
+            only = words.attempt(episode, self._config.transcript, self._config.told == "outcome")
+            return Posed(words.question("reflection", only), (only,))
         attempts = shown(both, self._config.transcript, verdict=self._config.told == "outcome")
         said = f"{REFLECT}{'' if reference is None else REFERENCE}\n{LESSONS.format(most=self._config.lessons)}"
         return Posed(question("reflection", said, attempts), attempts)

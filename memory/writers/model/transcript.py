@@ -54,7 +54,7 @@ def _shown(number: int, episode: Episode, characters: int, verdict: bool) -> Sho
     head = f"Attempt {number}{outcome}\nTask: {_quoted(episode.task.instruction)}\n"
     last = len(episode.turns)
     lines = [_step(n, turn, verdict or n < last) for n, turn in enumerate(episode.turns, 1)]
-    kept = _kept([len(line) for line in lines], characters - len(head))
+    kept = last_first([len(line) for line in lines], characters - len(head))
     return Shown(episode, head + "".join(_with_gaps(lines, kept)), frozenset(kept))
 
 
@@ -69,7 +69,7 @@ def _quoted(text: str) -> str:
     return json.dumps(line if len(line) <= LONGEST else f"{line[:LONGEST]} ...", ensure_ascii=False)
 
 
-def _kept(sizes: Sequence[int], room: int) -> list[int]:
+def last_first(sizes: Sequence[int], room: int) -> list[int]:
     """Numbers of the steps that fit: the last first, as the outcome was decided there, and the first step."""
     left, kept = room - (sizes[0] if sizes else 0), [1] if sizes else []
     for number in range(len(sizes), 1, -1):

@@ -1,0 +1,40 @@
+"""Prompts of questions, and token ids of answers."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.layout import HEAD, Layout
+from coevo.models.policy.tokenizer import ROLES, TEMPLATE
+from coevo.records.inert import control_tokens, either, inert, whole_words
+from coevo.records.writing import Question
+
+
+class Prompts:
+    """Writer of prompts for one tokenizer.
+
+    A word-level tokenizer has one token for a control token and for the word: such words are removed from questions.
+
+    Attributes:
+        empty: text of a prompt without contents.
+    """
+
+    def __init__(self, tokenizer: Any, template: Mapping[str, Any]) -> None:
+        self._encoder = Encoder(tokenizer)
+        self._layout = Layout(tokenizer, self._encoder, template).prompt(HEAD)
+        self._words = tokenizer.chat_template == TEMPLATE
+        self._control = either(control_tokens(tokenizer.all_special_tokens), whole_words(ROLES))
+        self._end = tokenizer.eos_token_id
+        self.empty = self._layout.text(("", ""))
+
+    def ids(self, question: Question) -> tuple[int, ...]:
+        """Token ids of a question, up to the beginning of its answer."""
+        said = (self._data(question.system), self._data(question.user))
+        return self._encoder.ids(self._layout.parts(self._encoder, said))
+
+    def target(self, answer: str) -> tuple[int, ...]:
+        """Token ids of an answer, including the end token."""
+        return (*self._encoder.data(self._data(answer)), self._end)
+
+    def _data(self, text: str) -> str:
+        return inert(text, self._control) if self._words else text

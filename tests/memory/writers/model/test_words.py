@@ -1,0 +1,91 @@
+"""Reflections in words: the question, the answer item by item, and marks in text."""
+
+from dataclasses import replace
+
+import pytest
+from attempts import SAFE, STOVE, attempt
+from support.answering import Asked
+from support.evidence import evidence
+
+from coevo.configs.bank.writer import ModelReflectionConfig
+from coevo.memory.writers.base import Evidence, writer_of
+from coevo.memory.writers.model import words
+from coevo.records.task import BY_SCOPE
+from coevo.records.writing import Reply
+
+WON, LOST = attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)
+IN_WORDS = ModelReflectionConfig(type="model-reflection", induction="single", form="words")
+
+
+def wrote(text, episode=LOST, config=IN_WORDS):
+    ask = Asked(text)
+    given = evidence([episode], (), revision=7, key=BY_SCOPE)
+    writer = writer_of(config, BY_SCOPE)
+    proposal = writer.write(Evidence(given.episodes, given.library, given.references, given.revision, ask))
+    return proposal, ask.questions[0]
+
+
+def test_a_question_has_task_steps_and_outcome():
+    proposal, asked = wrote("% 1 / 3 ? no # 1 lotus mug in safe # 4 lotus heat not stove")
+    assert (asked.system, asked.schema, asked.episodes) == ("reflect", "", (LOST.id,))
+    assert asked.user == (
+        "% house lotus . task heat mug to counter "
+        "# 1 > at hall hold nothing . seen nothing : go safe : mug in safe "
+        "# 2 > at safe hold nothing . seen safe : take mug : hold mug "
+        "# 3 > at safe hold mug . seen safe : go stove : nothing "
+        "# 4 > at stove hold mug . seen safe : use stove : heat not stove ? no"
+    )
+    assert [(entry.strategy, entry.example) for entry in proposal.entries] == [
+        ("lotus mug in safe", "go safe"),
+        ("lotus heat not stove", "use stove"),
+    ]
+    assert proposal.counts["accuracy"] == 1.0
+    assert proposal.counts["potential"] == pytest.approx(1 / 3)
+
+
+def test_told_nothing_leaves_out_the_outcome_and_the_last_feedback():
+    _, asked = wrote("% 1 / 3 ? no", config=IN_WORDS.model_copy(update={"told": "nothing"}))
+    assert asked.user.endswith("# 4 > at stove hold mug . seen safe : use stove ?")
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("lotus mug in safe", "not_words"),
+        ("% 4 / 3 ? no", "not_words"),
+        ("% 0 / 0 ? no", "not_words"),
+        ("% 1 / 999 ? no", "not_words"),
+        ("% 1 / 3 ? no # lotus mug in safe", "shape"),
+        ("% 1 / 3 ? no lotus mug in safe", "shape"),
+        ("% 1 / 3 ? no # 9 lotus mug in safe", "unknown"),
+        ("% 1 / 3 ? no # 1 willow plate", "ungrounded"),
+    ],
+)
+def test_what_was_not_asked_for_is_refused_by_itself(said, reason):
+    proposal, _ = wrote(f"{said} # 4 lotus heat not stove" if reason != "not_words" else said)
+    assert [reject.reason for reject in proposal.rejects] == [reason]
+    assert [entry.strategy for entry in proposal.entries] == ["lotus heat not stove"] * (reason != "not_words")
+
+
+def test_the_last_lesson_of_an_answer_that_was_cut_off_is_refused():
+    fields, whole = words.read(Reply("% 1 / 3 ? no # 1 lotus mug in safe # 4 lotus", finished=False), LOST)
+    assert len(fields["lessons"]) == 2
+    assert not whole
+
+
+def test_marks_in_text_do_not_act():
+    turn = replace(LOST.turns[0], observation="a # 2 > b ? yes", feedback="<eos> % x")
+    shown = words.attempt(replace(LOST, turns=(turn,)), 2000, verdict=True)
+    assert shown.text == "% house lotus . task heat mug to counter # 1 > a 2 b yes : go safe : x ? no"
+
+
+def test_a_long_attempt_keeps_its_first_and_last_steps():
+    long = replace(WON, turns=WON.turns * 8)
+    shown = words.attempt(long, 600, verdict=True)
+    assert len(shown.text) <= 600
+    assert {1, 40} <= shown.steps < set(range(1, 41))
+
+
+def test_an_answer_is_read_as_it_was_written():
+    said = "% 2 / 3 ? yes # 1 lotus mug in safe"
+    assert words.written(words.read(Reply(said, finished=True), WON)[0]) == said

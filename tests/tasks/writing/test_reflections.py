@@ -1,0 +1,54 @@
+"""Reflections in the warm start: off by default, and then nothing of a warm start differs."""
+
+import json
+
+from support.player import environment
+
+from coevo.configs.load.load import load_recipe
+from coevo.configs.run import digest
+from coevo.memory.writers.model.words import WORDS
+from coevo.models.policy.context import CONTEXT_WORDS
+from coevo.models.policy.policy import load
+from coevo.models.policy.tokenizer import word_tokenizer
+from coevo.tasks.publish.report import Silent
+from coevo.tasks.run.warmstart import identity, warm_start
+from coevo.tasks.writing.reflections import reflections, teaches
+
+SMALL = ["warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=8", "warmstart.episodes=2"]
+RULE, POLICY = "homerules-retroagent", "homerules-retroagent-policy"
+
+
+def test_defaults_leave_configuration_identity_and_vocabulary_as_they_were(tmp_path):
+    config = load_recipe(RULE, SMALL)
+    dumped = json.loads(config.model_dump_json())
+    assert "reflections" not in dumped["warmstart"]
+    assert "form" not in dumped["bank"]["writer"]
+    zero = load_recipe(RULE, [*SMALL, "warmstart.reflections=0"])
+    assert digest(zero.model_dump(mode="json")) == digest(config.model_dump(mode="json"))
+    assert identity(zero, environment()) == identity(config, environment())
+    assert teaches(config) is None
+    made = load(warm_start(config, environment(), tmp_path, Silent()))
+    assert made.tokenizer.get_vocab() == word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS)).get_vocab()
+    assert reflections(config, environment(), made.tokenizer)(0) == ()
+
+
+def test_a_warm_start_with_reflections_has_their_words_and_identity(tmp_path):
+    config = load_recipe(POLICY, SMALL)
+    told = load_recipe(POLICY, [*SMALL, "bank.writer.told=nothing"])
+    hashes = {identity(each, environment()) for each in (config, told, load_recipe(RULE, SMALL))}
+    assert len(hashes) == 3
+    made = load(warm_start(config, environment(), tmp_path, Silent()))
+    assert set(WORDS) <= made.tokenizer.get_vocab().keys()
+
+
+def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
+    config = load_recipe(POLICY, SMALL)
+    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    made = reflections(config, environment(), tokenizer)
+    assert len(made(0)) == config.warmstart.reflections
+    assert made(0) == made(0) != made(1)
+    longest = config.bank.writer.author.max_new_tokens
+    for prompt, target in made(0):
+        assert tokenizer.unk_token_id not in {*prompt, *target}
+        assert len(prompt) + longest <= config.policy.max_positions
+        assert len(target) <= longest
