@@ -9,8 +9,7 @@ from typing import ClassVar, Literal
 
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment, Guide, Probe, Revealed, Step
-from coevo.envs.homerules import demonstrations, expert, panels, probe, reveals, rules, tasks
-from coevo.envs.homerules.catalogue import LEVELS
+from coevo.envs.homerules import demonstrations, expert, lessons, panels, rules, tasks
 from coevo.envs.homerules.state import State, begin, observe
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
@@ -58,7 +57,7 @@ class HomeRules(Environment[State]):
 
     def revealed(self, episode: Episode) -> list[Revealed]:
         """Facts of the house that the feedback of a step reveals, as notes about it."""
-        return reveals.revealed(episode)
+        return lessons.revealed(episode)
 
     def start(self, task: Task) -> tuple[State, str]:
         """First state of a task, in the hall with empty hands, and its observation."""
@@ -75,7 +74,7 @@ class HomeRules(Environment[State]):
 
     def vocabulary(self) -> tuple[str, ...]:
         """Every word of this level, sorted."""
-        return LEVELS[self._config.level].words()
+        return tasks.words(self._config.level)
 
     def expert(self, moment: Moment, key: Key) -> Answer:
         """Follow the lessons about its house and its own observations, and guess uniformly otherwise."""
@@ -90,4 +89,4 @@ class HomeRules(Environment[State]):
 
     def probe(self, size: int, key: Key) -> Probe:
         """Tasks of one fresh world, each with its relevant facts, and ``extra_lessons`` others."""
-        return probe.probe(size, self._config.level, key, self._config.extra_lessons)
+        return lessons.probe(size, self._config.level, key, self._config.extra_lessons)

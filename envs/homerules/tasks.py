@@ -37,6 +37,11 @@ def facts_of(task: Task) -> Facts:
     return facts(task.data["level"], task.data["world"], task.data["house"])
 
 
+def words(level: int) -> tuple[str, ...]:
+    """Every word of a level."""
+    return LEVELS[level].words()
+
+
 def guide(task: Task) -> Guide:
     """Actions of a task."""
     return guide_of(goal_of(task), task.data["level"])

@@ -1,6 +1,7 @@
 """Whole runs of the real loop in this process: only Prefect, MLflow and the trainer's process are spared."""
 
 from contextlib import ExitStack, closing
+from dataclasses import replace
 
 from support.sessions import parts
 from support.trainer import LocalTrainer
@@ -46,8 +47,8 @@ def played(root, config, policy, monkeypatch):
     trainer = LocalTrainer(config, policy) if config.update else None
     with closing(env), Lineage.open(paths.lineage, place.cache) as lineage, ExitStack() as stack:
         stores = Stores(paths, Bank(paths.bank), lineage, None, Silent())
-        session = Session(config, parts(config, player, None, trainer), stores)
-        session.writing = stack.enter_context(take_up_writing(session, None))
+        writing = stack.enter_context(take_up_writing(config, stores, player.engine, None))
+        session = Session(config, replace(parts(config, player, None, trainer), writing=writing), stores)
         save(load(policy), paths.staging / "policy")
         session.draft.measure(evaluate(session))
         with closing(Committer(session)) as keeping:

@@ -20,10 +20,10 @@ THEIRS = {
     "homerules-skillrl-style": ("bank.writer.below=1.0",),
 }
 """Overrides that make two iterations enough to learn something."""
-UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl")
+UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl", "babyai-rules-coevo-rl-author")
 """Where a novice is never rewarded in two iterations."""
-UNREAD = ("babyai-rules-coevo-rl",)
-"""Where a rule writer finds nothing to quote."""
+UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-author")
+"""Where a rule finds nothing to quote, and where nobody serves the author."""
 LAPTOP = [name for name in names("recipes") if load_recipe(name).policy.type == "scratch"]
 TABLES = ("entries", "verdicts", "operations")
 

@@ -1,13 +1,17 @@
-"""The reading probe: a test if a policy follows its lessons, in a world that it has never met."""
+"""Lessons of a world: the reading probe, with true and false ones, and those that an episode reveals.
+
+The probe tests if a policy follows its lessons, in a world that it has never met.
+"""
 
 from itertools import count
 
-from coevo.envs.base import Probe
+from coevo.envs.base import Probe, Revealed
 from coevo.envs.homerules.demonstrations import NAMES, distractors, shuffled
 from coevo.envs.homerules.language import Goal
-from coevo.envs.homerules.tasks import draw_goal, task_of
+from coevo.envs.homerules.tasks import draw_goal, facts_of, goal_of, task_of
 from coevo.envs.homerules.world import facts, fresh
 from coevo.records.draws import Key, extend, generator
+from coevo.records.episode import Episode
 
 
 def probe(size: int, level: int, draw: Key, extra: int = 0) -> Probe:
@@ -23,6 +27,20 @@ def probe(size: int, level: int, draw: Key, extra: int = 0) -> Probe:
     told = [_lessons(goal, level, world, extend(draw, "lessons", *goal), extra) for goal in goals]
     tasks = tuple(task_of(goal, level, world, "probe") for goal in goals)
     return Probe(tasks, tuple(right for right, _ in told), tuple(wrong for _, wrong in told))
+
+
+def revealed(episode: Episode) -> list[Revealed]:
+    """Notes in the order of the steps, each with its first step."""
+    goal, known = goal_of(episode.task), facts_of(episode.task)
+    about = {known.lesson(subject): subject for subject in goal.subjects}
+    if goal.family in known.appliance:
+        about |= dict.fromkeys(known.warnings(goal.family), goal.family)
+    found = dict[str, Revealed]()
+    for step, turn in enumerate(episode.turns):
+        note = f"{goal.house} {turn.feedback}"
+        if note in about and note not in found:
+            found[note] = Revealed(note, f"a task in house {goal.house} needs {about[note]}", step)
+    return list(found.values())
 
 
 def _lessons(goal: Goal, level: int, world: str, draw: Key, extra: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
