@@ -91,9 +91,16 @@ PANELS: Mapping[str, PanelKind] = {
 
 
 def sample(config: BabyAIRulesConfig, count: int, draw: Key) -> list[Task]:
-    """Draw ``count`` training tasks: towers, pairs and rooms uniform."""
-    rng = generator(draw)
-    return [task_of(draw_plan(f"train/{config.world}", config, rng, False), "train") for _ in range(count)]
+    """Draw ``count`` training tasks: towers, pairs and rooms uniform; none repeats before all are used up."""
+    rng, world, plans, used = generator(draw), f"train/{config.world}", list[Plan](), set[Plan]()
+    rooms = len(APART) * len(AHEAD) * len(DOORS)
+    every = rooms * sum(len(_pairs(world, tower, False)) for tower in TOWERS[: config.towers])
+    while len(plans) < count:
+        plan = draw_plan(world, config, rng, False)
+        if plan not in used or len(used) == every:
+            used.add(plan)
+            plans.append(plan)
+    return [task_of(plan, "train") for plan in plans]
 
 
 def draw_plan(world: str, config: BabyAIRulesConfig, rng: np.random.Generator, held_out: bool | None = None) -> Plan:

@@ -5,6 +5,7 @@ import pytest
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.babyai.rules.tasks import Plan, task_of
 from coevo.envs.babyai.rules.world import CUSTOMS, TOWERS, custom
+from coevo.records.draws import key
 
 WORLD = next(f"fresh/{n}" for n in range(1000) if custom(f"fresh/{n}", "arno") == "green")
 """A world in which arno's door obeys green."""
@@ -81,3 +82,10 @@ def test_customs_are_a_function_of_the_world_and_all_occur(towers):
     assert [note.strategy for note in BabyAIRules(3, towers).true_notes()] == [
         f"in {tower} the bolt obeys {custom('train/3', tower)}" for tower in TOWERS[:towers]
     ]
+
+
+def test_a_batch_repeats_no_task_before_all_are_used_up():
+    env = BabyAIRules(towers=1)
+    ids = [task.id for task in env.sample(2_000, key("repeats"))]
+    every = len(set(ids))
+    assert len(set(ids[:every])) == every < len(ids)
