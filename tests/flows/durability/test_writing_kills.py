@@ -54,7 +54,6 @@ def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_one_that_was_not
     last = states(workspace, "whole")[-1]["metrics"]
     assert last["bank/writer/questions"] >= 4
     assert last["bank/size"] > 0
-    # Whatever was on its way when the process died is asked once more.
-    assert first.keys() == again.keys()
-    assert set(first.values()) == {1}
-    assert sum(again.values()) <= sum(first.values()) + len(KILLS)
+    # Equal attempts have equal questions. The one on its way when the process died is asked once more.
+    assert first <= again
+    assert again.total() <= first.total() + len(KILLS)
