@@ -87,6 +87,12 @@ def cost(episodes: Sequence[Episode]) -> dict[str, int]:
     }
 
 
+def apart(spent: Mapping[str, int], part: str) -> dict[str, int]:
+    """Cost with the episodes and tokens of a part, such as ``judging``, under names of their own as well."""
+    kinds = ("episodes", "tokens")
+    return {**spent, **{f"cost/{part}/{kind}": spent[f"cost/{kind}"] for kind in kinds if f"cost/{kind}" in spent}}
+
+
 @dataclass(frozen=True, slots=True)
 class Position:
     """An iteration and its revision."""

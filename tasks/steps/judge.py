@@ -14,7 +14,7 @@ from coevo.records.draws import extend
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task
-from coevo.tasks.draft import Result, cost
+from coevo.tasks.draft import Result, apart, cost
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
@@ -32,7 +32,7 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     spent: Counter[str] = Counter()
     candidates = allowed(proposal, library.barred)
     decision = admission.decide(candidates, library, partial(replay, session, spent), session.draft.revision)
-    return Result(decision, spent=spent)
+    return Result(decision, spent=apart(spent, "judging"))
 
 
 def replay(session: Session, spent: Counter[str], trials: Sequence[Trial], replicas: int) -> list[list[float]]:

@@ -17,7 +17,7 @@ from coevo.memory.state import after
 from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import generator
 from coevo.records.entry import Entry
-from coevo.tasks.draft import Result
+from coevo.tasks.draft import Result, apart
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.judge import replay
@@ -37,7 +37,7 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
     beyond = _beyond(session, bank.retirement, _decided(decision, useless, session.draft.revision))
     metrics = {"bank/retirement/replay": float(len(useless)), "bank/retirement/capacity": float(len(beyond))}
     decided = _decided(decision, [*useless, *beyond], session.draft.revision)
-    return Result(replace(decided, metrics=decision.metrics | metrics), spent=spent)
+    return Result(replace(decided, metrics=decision.metrics | metrics), spent=apart(spent, "retiring"))
 
 
 def _useless(session: Session, config: RetirementConfig, decision: Decision, spent: Counter[str]) -> Reasons:

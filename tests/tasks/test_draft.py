@@ -43,9 +43,12 @@ def test_rollouts_and_both_sides_of_a_replay_count_and_evaluations_do_not(tmp_pa
         episodes = batch(session)
         assert cost(session) == (8, 2 * player.turns)
         session.recent.extend(episodes)
+        turns = player.turns
         task = episodes[0].task
         do(session, judge, Proposal((replace(entry("mug in safe", scope=task.scope), sources=(episodes[0].id,)),)))
         assert cost(session) == (8 + 2 * 3, 2 * player.turns)
+        apart = [session.draft.metrics[f"cost/judging/{kind}"] for kind in ("episodes", "tokens")]
+        assert apart == [2 * 3, 2 * (player.turns - turns)]
 
 
 def test_an_episode_in_parts_counts_where_it_ends(tmp_path):
