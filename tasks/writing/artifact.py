@@ -51,23 +51,22 @@ def read_writing(directory: Path | None) -> Kept:
     """
     if directory is None:
         return Kept()
-    answers = tuple(parse(line) for line in _lines(directory / ANSWERS))
-    return Kept(answers, _spent(directory / SPENT))
-
-
-def _spent(path: Path) -> Spent:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        texts = {name: (directory / name).read_text(encoding="utf-8") for name in (ANSWERS, SPENT)}
+    except (OSError, ValueError) as error:
+        raise CoevoError(f"the artifact {FOLDER} cannot be read: {error}") from None
+    return Kept(tuple(parse(line) for line in texts[ANSWERS].split("\n") if line), _spent(texts[SPENT]))
+
+
+def _spent(text: str) -> Spent:
+    try:
+        found = json.loads(text)
         if all(type(number) is int and number >= 0 for number in found.values()):
             return Spent(**found)
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
-    raise CoevoError(f"{path.name} of the writing is not as coevo writes it")
+    raise CoevoError(f"{SPENT} of the artifact {FOLDER} is not as coevo writes it")
 
 
 def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-
-
-def _lines(path: Path) -> list[str]:
-    return [line for line in path.read_text(encoding="utf-8").split("\n") if line]

@@ -121,7 +121,7 @@ class Writing:
                 with closing(self._author.replies(questions)) as replies:
                     for place, reply in replies:
                         left.remove(place)
-                        self._spent = self._spent.plus([reply] if not reply.fault else [])
+                        self._spent = self._spent.plus([reply])  # a refusal costs as well
                         yield place, reply
                         if over := exhausted(self._spent, self._config):
                             break

@@ -1,7 +1,7 @@
 """Examination of an author: the lessons that it writes in a world that it was not trained on."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from coevo.envs.base import Environment
 from coevo.memory.evidence.references import References
@@ -10,10 +10,12 @@ from coevo.memory.writers.base import Evidence, Writer
 from coevo.models.authors.base import Author, in_order
 from coevo.records.draws import Key, extend
 from coevo.records.task import BY_SCOPE
+from coevo.records.writing import Question, Reply
 from coevo.tasks.writing.teacher import episode
 
 TASKS, REPLICAS = 32, 2
 """Tasks of the examination, and episodes of each task."""
+NONE = References(BY_SCOPE, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Grade:
     Attributes:
         proposed: number of lessons that the author wrote.
         true: number of them that are true notes of the world.
-        revealed: number of true notes that the episodes reveal.
+        revealed: number of true notes that the episodes of the questions reveal.
     """
 
     proposed: int
@@ -38,7 +40,13 @@ def examine(env: Environment[object], writer: Writer, author: Author, draw: Key)
         for task in env.probe(TASKS, draw).tasks
         for replica in range(REPLICAS)
     ]
-    evidence = Evidence(played, Library(()), References(BY_SCOPE, 0), 0, partial(in_order, author))
-    said = {entry.strategy for entry in writer.write(evidence).entries}
-    true = {found.note for each in played for found in env.revealed(each)}
+    shown = set[str]()
+
+    def ask(questions: Sequence[Question]) -> list[Reply]:
+        shown.update(name for question in questions for name in question.episodes)
+        return in_order(author, questions)
+
+    said = {entry.strategy for entry in writer.write(Evidence(played, Library(()), NONE, 0, ask)).entries}
+    # A writer does not ask about every episode.
+    true = {found.note for each in played if each.id in shown for found in env.revealed(each)}
     return Grade(len(said), len(said & true), len(true))

@@ -114,4 +114,7 @@ def _read(path: Path) -> list[Answered]:
     if not path.exists():
         return []
     whole, _, _ = path.read_text(encoding="utf-8", errors="replace").rpartition("\n")
-    return [parse(line) for line in whole.split("\n") if line]
+    try:
+        return [parse(line) for line in whole.split("\n") if line]
+    except CoevoError as error:
+        raise CoevoError(f"{path}: {error}: remove the file, and its questions are asked again") from None

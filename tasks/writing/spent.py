@@ -14,7 +14,7 @@ class Spent:
     """Expense of a run's questions.
 
     Attributes:
-        questions: number of answers.
+        questions: number of replies, refusals among them.
         prompt_tokens: tokens of the prompts.
         answer_tokens: tokens of the answers.
     """

@@ -1,5 +1,6 @@
 """Training of a small author on other worlds."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,7 +53,10 @@ def train_author(
 
     author = student(material(extend(base, "words"), VOCABULARY_TASKS), extend(base, "weights"))
     author = train(author, lambda step: material(extend(base, "step", step), tasks), steps, progress)
-    directory.mkdir(parents=True)
-    save(author, directory)
+    unfinished = directory.with_name(f".{directory.name}.part")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    save(author, unfinished)
+    unfinished.rename(directory)
     engine = TransformersEngine(author, TransformersEngineConfig(), config.rollout.sampling)
     return examine(env, writer, EngineAuthor(asked, engine, {}, config.seed), extend(base, "exam"))

@@ -36,8 +36,9 @@ class Lesson:
 def lessons(answer: Answer, most: int) -> list[Lesson]:
     """The first ``most`` lessons of an answer that pass the checks; the others are refused with a reason."""
     found: list[Lesson] = []
+    known = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
     for item in answer.items:
-        read = _lesson(answer, item)
+        read = _lesson(answer, item, known)
         if isinstance(read, str):
             answer.refuse(read, item)
         elif len(found) < most:
@@ -74,8 +75,8 @@ def joined(entries: Iterable[Entry]) -> dict[str, Entry]:
     return drafts
 
 
-def _lesson(answer: Answer, item: Mapping[str, Any]) -> Lesson | str:
-    """The lesson of an item, or the reason to refuse it."""
+def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:
+    """The lesson of an item, or the reason to refuse it; ``known`` has the words of the attempts."""
     text, when, never = (item.get(name) for name in ("lesson", "when", "when_not"))
     for said, most in ((text, LONGEST), (when, LONGEST_SITUATION), (never, LONGEST_SITUATION)):
         if reason := refusal(said, most):
@@ -86,7 +87,6 @@ def _lesson(answer: Answer, item: Mapping[str, Any]) -> Lesson | str:
         return "shape"
     if not 1 <= number <= len(attempts) or step not in attempts[number - 1].steps:
         return "unknown"
-    known = frozenset[str]().union(*(attempt.words for attempt in attempts))
     if reason := foreign(f"{text}", known):
         return reason
     return Lesson(_line(text), condition(_line(when), _line(never)), attempts[number - 1], step, item)

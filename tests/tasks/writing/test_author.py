@@ -4,6 +4,7 @@ import pytest
 from support.answering import Scripted
 
 from coevo.configs.bank.author import PolicyAuthorConfig
+from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
 from coevo.records.writing import Question, Reply
 from coevo.tasks.writing.artifact import Kept, read_writing, write_writing
@@ -156,3 +157,31 @@ def test_refused_parts_are_committed_with_their_revision(tmp_path):
     write_writing(writing.seal(1, []), tmp_path)
     assert '"reason": "long"' in (tmp_path / "writing" / "rejects.jsonl").read_text()
     assert writing.seal(2, []).rejects == ()
+
+
+def test_a_refusal_counts_towards_the_budget(tmp_path):
+    refusing = Scripted(lambda asked: Reply("", False, 100, 20, "the model refuses to answer"))
+    run = Run(tmp_path, refusing, budget={"tokens": 240})
+    run.open().ask(1, questions(1, 2, 3, 4))
+    assert len(run.asked) == 2
+
+
+@pytest.mark.parametrize("name", ["answers.jsonl", "spent.json"])
+@pytest.mark.parametrize("content", [None, b"\xff", b"[]\n", b"{}x\n"])
+def test_an_artifact_from_elsewhere_is_read_or_refused_in_one_line(tmp_path, name, content):
+    writing = Run(tmp_path).open()
+    writing.ask(1, questions(1))
+    write_writing(writing.seal(1, ["e1"]), tmp_path)
+    path = tmp_path / "writing" / name
+    path.unlink()
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(CoevoError) as refused:
+        read_writing(tmp_path / "writing")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_journal_that_is_none_is_refused_with_its_remedy(tmp_path):
+    (tmp_path / "journal").write_text("{}\n")
+    with pytest.raises(CoevoError, match=r"journal: .*: remove the file, and its questions are asked again"):
+        Run(tmp_path).open()

@@ -1,0 +1,74 @@
+"""A small author: trained on other worlds, saved whole, and examined in one that it was not trained on."""
+
+from contextlib import closing
+
+import pytest
+
+from coevo.configs.errors import ConfigError
+from coevo.configs.load.load import load_recipe
+from coevo.envs.registry import make
+from coevo.memory.writers.base import writer_of
+from coevo.models.policy.policy import load
+from coevo.records.draws import key
+from coevo.records.task import key_by
+from coevo.records.writing import Reply
+from coevo.tasks.writing import exam, train
+from coevo.tasks.writing.teacher import Teacher, answered, episode
+
+RECIPE = "babyai-rules-coevo-rl-author"
+
+
+def opened(*overrides):
+    config = load_recipe(RECIPE, overrides)
+    return config, make(config.env), writer_of(config.bank.writer, key_by(config.bank.key))
+
+
+def test_a_trained_author_is_saved_whole_and_can_be_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(train, "VOCABULARY_TASKS", 4)
+    monkeypatch.setattr(exam, "TASKS", 1)
+    config, env, _ = opened("bank.writer.author.max_new_tokens=8")
+    with closing(env):
+        grade = train.train_author(config, env, tmp_path / "author", 1, 1, lambda said: None)
+    assert (grade.proposed, grade.true) == (0, 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["author"]
+    assert load(tmp_path / "author").tokenizer.chat_template
+
+
+def test_a_perfect_author_passes_the_examination_and_a_silent_one_does_not():
+    _, env, writer = opened()
+
+    class Perfect:
+        def replies(self, questions):
+            played = [episode(env, task, n, (*draws(task), n)) for task in tasks for n in range(exam.REPLICAS)]
+            yield from enumerate(Teacher(env, played)(questions))
+
+    class Silent:
+        def replies(self, questions):
+            yield from ((place, Reply("", False, fault="gone")) for place in range(len(questions)))
+
+    draw = key("exam of the test")
+    tasks = env.probe(exam.TASKS, draw).tasks
+
+    def draws(task):
+        return (*draw, task.id)
+
+    with closing(env):
+        perfect, silent = (exam.examine(env, writer, each(), draw) for each in (Perfect, Silent))
+    assert perfect.revealed > 4
+    assert (perfect.proposed, perfect.true) == (perfect.revealed, perfect.revealed)
+    assert (silent.proposed, silent.true, silent.revealed) == (0, 0, perfect.revealed)
+
+
+def test_the_teacher_tells_what_episodes_of_other_worlds_reveal():
+    config, env, writer = opened()
+    with closing(env):
+        shown = answered(env, writer, key_by(config.bank.key), env.probe(4, key("taught")).tasks, 2, key("taught"))
+    assert shown
+    assert any('"lesson": "in ' in answer for _, answer in shown)
+
+
+def test_a_writer_that_asks_nobody_has_no_author_to_train(tmp_path):
+    config = load_recipe("babyai-rules-coevo-rl")
+    with closing(make(config.env)) as env, pytest.raises(ConfigError, match=r"set bank\.writer\.type=model-contrast"):
+        train.train_author(config, env, tmp_path / "author", 1, 1, lambda said: None)
+    assert not list(tmp_path.iterdir())
