@@ -80,6 +80,10 @@ class WarmStartConfig(Config):
     """Recitation drills per step: repeat lessons in another order."""
     reflections: int = Field(default=0, ge=0, le=ROWS, exclude_if=lambda count: count == 0)
     """Reflections on expert episodes per step, with the answers of a teacher (``bank.writer.form: words``)."""
+    predictions: Literal["true", "random"] = Field(default="true", exclude_if=lambda kind: kind == "true")
+    """Outcome that the taught reflections predict: that of the episode, or a random one; ``update.writer`` then has to
+    teach it.
+    """
     lr: float = Field(default=5e-3, gt=0, le=100)
     """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
     warmup: int = Field(default=20, ge=0, le=MANY)

@@ -59,6 +59,8 @@ class EvaluationConfig(Config):
     """Number of tasks per panel."""
     discovery: int = Field(default=0, ge=0, le=100)
     """Attempts per task of a panel (k of Discovery@k), with lessons from the failed ones; 0 disables it."""
+    reflections: int = Field(default=0, ge=0, le=ROWS, exclude_if=lambda count: count == 0)
+    """Number of a panel's episodes whose outcome the writer predicts; 0 asks for none."""
 
 
 class LineageConfig(Config):

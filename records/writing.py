@@ -33,6 +33,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """Tokens of an answer as the run's policy drew them.
+
+    Attributes:
+        prompt_ids: token ids of the question.
+        token_ids: token ids of the answer, its thinking and its end token included.
+    """
+
+    prompt_ids: tuple[int, ...]
+    token_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Reply:
     """Reply of an author to one question.
 
@@ -42,6 +55,7 @@ class Reply:
         prompt_tokens: tokens of the prompt, 0 if unknown.
         answer_tokens: tokens of the answer, its thinking included.
         fault: reason why there is no answer, on one line; empty if there is one.
+        drawn: tokens that the policy learns from; None if it does not learn to write, or another model answered.
     """
 
     text: str
@@ -49,3 +63,19 @@ class Reply:
     prompt_tokens: int = 0
     answer_tokens: int = 0
     fault: str = ""
+    drawn: Drawn | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rewarded:
+    """An answer with its reward: a sample of the update that trains the writer.
+
+    Attributes:
+        drawn: tokens of the answer.
+        reward: of the whole answer.
+        weight: factor of its advantage.
+    """
+
+    drawn: Drawn
+    reward: float
+    weight: float = 1.0

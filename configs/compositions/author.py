@@ -12,6 +12,8 @@ def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts of the writer's author with other sections."""
     writer = None if config.bank is None else config.bank.writer
     yield from _words(config)
+    yield from _trained(config)
+    yield from _examined(config)
     if not isinstance(writer, ModelWriterConfig):
         return
     author = writer.author
@@ -53,6 +55,44 @@ def _in_words(config: RunSections) -> bool:
 
 def _taught(config: RunSections) -> bool:
     return config.warmstart is not None and config.warmstart.reflections > 0
+
+
+def _trained(config: RunSections) -> Iterator[str]:
+    """Conflicts of the training of the policy as writer."""
+    trained, bank = None if config.update is None else config.update.writer, config.bank
+    if trained is None:
+        return
+    writer = None if bank is None else bank.writer
+    if bank is None or not isinstance(writer, ModelWriterConfig) or not isinstance(writer.author, PolicyAuthorConfig):
+        yield (
+            "update.writer trains the policy as writer: set update.writer=null, or bank.writer.type=model-reflection "
+            "and bank.writer.author.type=policy"
+        )
+        return
+    drawn, played = writer.author.temperature, config.rollout.sampling.temperature
+    if drawn != played:
+        yield (
+            f"update.writer learns at the temperature of the rollouts: set bank.writer.author.temperature={played:g} "
+            f"instead of {drawn:g}"
+        )
+    if trained.reward == "prediction" and getattr(writer, "told", "outcome") == "outcome":
+        yield (
+            "update.writer.reward=prediction needs predictions of an outcome that is not told: set "
+            "bank.writer.type=model-reflection and bank.writer.told=nothing"
+        )
+    if trained.reward == "replay" and getattr(bank.admission, "per", "batch") == "batch":
+        yield (
+            "update.writer.reward=replay needs the gain of each candidate: set bank.admission.type=replay and "
+            "bank.admission.per=entry"
+        )
+
+
+def _examined(config: RunSections) -> Iterator[str]:
+    if config.evaluation.reflections and not (config.bank is not None and config.bank.writer.reflects):
+        yield (
+            "evaluation.reflections needs a reflecting writer: set bank.writer.type=model-reflection, or "
+            "evaluation.reflections=0"
+        )
 
 
 def _room(author: PolicyAuthorConfig, config: RunSections) -> Iterator[str]:

@@ -41,6 +41,31 @@ class CriticConfig(Config):
     """First iterations in which only the critic learns: an untrained critic predicts 0 for every state."""
 
 
+class WriterUpdateConfig(Config):
+    """REINFORCE on the answers of the policy as writer, a loss beside its own (RetroAgent Eq. 3 and 4)."""
+
+    reward: Literal["prediction", "replay"] = "prediction"
+    """Reward of an answer: ``prediction``: 1 if the reflection predicts the outcome of its episode, else 0;
+    ``replay``: mean gain of its candidates in replays, known at the next update, and 0 without a lesson.
+    """
+    scale: float = Field(default=1.0, gt=0, le=FACTOR)
+    """Factor of the reward, such as the environment's largest one."""
+    baseline: Literal["batch", "none"] = "batch"
+    """Baseline that is subtracted: the mean reward of the answers, or none (the paper)."""
+    balance: bool = False
+    """Weigh the predictions about successes and those about failures equally; otherwise a policy that seldom succeeds
+    first learns to predict failure always.
+    """
+    weight: float = Field(default=1.0, gt=0, le=FACTOR)
+    """Weight of the loss (lambda)."""
+
+    @model_validator(mode="after")
+    def _predicting(self) -> Self:
+        if self.balance and self.reward != "prediction":
+            raise ValueError(f"balance=true weighs predictions: set balance=false with reward={self.reward}")
+        return self
+
+
 class UpdateConfig(Config):
     """Policy update of each iteration."""
 
@@ -54,6 +79,8 @@ class UpdateConfig(Config):
     """Loss of the policy."""
     critic: CriticConfig | None = None
     """Model that values states; null for estimators that need no values."""
+    writer: WriterUpdateConfig | None = Field(default=None, exclude_if=lambda writer: writer is None)
+    """Training of the policy as writer; null for a writer that only changes with the policy."""
     optimizer: OptimizerConfig = OptimizerConfig()
     """Optimizer of the policy."""
     packing: Literal["trie", "rows"] = Field(default="trie", exclude_if=lambda packing: packing == "trie")
@@ -77,6 +104,10 @@ class UpdateConfig(Config):
         if self.loss.kl_in == "reward" and self.loss.kl_coefficient == 0:
             raise ValueError("loss.kl_in=reward with kl_coefficient=0 has no effect: set kl_in=loss or a coefficient")
         return self
+
+    def trains_writer(self, by: Literal["prediction", "replay"]) -> bool:
+        """True if the policy learns to write from rewards of this kind."""
+        return self.writer is not None and self.writer.reward == by
 
     def needs_scores(self) -> bool:
         """True if advantages need the trainer's scores of the episodes first."""

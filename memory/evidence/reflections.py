@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from coevo.memory.text import SCANNED, clean
 from coevo.records.episode import Episode
+from coevo.records.writing import Drawn
 
 LINE = re.compile(r"\s*(subtask|success|lesson)\s*:(.*)", re.IGNORECASE)
 STATUS = {"done": True, "open": False}
@@ -55,11 +56,19 @@ MALFORMED = Reflection((), None, ())
 
 @dataclass(frozen=True, slots=True)
 class Reflected:
-    """A reflection, with its episode and its reference."""
+    """A reflection, with its episode and its reference.
+
+    Attributes:
+        episode: reflected episode.
+        reference: episode that it was compared with; None without one.
+        reflection: what was told.
+        drawn: tokens of the answer; None if the policy does not learn from them.
+    """
 
     episode: Episode
     reference: Episode | None
     reflection: Reflection
+    drawn: Drawn | None = None
 
 
 def figures(told: Sequence[Reflected]) -> dict[str, float]:
@@ -77,6 +86,21 @@ def figures(told: Sequence[Reflected]) -> dict[str, float]:
         "potential": sum(each.reflection.potential for each in told) / count,
         "pairwise": sum(each.reference is not None for each in told) / count,
     } | ({"potential_error": sum(errors) / len(errors)} if errors else {})
+
+
+def recalls(told: Sequence[Reflected]) -> dict[str, float]:
+    """Share of right predictions among successes and among failures, and their mean, the balanced accuracy.
+
+    A share is missing where no episode has the outcome; a malformed reflection predicts nothing right.
+    """
+    names = {True: "recall_success", False: "recall_failure"}
+    sides = {name: [each for each in told if each.episode.success is won] for won, name in names.items()}
+    found = {
+        name: sum(each.reflection.success is each.episode.success for each in side) / len(side)
+        for name, side in sides.items()
+        if side
+    }
+    return found | ({"balanced_accuracy": sum(found.values()) / 2} if len(found) == 2 else {})
 
 
 def write(reflection: Reflection) -> str:

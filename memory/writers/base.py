@@ -14,7 +14,7 @@ from coevo.memory.library import Library
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Drawn, Question, Reply
 
 Ask = Callable[[Sequence[Question]], list[Reply]]
 """Function that returns one reply per question, in order."""
@@ -77,6 +77,19 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
+class Authored:
+    """An answer of the run's own policy, and what became of it.
+
+    Attributes:
+        drawn: its tokens.
+        candidates: ids of the candidates that it holds; empty if it holds no lesson.
+    """
+
+    drawn: Drawn
+    candidates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Proposal:
     """Output of a writer.
 
@@ -86,6 +99,7 @@ class Proposal:
         edits: operations on pools, in the order of execution; only editors propose any.
         counts: counts for the metrics ``bank/writer/<name>``.
         rejects: parts of a model's answers that were refused.
+        authored: answers from which the policy may learn to write; one whose lessons are all known is left out.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -93,6 +107,7 @@ class Proposal:
     edits: tuple[Edit, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
+    authored: tuple[Authored, ...] = ()
 
 
 class Writer(Protocol):

@@ -17,7 +17,7 @@ from coevo.models.engines.base import Engine, Request
 from coevo.models.engines.transformers.engine import TransformersEngine
 from coevo.records.draws import key
 from coevo.records.episode import Completion
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Drawn, Question, Reply
 
 BATCH = 16
 """Maximum number of questions that are answered at once: their prompts are long, and all are kept in memory."""
@@ -107,7 +107,8 @@ class EngineAuthor:
 
     def _reply(self, request: Request, completion: Completion) -> Reply:
         text = without_thinking(completion.text, self._thinks).text.strip()
-        return Reply(text, completion.finished, len(request.prompt_ids), len(completion.token_ids))
+        drawn = Drawn(tuple(request.prompt_ids), tuple(completion.token_ids))
+        return Reply(text, completion.finished, len(drawn.prompt_ids), len(drawn.token_ids), drawn=drawn)
 
 
 @contextmanager

@@ -79,13 +79,16 @@ class Trainer:
         """Process id of the child, or of the launcher of several."""
         return self._launched.pid
 
-    def update(self, batch: Path, key: Key) -> UpdateReport:
+    def update(self, batch: Path, key: Key, answers: Path | None = None) -> UpdateReport:
         """Train on samples in ``batch`` (``coevo.models.trainer.samples``); ``key`` decides the order of minibatches.
+
+        ``answers`` has those of the policy as writer, whose loss is added (RetroAgent Eq. 4).
 
         Raises:
             TrainerError: the update failed, or took longer than ``config.deepspeed.timeout`` and was killed.
         """
-        return UpdateReport(self._call("update", batch=str(batch.absolute()), key_parts=list(key)))
+        written = "" if answers is None else str(answers.absolute())
+        return UpdateReport(self._call("update", batch=str(batch.absolute()), key_parts=list(key), answers=written))
 
     def update_critic(self, batch: Path, key: Key) -> UpdateReport:
         """Train only the critic on samples in ``batch``; the policy stays unchanged. Needs a critic."""

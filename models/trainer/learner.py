@@ -1,20 +1,26 @@
-"""The policy's inner loop: passes over the batch in minibatches, each accumulated over micro-batches, then one step."""
+"""The policy's inner loop: passes over the batch in minibatches, each accumulated over micro-batches, then one step.
+
+The loss may have two terms (RetroAgent Eq. 4): that of the policy's turns, and that of its answers as writer.
+"""
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.mismatch import mismatch
 from coevo.models.losses.policy import Completions, LossOutput, averages, by_token, policy_loss
+from coevo.models.losses.reinforce import LOSS, reinforce_loss
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.batch import Batch, minibatches
@@ -38,6 +44,25 @@ class Fixed:
     reference: Tensor
 
 
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of the update's loss, over rows of its own.
+
+    Attributes:
+        batch: its rows.
+        fixed: their log-probs that stay fixed.
+        config: settings of its loss.
+        loss: loss of some rows.
+        weight: factor of the loss.
+    """
+
+    batch: Batch
+    fixed: Fixed
+    config: LossConfig
+    loss: Callable[[Completions, LossConfig], LossOutput]
+    weight: float = 1.0
+
+
 class Learner:
     """Updates the policy of a DeepSpeed engine.
 
@@ -53,8 +78,13 @@ class Learner:
         self._config = config
         self._packing = PACKINGS[config.packing]
 
-    def update(self, batch: Batch, key: Key) -> dict[str, float]:
+    def update(self, batch: Batch, key: Key, answers: Batch | None = None) -> dict[str, float]:
         """Run one update; ``key`` decides the order of minibatches.
+
+        Args:
+            batch: turns of the policy.
+            key: root of the draws.
+            answers: those of the policy as writer; each step has its part of them.
 
         Returns:
             Metrics, all finite: means over tokens and steps of the update, and 0 without steps.
@@ -63,25 +93,55 @@ class Learner:
             CoevoError: the loss is not finite, or a gradient changed no weight.
         """
         started, before = time.perf_counter(), deep.sampled(self._engine)
-        optimizer = self._config.optimizer
-        fixed = Fixed(self._old_logprobs(batch), self.reference_logprobs(batch))
-        steps: list[list[LossOutput]] = []
+        terms = [self._policy_term(batch), *(() if answers is None else (self._writer_term(answers),))]
+        steps: list[list[list[LossOutput]]] = []
         norms: list[float] = []
-        for epoch in range(optimizer.epochs):
-            for rows in minibatches(batch, optimizer.minibatches, extend(key, "epoch", epoch)):
-                steps.append(self._accumulate(batch, rows, fixed))
-                norms.append(deep.step(self._engine))
+        for rows in self._schedule(terms, key):
+            steps.append([self._accumulate(term, chosen) for term, chosen in zip(terms, rows, strict=True)])
+            norms.append(deep.step(self._engine))
         self._check_changed(before, norms)
+        metrics = self._metrics(batch, [outputs for outputs, *_ in steps], time.perf_counter() - started)
+        told = {} if answers is None else self._writer_metrics(answers, [outputs[1] for outputs in steps])
+        return metrics | told | {"grad_norm": _mean(norms), "steps": float(len(steps))}
+
+    def _policy_term(self, batch: Batch) -> Term:
+        fixed = Fixed(self._old_logprobs(batch), self.reference_logprobs(batch))
+        return Term(batch, fixed, self._config.loss, policy_loss)
+
+    def _writer_term(self, answers: Batch) -> Term:
+        assert self._config.writer is not None
+        unused = Fixed(answers.behaviour, answers.behaviour)
+        return Term(answers, unused, LOSS, reinforce_loss, self._config.writer.weight)
+
+    def _schedule(self, terms: Sequence[Term], key: Key) -> Iterator[tuple[list[int], ...]]:
+        """Rows of each term at each optimizer step; a term with fewer minibatches than another has none in the rest."""
+        optimizer = self._config.optimizer
+        for epoch in range(optimizer.epochs):
+            draws = [extend(key, "epoch", epoch), extend(key, "answers", epoch)]
+            parts = [
+                minibatches(term.batch, optimizer.minibatches, draw) for term, draw in zip(terms, draws, strict=False)
+            ]
+            yield from zip_longest(*parts, fillvalue=list[int]())
+
+    def _metrics(self, batch: Batch, steps: Sequence[list[LossOutput]], seconds: float) -> dict[str, float]:
         lengths = sum(batch.length(row) for row in range(len(batch)))
+        first = [output.drift for output in steps[0]] if steps else []
         return {
-            "loss": _mean([sum(float(output.loss) for output in outputs) for outputs in steps]),
-            "grad_norm": _mean(norms),
+            "loss": _mean([_sum(outputs) for outputs in steps if outputs]),
             **averages([output for outputs in steps for output in outputs], self._config.loss),
-            **mismatch(torch.cat([output.drift for output in steps[0]]) if steps else torch.zeros(0)),
+            **mismatch(torch.cat(first) if first else torch.zeros(0)),
             "samples": float(len(batch)),
             "tokens": float(batch.tokens),
-            "steps": float(len(steps)),
-            "tokens_per_second": optimizer.epochs * lengths / (time.perf_counter() - started),
+            "tokens_per_second": self._config.optimizer.epochs * lengths / seconds,
+        }
+
+    def _writer_metrics(self, answers: Batch, steps: Sequence[list[LossOutput]]) -> dict[str, float]:
+        assert self._config.writer is not None
+        weighted = _mean([_sum(outputs) for outputs in steps if outputs])
+        return {
+            "writer_loss": weighted / self._config.writer.weight,
+            "writer_answers": float(len(answers)),
+            "writer_tokens": float(answers.tokens),
         }
 
     def _check_changed(self, before: list[Tensor], norms: list[float]) -> None:
@@ -116,15 +176,16 @@ class Learner:
     def _packed(self, batch: Batch, rows: list[int]) -> Packed:
         return self._packing.pack(batch, rows).to(self._engine.device)
 
-    def _accumulate(self, batch: Batch, rows: list[int], fixed: Fixed) -> list[LossOutput]:
-        """Accumulate the gradients of one minibatch; return the outputs of all of its micro-batches."""
-        loss = self._config.loss
+    def _accumulate(self, term: Term, rows: list[int]) -> list[LossOutput]:
+        """Accumulate the gradients of one minibatch of a term; return the outputs of all of its micro-batches."""
+        batch, loss, outputs = term.batch, term.config, list[LossOutput]()
+        if not rows:
+            return outputs
         weights = torch.zeros(batch.mask.shape)
         width = loss.width or batch.mask.shape[1]
-        weights[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
-        outputs = []
+        weights[rows] = term.weight * weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
         for micro, counts in ranks.mine(self._rounds(batch, rows)):
-            output = self._backward(batch, micro, fixed, weights * counts)
+            output = self._backward(term, micro, weights * counts)
             if counts:
                 outputs.append(replace(output, loss=output.loss.cpu(), drift=output.drift.cpu()))
         outputs = ranks.in_order(outputs)
@@ -136,30 +197,33 @@ class Learner:
                 )
         return outputs
 
-    def _backward(self, batch: Batch, rows: list[int], fixed: Fixed, weights: Tensor) -> LossOutput:
+    def _backward(self, term: Term, rows: list[int], weights: Tensor) -> LossOutput:
         """Accumulate the gradients of one micro-batch; the output has none."""
-        config = self._config.loss
-        width = max(len(batch.completions[row]) for row in rows)
+        batch, width = term.batch, max(len(term.batch.completions[row]) for row in rows)
 
         def of(values: Tensor) -> Tensor:
             return values[rows, :width].to(self._engine.device)
 
         given = {
-            "old": of(fixed.old),
+            "old": of(term.fixed.old),
             "behaviour": of(batch.behaviour),
-            "reference": of(fixed.reference),
+            "reference": of(term.fixed.reference),
             "advantages": of(batch.advantages),
             "mask": of(batch.mask),
             "weights": of(weights),
         }
 
         def output(logprobs: Tensor, entropies: Tensor) -> LossOutput:
-            return policy_loss(Completions(logprobs=logprobs, entropy=entropies, **given), config)
+            return term.loss(Completions(logprobs=logprobs, entropy=entropies, **given), term.config)
 
-        objective = Objective(lambda *values: output(*values).loss, by_token(config))
+        objective = Objective(lambda *values: output(*values).loss, by_token(term.config))
         logprobs, entropies, loss = self._engine(self._packed(batch, rows), objective)
         deep.backward(self._engine, loss)
         return output(logprobs, entropies)
+
+
+def _sum(outputs: Sequence[LossOutput]) -> float:
+    return sum(float(output.loss) for output in outputs)
 
 
 def _mean(values: list[float]) -> float:

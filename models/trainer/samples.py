@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from coevo.models.advantages.trajectory import Advantages
 from coevo.records.arrow import IDS
 from coevo.records.episode import Episode
+from coevo.records.writing import Drawn
 
 FLOATS: Final = pa.list_(pa.float64())
 
@@ -91,6 +92,11 @@ def write_samples(
     return SampleCounts(rows=len(rows), groups=len(groups), skipped=len(groups - used))
 
 
+def write_answers(path: Path, answers: Sequence[Drawn], advantages: Sequence[float]) -> None:
+    """Write the answers of the policy as writer as Parquet, one row each, every answer a group of its own."""
+    _write(path, [_answer(number, *each) for number, each in enumerate(zip(answers, advantages, strict=True))])
+
+
 def write_turns(path: Path, episodes: Sequence[Episode]) -> None:
     """Write all rows without advantages, for the trainer to score.
 
@@ -126,6 +132,22 @@ def _next(episode: Episode) -> dict[str, object]:
         "token_ids": episode.following[-1:],
         "logprobs": [0.0],
         **{name: [] for name in TOKEN_COLUMNS},
+    }
+
+
+def _answer(number: int, answer: Drawn, advantage: float) -> dict[str, object]:
+    """Row of an answer; its loss does not read the engine's log-probs."""
+    length = len(answer.token_ids)
+    return {
+        "episode": f"{number:06d}",
+        "group": f"{number:06d}",
+        "turn": 0,
+        "prompt_ids": answer.prompt_ids,
+        "token_ids": answer.token_ids,
+        "logprobs": [0.0] * length,
+        "advantage": [advantage] * length,
+        "value": [],
+        "return": [],
     }
 
 

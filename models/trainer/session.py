@@ -61,10 +61,10 @@ class Session:
         self._learner = Learner(self._engine, frozen, settings)
         self._checked = settings.packing == "rows"
 
-    def update(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
-        """Run one update of policy and critic from a file of samples."""
+    def update(self, batch: str, key_parts: list[int | str], answers: str) -> dict[str, float]:
+        """Run one update of policy and critic from a file of samples, and from one of a writer's answers if named."""
         samples, draws = self._read(batch), key(*key_parts)
-        metrics = self._learner.update(samples, draws)
+        metrics = self._learner.update(samples, draws, self._read(answers) if answers else None)
         return metrics | (self._critic.update(samples, draws) if self._critic else {})
 
     def update_critic(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:

@@ -1,7 +1,7 @@
 """Sealing: the revision in the making ends, and nothing that comes after changes what is committed of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from coevo.lineage.revision.code import code_revision, packages
@@ -63,11 +63,12 @@ def seal(session: Session) -> Sealed:
 
 
 def kept_writing(session: Session) -> Kept:
-    """Answers that the revision keeps of the questions to the writer's author; nothing if the run has none any more."""
+    """What the revision keeps of the questions to the writer's author; nothing if the run has none any more."""
     writing = session.parts.writing
     if writing is None:
         return Kept()
-    return writing.seal(session.draft.revision, (episode.id for episode in session.recent))
+    kept = writing.seal(session.draft.revision, (episode.id for episode in session.recent))
+    return replace(kept, rewarded=tuple(session.answers))
 
 
 def state(session: Session) -> dict[str, object]:

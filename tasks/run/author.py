@@ -42,4 +42,5 @@ def open_writing(
         yield None
         return
     with closing(author_of(asked, engine, config.context, config.seed, place, warn)) as author:
-        yield Writing(author, asked, journal, kept, warn)
+        learns = config.update is not None and config.update.writer is not None
+        yield Writing(author, asked, journal, kept, warn, learns)

@@ -19,6 +19,7 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
+from coevo.tasks.writing.rewards import replayed
 
 MOST_READERS = 4
 """Most tasks on which the removal of an entry is replayed."""
@@ -26,12 +27,18 @@ MOST_READERS = 4
 
 @stage("judge")
 def judge(session: Session, proposal: Proposal) -> Result[Decision]:
-    """Decision on a proposal; the bank is not changed yet. Replays count towards the cost of learning."""
+    """Decision on a proposal; the bank is not changed yet. Replays count towards the cost of learning.
+
+    The gains of candidates become rewards of the next update, if it trains the writer by them.
+    """
     admission, library = session.parts.admission, session.bank.library()
     assert admission is not None
     spent: Counter[str] = Counter()
     candidates = allowed(proposal, library.barred)
     decision = admission.decide(candidates, library, partial(replay, session, spent), session.draft.revision)
+    update = session.config.update
+    if update is not None and update.trains_writer("replay"):
+        session.answers = replayed(proposal.authored, decision.judged)
     return Result(decision, spent=apart(spent, "judging"))
 
 

@@ -1,11 +1,9 @@
 """Reward shaping: the worth of an iteration's episodes to the update."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from coevo.configs.update.update import UpdateConfig
-from coevo.memory.evidence.reflections import figures
-from coevo.memory.writers.base import Reflector
 from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.episode import Episode
@@ -13,7 +11,7 @@ from coevo.tasks.artifacts import write_baselines
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, untracked
-from coevo.tasks.writing.author import ask_of
+from coevo.tasks.steps.reflect import reflected
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +49,3 @@ def shape(session: Session, episodes: Sequence[Episode]) -> Result[Shaped]:
     worth = sum(episode.shaped for episode in shaped.episodes) / len(shaped.episodes)
     shaping = {f"policy/reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
     return Result(shaped, {**progress.metrics, **shaping}, spent=progress.spent)
-
-
-def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[Episode]]:
-    """Episodes with the progress that the reward reads: the environment's, or a reflection's (RetroAgent 3.2)."""
-    update = session.config.update
-    config = None if update is None else update.reward
-    if config is None or config.type != "capability-evolution" or config.potential != "reflection":
-        return Result(episodes)
-    writer = session.parts.writer
-    # The configuration is refused where nobody reflects.
-    assert isinstance(writer, Reflector)
-    writing = session.parts.writing
-    made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
-    metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
-    spent = {} if writing is None else writing.cost()
-    return Result([replace(each.episode, progress=each.reflection.potential) for each in made], metrics, spent=spent)

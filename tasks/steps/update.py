@@ -1,8 +1,11 @@
 """The policy update in the trainer child (CoEvo-RL Algorithm 1, line 6), and the new weights' way to the engine."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from coevo.models.trainer.samples import write_samples
+from coevo.configs.update.update import UpdateConfig
+from coevo.models.losses.reinforce import advantages
+from coevo.models.trainer.samples import write_answers, write_samples
 from coevo.records.episode import Episode
 from coevo.tasks.draft import Result
 from coevo.tasks.placement import make_room
@@ -27,9 +30,11 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
     batch = staging / "batch.parquet"
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
     make_room(session.config, session.parts.player.engine)
-    learn = trainer.update_critic if session.critic_learns_alone() else trainer.update
     with playing_ahead(session):
-        report = learn(batch, session.key("update"))
+        if session.critic_learns_alone():
+            report = trainer.update_critic(batch, session.key("update"))
+        else:
+            report = trainer.update(batch, session.key("update"), _answers(session, config))
         trainer.save(staging / "policy", staging / "optimizer")
     closeness = session.parts.player.engine.load(staging / "policy")
     metrics = {"policy/update/groups": float(counts.groups), "policy/update/skipped_groups": float(counts.skipped)}
@@ -38,9 +43,28 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
     named = {_name(name): value for name, value in report.metrics.items()}
     rates = {name: value for name, value in named.items() if "second" in name}
     rates |= {f"rollout/weights/{name}": value for name, value in closeness.items()}
+    metrics |= _rewards(session)
     return Result(None, metrics | {name: value for name, value in named.items() if name not in rates}, rates)
 
 
+def _answers(session: Session, config: UpdateConfig) -> Path | None:
+    """File with the answers that train the writer in this update; None without any."""
+    if config.writer is None or not session.answers:
+        return None
+    path = session.stores.paths.staging / "answers.parquet"
+    write_answers(path, [answer.drawn for answer in session.answers], advantages(session.answers, config.writer))
+    return path
+
+
+def _rewards(session: Session) -> dict[str, float]:
+    """Mean reward of the answers of this update, which is done with them; empty without any."""
+    rewards, session.answers = [answer.reward for answer in session.answers], []
+    return {"policy/writer/reward": sum(rewards) / len(rewards)} if rewards else {}
+
+
 def _name(name: str) -> str:
-    part = name.removeprefix("critic_")
-    return f"policy/update/{name}" if part == name else f"policy/critic/{part}"
+    """Full name of a metric of the trainer."""
+    for part in ("critic", "writer"):
+        if name.startswith(f"{part}_"):
+            return f"policy/{part}/{name.removeprefix(f'{part}_')}"
+    return f"policy/update/{name}"

@@ -3,19 +3,23 @@
 writing/answers.jsonl    answers that arrived in the revision, or that a later firing may need
 writing/rejects.jsonl    parts of answers that were refused in the revision
 writing/spent.json       questions and tokens of the run so far
+writing/rewarded.jsonl   answers that the next update learns from; absent without any
 """
 
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
-from coevo.tasks.writing.journal import Answered, parse
+from coevo.records.writing import Rewarded
+from coevo.tasks.writing.journal import Answered, drawn_of, parse
 from coevo.tasks.writing.spent import Spent
 
 FOLDER, ANSWERS, REJECTS, SPENT = "writing", "answers.jsonl", "rejects.jsonl", "spent.json"
+REWARDED = "rewarded.jsonl"
 """Names of the artifact and of its files."""
 
 
@@ -27,11 +31,13 @@ class Kept:
         answers: answers that arrived in it, or that a later firing may need.
         spent: expense of the run so far.
         rejects: parts of answers that were refused in it.
+        rewarded: answers of the policy that the next update learns from.
     """
 
     answers: tuple[Answered, ...] = ()
     spent: Spent = field(default_factory=Spent)
     rejects: tuple[Reject, ...] = ()
+    rewarded: tuple[Rewarded, ...] = ()
 
 
 def write_writing(kept: Kept, staging: Path) -> None:
@@ -41,6 +47,8 @@ def write_writing(kept: Kept, staging: Path) -> None:
     _write(directory / ANSWERS, (answer.line() for answer in kept.answers))
     _write(directory / REJECTS, (json.dumps(asdict(reject), sort_keys=True) for reject in kept.rejects))
     _write(directory / SPENT, [json.dumps(asdict(kept.spent), sort_keys=True)])
+    if kept.rewarded:
+        _write(directory / REWARDED, (json.dumps(asdict(each), sort_keys=True) for each in kept.rewarded))
 
 
 def read_writing(directory: Path | None) -> Kept:
@@ -52,10 +60,24 @@ def read_writing(directory: Path | None) -> Kept:
     if directory is None:
         return Kept()
     try:
-        texts = {name: (directory / name).read_text(encoding="utf-8") for name in (ANSWERS, SPENT)}
+        found = [name for name in (ANSWERS, SPENT, REWARDED) if name != REWARDED or (directory / name).exists()]
+        texts = {name: (directory / name).read_text(encoding="utf-8") for name in found}
     except (OSError, ValueError) as error:
         raise CoevoError(f"the artifact {FOLDER} cannot be read: {error}") from None
-    return Kept(tuple(parse(line) for line in texts[ANSWERS].split("\n") if line), _spent(texts[SPENT]))
+    answers = tuple(parse(line) for line in texts[ANSWERS].split("\n") if line)
+    rewarded = tuple(_rewarded(line) for line in texts.get(REWARDED, "").split("\n") if line)
+    return Kept(answers, _spent(texts[SPENT]), rewarded=rewarded)
+
+
+def _rewarded(line: str) -> Rewarded:
+    try:
+        found = json.loads(line)
+        made = Rewarded(**found | {"drawn": drawn_of(found["drawn"])})
+        if all(type(number) is float and isfinite(number) for number in (made.reward, made.weight)):
+            return made
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        pass
+    raise CoevoError(f"{REWARDED} of the artifact {FOLDER} is not as coevo writes it")
 
 
 def _spent(text: str) -> Spent:

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 
 from coevo.configs.bank.author import AuthorConfig
@@ -22,7 +23,13 @@ class Writing:
     """The questions of a run's writer to its author, and the answers so far."""
 
     def __init__(
-        self, author: Author, config: AuthorConfig, journal: Journal, kept: Kept, warn: Callable[[str], None]
+        self,
+        author: Author,
+        config: AuthorConfig,
+        journal: Journal,
+        kept: Kept,
+        warn: Callable[[str], None],
+        learns: bool = False,
     ) -> None:
         """Take up the writing of a run.
 
@@ -32,7 +39,9 @@ class Writing:
             journal: answers of the revision in the making.
             kept: what the last revision keeps.
             warn: reports that questions are not answered.
+            learns: keep the tokens of answers, from which the policy learns to write.
         """
+        self._learns = learns
         self._author, self._config, self._journal, self._warn = author, config, journal, warn
         self._identity = config.model_dump_json(exclude={"budget", "price"})
         self._answers = {found.digest: found for found in (*kept.answers, *journal.answers)}
@@ -109,7 +118,8 @@ class Writing:
             if reply.fault:
                 faults[digest] = reply.fault
             else:
-                self._answers[digest] = Answered.of(revision, missing[digest], digest, reply)
+                kept = reply if self._learns else replace(reply, drawn=None)
+                self._answers[digest] = Answered.of(revision, missing[digest], digest, kept)
                 self._journal.append(self._answers[digest])
         return faults
 

@@ -6,13 +6,17 @@ the episodes of the question, its digest, and the reply.
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.files import write_atomically
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Drawn, Question, Reply
+
+LARGEST = 2**31
+"""Bound of token ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,10 @@ class Answered:
 
     def line(self) -> str:
         """The answer as one line of JSON; ``parse`` reads it back."""
-        return json.dumps(asdict(self), sort_keys=True)
+        fields = asdict(self)
+        if self.reply.drawn is None:
+            del fields["reply"]["drawn"]
+        return json.dumps(fields, sort_keys=True)
 
 
 def parse(line: str) -> Answered:
@@ -53,13 +60,27 @@ def parse(line: str) -> Answered:
     """
     try:
         found = json.loads(line)
-        reply = Reply(**found.pop("reply"))
+        drawn = found["reply"].pop("drawn", None)
+        reply = Reply(**found.pop("reply"), drawn=None if drawn is None else drawn_of(drawn))
         answered = Answered(**found | {"episodes": tuple(found["episodes"])}, reply=reply)
         if json.loads(answered.line()) == json.loads(line) and _typed(answered):
             return answered
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise CoevoError(f"{line[:60]!r} is not an answer as coevo writes it")
+
+
+def drawn_of(fields: Mapping[str, Any]) -> Drawn:
+    """Tokens of an answer from the fields of their JSON.
+
+    Raises:
+        ValueError: a field is not a list of token ids.
+        TypeError, KeyError: likewise.
+    """
+    drawn = Drawn(tuple(fields["prompt_ids"]), tuple(fields["token_ids"]))
+    if all(type(number) is int and 0 <= number < LARGEST for number in (*drawn.prompt_ids, *drawn.token_ids)):
+        return drawn
+    raise ValueError("the tokens of an answer are token ids")
 
 
 def _typed(answered: Answered) -> bool:

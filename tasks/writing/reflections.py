@@ -31,7 +31,8 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
 
     def examples(step: int) -> Examples:
         draw = extend(base, step)
-        found = answered(env, writer, pool, env.probe(count, draw).tasks, 1, draw)
+        guesses = warm.predictions == "random"
+        found = answered(env, writer, pool, env.probe(count, draw).tasks, 1, draw, guesses)
         return [(prompts.ids(question), prompts.target(answer)) for question, answer in found]
 
     return examples

@@ -28,7 +28,13 @@ Answered = tuple[Question, str]
 
 
 def answered(
-    env: Environment[object], writer: Writer, key: PoolKey, tasks: Sequence[Task], replicas: int, draw: Key
+    env: Environment[object],
+    writer: Writer,
+    key: PoolKey,
+    tasks: Sequence[Task],
+    replicas: int,
+    draw: Key,
+    guesses: bool = False,
 ) -> list[Answered]:
     """Questions of a writer about expert episodes, each with the answer of a perfect author.
 
@@ -39,12 +45,13 @@ def answered(
         tasks: tasks of other worlds than those of training and evaluation.
         replicas: episodes per task.
         draw: root of the draws.
+        guesses: predict a random outcome of each episode instead of its own.
 
     Raises:
         ConfigError: the environment has no expert, or does not know what its episodes reveal.
     """
     played = [episode(env, task, n, extend(draw, task.id, n)) for task in tasks for n in range(replicas)]
-    teacher = Teacher(env, played)
+    teacher = Teacher(env, played, extend(draw, "guess") if guesses else None)
     writer.write(Evidence(played, Library(()), References(key, 0), 0, teacher))
     return teacher.answered
 
@@ -75,10 +82,17 @@ def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise
 
 
 class Teacher:
-    """Perfect author for episodes of an environment that knows what they reveal; it keeps what it was asked."""
+    """Perfect author for episodes of an environment that knows what they reveal; it keeps what it was asked.
 
-    def __init__(self, env: Environment[object], episodes: Sequence[Episode]) -> None:
+    Args:
+        env: environment of the episodes.
+        episodes: those that may be asked about.
+        guess: root of the draws of random predictions; None for true ones.
+    """
+
+    def __init__(self, env: Environment[object], episodes: Sequence[Episode], guess: Key | None = None) -> None:
         self._env = env
+        self._guess = guess
         self._episodes = {each.id: each for each in episodes}
         self.answered: list[Answered] = []
 
@@ -90,6 +104,8 @@ class Teacher:
             if form is None:
                 raise ConfigError(f"there is no teacher for {question.purpose}: choose another bank.writer.type")
             fields = form(shown) | {"lessons": list(self._lessons(question.purpose, shown))}
+            if self._guess is not None and "success" in fields:
+                fields["success"] = bool(generator(extend(self._guess, shown[0].id)).integers(2))
             text = json.dumps(fields) if question.schema else words.written(fields | {"subtasks": parts_of(shown[0])})
             self.answered.append((question, text))
         return [Reply(text, True) for _, text in self.answered[-len(questions) :]]

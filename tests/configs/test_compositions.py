@@ -10,6 +10,7 @@ from coevo.configs.load.load import load_recipe
 COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
 GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"
 CUT = "homerules-context-lite"
+TRAINED, TRAINED_WRITER = "homerules-retroagent-trained", "homerules-coevo-rl-trained-writer"
 POLICY_FIRST, BANK_FIRST = "homerules-coevo-rl-policy-first", "homerules-coevo-rl-bank-first"
 FROZEN = "homerules-coevo-rl-frozen-bank"
 SHARED = "homerules-coevo-rl-qwen3-8b"
@@ -43,6 +44,22 @@ REFUSED = {
     ),
     "an answer as long as the policy": (
         "homerules-retroagent-policy", ["bank.writer.author.max_new_tokens=512"], "no room for a question", "lower",
+    ),
+    # the policy trained as writer
+    "a rule cannot be trained": (
+        COEVO, ["update.writer={}"], "trains the policy as writer", "bank.writer.author.type=policy",
+    ),
+    "answers at another temperature": (
+        TRAINED, ["bank.writer.author.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
+    ),
+    "predictions of what is told": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
+    "gains of a batch": (TRAINED_WRITER, ["bank.admission.per=batch"], "gain of each", "bank.admission.per=entry"),
+    "gains without replay": (
+        TRAINED_WRITER, ["bank.admission={type: append}"], "gain of each candidate", "bank.admission.type=replay",
+    ),
+    "balanced gains": (TRAINED_WRITER, ["update.writer.balance=true"], "weighs predictions", "balance=false"),
+    "predictions that nobody makes": (
+        COEVO, ["evaluation.reflections=8"], "needs a reflecting writer", "evaluation.reflections=0",
     ),
     # what is learned, and by whom
     "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),

@@ -24,7 +24,7 @@ class LocalTrainer:
             optimizer="",
         )
 
-    def update(self, batch, key):
+    def update(self, batch, key, answers=None):
         return UpdateReport(self._session.update(str(batch), list(key)))
 
     def update_critic(self, batch, key):

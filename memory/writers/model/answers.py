@@ -37,15 +37,15 @@ class Answer:
 
     Attributes:
         posed: the question.
-        fault: reason why there is no answer; empty if there is one.
+        reply: what was replied to it.
         fields: fields of the answer; empty if it cannot be read.
         items: objects of its list that are left to be checked.
         rejects: refused items so far.
     """
 
-    def __init__(self, posed: Posed, fault: str) -> None:
+    def __init__(self, posed: Posed, reply: Reply) -> None:
         self.posed = posed
-        self.fault = fault
+        self.reply = reply
         self.fields: Mapping[str, Any] = {}
         self.items: list[Mapping[str, Any]] = []
         self.rejects: list[Reject] = []
@@ -68,7 +68,7 @@ def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[Ans
 def counts(found: Sequence[Answer]) -> dict[str, float]:
     """Metrics of answers: questions, those without an answer, and refused items by reason."""
     reasons = [reject.reason for answer in found for reject in answer.rejects]
-    totals = {"questions": len(found), "unanswered": sum(bool(answer.fault) for answer in found)}
+    totals = {"questions": len(found), "unanswered": sum(bool(answer.reply.fault) for answer in found)}
     totals |= {"rejected": len(reasons)}
     totals |= {f"rejected_{reason}": reasons.count(reason) for reason in sorted(set(reasons))}
     return {name: float(total) for name, total in totals.items()}
@@ -80,7 +80,7 @@ def rejects_of(found: Sequence[Answer]) -> tuple[Reject, ...]:
 
 
 def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
-    answer = Answer(posed, reply.fault)
+    answer = Answer(posed, reply)
     if reply.fault:
         return answer
     fields, whole = _read(posed, replace(reply, text=reply.text[:SCANNED]), name)

@@ -6,7 +6,7 @@ from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.evidence.contrasts import Contrast, contrasts
 from coevo.memory.writers.base import Evidence, Proposal, worth
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import entry, joined, lessons
+from coevo.memory.writers.model.lessons import authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import FAILURE, LESSONS, PAIR, SUCCESS, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.task import Key
@@ -26,16 +26,22 @@ class ModelContrast:
         """
         posed = [self._posed(contrast) for contrast in self._chosen(evidence)]
         found = answers(evidence.ask, posed)
-        drafts = joined(
-            entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision)
+        drafts = [
+            (answer, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.lessons)
-        )
-        fresh = [draft for draft in drafts.values() if draft.id not in evidence.library.row_of]
+        ]
+        entries = joined(drafts)
+        fresh = [each for each in entries.values() if each.id not in evidence.library.row_of]
         candidates = tuple(fresh[: self._config.candidates])
-        known = {"contrast_lessons": float(len(drafts)), "contrast_known": float(len(drafts) - len(fresh))}
-        worths = worth(candidates, evidence.episodes)
-        return Proposal(candidates, worths, counts=counts(found) | known, rejects=rejects_of(found))
+        known = {"contrast_lessons": float(len(entries)), "contrast_known": float(len(entries) - len(fresh))}
+        return Proposal(
+            candidates,
+            worth(candidates, evidence.episodes),
+            counts=counts(found) | known,
+            rejects=rejects_of(found),
+            authored=authored(found, drafts, candidates),
+        )
 
     def _chosen(self, evidence: Evidence) -> Iterator[Contrast]:
         """As many contrasts as may give a candidate, from a buffer of episodes."""

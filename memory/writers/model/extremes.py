@@ -6,10 +6,10 @@ from coevo.configs.bank.writer import ModelExtremesConfig
 from coevo.memory.evidence.extremes import best, foremost, partition, worst
 from coevo.memory.writers.base import Evidence, Proposal, worth
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
+from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, question
 from coevo.memory.writers.model.transcript import shown
-from coevo.records.entry import LEVELS, Entry
+from coevo.records.entry import LEVELS
 from coevo.records.episode import Episode
 from coevo.records.task import Key
 
@@ -35,23 +35,28 @@ class ModelExtremes:
             if side and self._most[purpose]
         ]
         found = answers(evidence.ask, posed)
-        drafts = joined(self._entries(found, evidence.revision))
-        fresh = tuple(draft for draft in drafts.values() if draft.id not in evidence.library.row_of)
+        drafts = list(self._drafts(found, evidence.revision))
+        fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
         sizes = {"upper": float(len(upper)), "lower": float(len(lower))}
-        worths = worth(fresh, evidence.episodes)
-        return Proposal(fresh, worths, counts=counts(found) | sizes, rejects=rejects_of(found))
+        return Proposal(
+            fresh,
+            worth(fresh, evidence.episodes),
+            counts=counts(found) | sizes,
+            rejects=rejects_of(found),
+            authored=authored(found, drafts, fresh),
+        )
 
     def _posed(self, purpose: str, episodes: Sequence[Episode]) -> Posed:
         attempts = shown(episodes, self._config.transcript)
         said = f"{ASKED[purpose]}\n{LESSONS.format(most=self._most[purpose])}"
         return Posed(question(purpose, said, attempts), attempts)
 
-    def _entries(self, found: Iterable[Answer], revision: int) -> Iterable[Entry]:
+    def _drafts(self, found: Iterable[Answer], revision: int) -> Iterable[Draft]:
         for answer in found:
             purpose = answer.posed.question.purpose
             for lesson in lessons(answer, self._most[purpose]):
                 pool = self._key(lesson.attempt.episode.task)
-                yield entry(lesson, pool, revision, ZONES[purpose], _level(lesson))
+                yield answer, entry(lesson, pool, revision, ZONES[purpose], _level(lesson))
 
 
 def _level(lesson: Lesson) -> str:

@@ -1,10 +1,11 @@
 """Lessons in a model's answers, and the entries that they become."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coevo.memory.text import clean, content_words, words
+from coevo.memory.writers.base import Authored
 from coevo.memory.writers.model.answers import Answer
 from coevo.memory.writers.model.checks import foreign, refusal
 from coevo.memory.writers.model.transcript import Shown
@@ -12,6 +13,10 @@ from coevo.records.entry import Entry, also_from, entry_id
 
 LONGEST, LONGEST_SITUATION = 400, 200
 """Maximum characters of a lesson, and of a situation in which it applies or not."""
+
+
+Draft = tuple[Answer, Entry]
+"""An entry, with the answer that it comes from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +72,26 @@ def entry(lesson: Lesson, scope: str, revision: int, zone: str = "strategy", lev
     )
 
 
-def joined(entries: Iterable[Entry]) -> dict[str, Entry]:
+def joined(drafts: Iterable[Draft]) -> dict[str, Entry]:
     """Entries by id, in order; equal ones are one entry with the sources of all."""
-    drafts: dict[str, Entry] = {}
-    for each in entries:
-        drafts[each.id] = also_from(drafts.get(each.id, each), each.sources)
-    return drafts
+    entries: dict[str, Entry] = {}
+    for _, each in drafts:
+        entries[each.id] = also_from(entries.get(each.id, each), each.sources)
+    return entries
+
+
+def authored(found: Sequence[Answer], drafts: Sequence[Draft], candidates: Iterable[Entry]) -> tuple[Authored, ...]:
+    """Answers from which the policy may learn, each with its candidates.
+
+    An answer without any lesson has none; one whose lessons are no candidates is left out, since nobody judges them.
+    """
+    wanted, learned = {entry.id for entry in candidates}, list[Authored]()
+    for answer in found:
+        mine = [entry.id for each, entry in drafts if each is answer]
+        chosen = tuple(name for name in mine if name in wanted)
+        if answer.reply.drawn is not None and (chosen or not mine):
+            learned.append(Authored(answer.reply.drawn, chosen))
+    return tuple(learned)
 
 
 def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:

@@ -9,7 +9,7 @@ from coevo.memory.text import clean
 from coevo.memory.writers.base import Ask, Evidence, Proposal
 from coevo.memory.writers.model import words
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
+from coevo.memory.writers.model.lessons import Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.episode import Episode
@@ -32,12 +32,14 @@ class ModelReflection:
         wanted = [episode for episode in evidence.episodes if self._config.outcomes == "all" or not episode.success]
         found = self._answers(wanted, evidence.references, evidence.ask)
         told = self._told(found, evidence.references)
-        drafts = joined(
-            entry(lesson, self._key(each.episode.task), evidence.revision) for each, taught in told for lesson in taught
-        )
-        fresh = tuple(draft for draft in drafts.values() if draft.id not in evidence.library.row_of)
-        measured = counts(found) | figures([each for each, _ in told])
-        return Proposal(fresh, counts=measured, rejects=rejects_of(found))
+        drafts = [
+            (answer, entry(lesson, self._key(each.episode.task), evidence.revision))
+            for answer, (each, taught) in zip(found, told, strict=True)
+            for lesson in taught
+        ]
+        fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
+        measured, learned = counts(found) | figures([each for each, _ in told]), authored(found, drafts, fresh)
+        return Proposal(fresh, counts=measured, rejects=rejects_of(found), authored=learned)
 
     def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:
         return answers(ask, [self._posed(episode, self._reference(episode, references)) for episode in episodes])
@@ -49,7 +51,8 @@ class ModelReflection:
             episode = answer.posed.attempts[0].episode
             taught = lessons(answer, self._config.lessons)
             reflection = _reflection(answer.fields, tuple(lesson.text for lesson in taught))
-            told.append((Reflected(episode, self._reference(episode, references), reflection), taught))
+            reference = self._reference(episode, references)
+            told.append((Reflected(episode, reference, reflection, answer.reply.drawn), taught))
         return told
 
     def _reference(self, episode: Episode, references: References) -> Episode | None:

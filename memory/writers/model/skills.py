@@ -8,7 +8,7 @@ from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Lesson, entry, joined, lessons
+from coevo.memory.writers.model.lessons import Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, SKILLS, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.episode import Episode
@@ -30,15 +30,17 @@ class ModelSkills:
         failing = failing_kinds(evidence.episodes, self._key, self._config.below)
         posed = [self._posed(kind, played, evidence.library) for kind, played in failing.items()]
         found = answers(evidence.ask, posed)
-        drafts = joined(
-            entry(lesson, self._scope(lesson), evidence.revision)
+        drafts = [
+            (answer, entry(lesson, self._scope(lesson), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.skills)
-        )
+        ]
         held = {(each.strategy, each.scope) for each in evidence.library.entries}
-        fresh = tuple(each for each in drafts.values() if not held & {(each.strategy, each.scope), (each.strategy, "")})
+        skills = joined(drafts).values()
+        fresh = tuple(each for each in skills if not held & {(each.strategy, each.scope), (each.strategy, "")})
         sizes = {"failing_kinds": float(len(failing)), "general_skills": float(sum(not each.scope for each in fresh))}
-        return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found))
+        learned = authored(found, drafts, fresh)
+        return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), authored=learned)
 
     def _scope(self, lesson: Lesson) -> str:
         return "" if lesson.item.get("general") is True else self._key(lesson.attempt.episode.task)

@@ -1,10 +1,13 @@
 """The form of reflections: worked values, what is malformed, and that reading undoes writing."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.batches import episode, turn
 
-from coevo.memory.evidence.reflections import MALFORMED, Reflection, Subtask, parse, write
+from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, parse, recalls, write
 from coevo.memory.text import SCANNED, clean
 from coevo.records.draws import generator, key
 from coevo.records.inert import flaw
@@ -86,3 +89,23 @@ def test_noise_never_fails_and_what_is_read_is_inert():
     texts = [text for found in read for text in (*found.lessons, *(part.text for part in found.subtasks))]
     assert not [text for text in texts if flaw(text)]
     assert all(0 <= found.potential <= 1 for found in read)
+
+
+def told(*outcomes):
+    """Reflections on episodes: pairs of the outcome and of what was predicted, None for a malformed one."""
+    return [
+        Reflected(replace(episode(0, n, (turn(),)), success=won), None, Reflection((), guess, ()))
+        for n, (won, guess) in enumerate(outcomes)
+    ]
+
+
+def test_recalls_are_those_of_each_outcome_and_their_mean():
+    found = recalls(told((True, True), (True, False), (True, None), (True, True), (False, True), (False, False)))
+    assert found == {"recall_success": 0.5, "recall_failure": 0.5, "balanced_accuracy": 0.5}
+    found = recalls(told((True, True), (False, False), (False, False), (False, True), (False, False)))
+    assert found == {"recall_success": 1.0, "recall_failure": 0.75, "balanced_accuracy": 0.875}
+
+
+def test_an_outcome_that_never_was_has_no_recall():
+    assert recalls(told((False, False), (False, True))) == {"recall_failure": 0.5}
+    assert recalls([]) == {}

@@ -13,7 +13,7 @@ from support.rows import TEMPERATURE, plain_logprobs
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update import OptimizerConfig, UpdateConfig
+from coevo.configs.update.update import OptimizerConfig, UpdateConfig, WriterUpdateConfig
 from coevo.models.policy.policy import Policy, save
 from coevo.models.trainer import engine
 from coevo.models.trainer.batch import minibatches, read
@@ -22,7 +22,9 @@ from coevo.models.trainer.checkpoint import whole as value_of
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.reference import substituted
+from coevo.models.trainer.samples import write_answers
 from coevo.records.draws import extend, key
+from coevo.records.writing import Drawn
 
 
 def settings(stage=1, tokens=16384, **optimizer):
@@ -255,3 +257,58 @@ def test_adapters_over_half_precision_learn_in_float32(policy, batch, joined, tm
     kept = load_file(tmp_path / "adapter_model.safetensors")
     assert {value.dtype for value in kept.values()} == {torch.float32}
     assert len(kept) == sum("lora_" in name for name in before)
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+@pytest.mark.parametrize("tokens", [60, 16384])
+def test_answers_add_their_loss_to_that_of_the_turns(policy, batch, joined, tmp_path, stage, tokens):
+    """One step with both terms, written out once more with plain forwards (RetroAgent Eq. 4)."""
+    config = settings(stage, tokens).model_copy(update={"writer": WriterUpdateConfig(weight=0.5)})
+    drawn = [Drawn(batch.prompts[row], batch.completions[row]) for row in (0, 5, 7)]
+    gains = [0.75, -0.25, -0.5]
+    write_answers(tmp_path / "answers.parquet", drawn, gains)
+    answers = read(tmp_path / "answers.parquet")
+    expected, model = copy.deepcopy(policy.model), copy.deepcopy(policy.model)
+    logprobs, _ = plain_logprobs(expected, [d.prompt_ids for d in drawn], [d.token_ids for d in drawn])
+    told = -sum(gain * row.sum() for gain, row in zip(gains, logprobs, strict=True)) / 3
+    (0.5 * told).backward()
+    _turns(expected, batch, config).backward()
+    norm = torch.nn.utils.clip_grad_norm_(expected.parameters(), 1e9).item()
+    metrics = learner(model, config)[0].update(batch, key(3), answers)
+    assert metrics["writer_loss"] == pytest.approx(told.item(), abs=1e-5)
+    assert metrics["grad_norm"] == pytest.approx(norm, rel=1e-3)
+    assert (metrics["writer_answers"], metrics["writer_tokens"]) == (3, answers.tokens)
+    alone = learner(copy.deepcopy(policy.model), settings(stage, tokens))[0].update(batch, key(3))
+    assert metrics["loss"] == pytest.approx(alone["loss"], abs=1e-6)
+    assert not [name for name in alone if name.startswith("writer")]
+
+
+def test_answers_train_the_policy_where_no_turn_does(policy, empty_path, batch, joined, tmp_path):
+    write_answers(tmp_path / "answers.parquet", [Drawn(batch.prompts[0], batch.completions[0])], [1.0])
+    answers, model = read(tmp_path / "answers.parquet"), copy.deepcopy(policy.model)
+    it, wrapped = learner(model, settings(lr=1e-3).model_copy(update={"writer": WriterUpdateConfig()}))
+    losses = [it.update(read(empty_path), key(n), answers)["writer_loss"] for n in range(4)]
+    assert losses == sorted(losses, reverse=True)
+    assert losses[-1] < losses[0]
+
+
+def test_each_step_has_its_part_of_the_answers(policy, batch, joined, tmp_path):
+    drawn = [Drawn(batch.prompts[row], batch.completions[row]) for row in range(3)]
+    write_answers(tmp_path / "answers.parquet", drawn, [1.0, -1.0, 0.5])
+    config = settings(minibatches=2, epochs=2).model_copy(update={"writer": WriterUpdateConfig()})
+    it = learner(copy.deepcopy(policy.model), config)[0]
+    metrics = it.update(batch, key(0), read(tmp_path / "answers.parquet"))
+    assert (metrics["steps"], metrics["writer_answers"]) == (4, 3)
+
+
+def _turns(model, batch, config):
+    """Token-mean loss of all turns before any step: the ratio is that of the policy to the engine."""
+    logprobs, _ = plain_logprobs(model, batch.prompts, batch.completions)
+    terms = []
+    for row, policy in enumerate(logprobs):
+        ratio = (policy - batch.behaviour[row, : len(policy)]).exp()
+        gains = batch.advantages[row, : len(policy)]
+        gap = policy.detach() - policy
+        surrogate = torch.minimum(ratio * gains, ratio.clamp(0.95, 1.05) * gains)
+        terms.append(-surrogate + 0.05 * (gap.exp() - gap - 1))
+    return torch.cat(terms).mean()

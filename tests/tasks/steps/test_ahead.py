@@ -58,7 +58,7 @@ class Still:
     def forget(self):
         player().engine.forget()
 
-    def update(self, batch, key):
+    def update(self, batch, key, answers=None):
         self.asked.append("update")
         return UpdateReport({})
 
@@ -243,7 +243,7 @@ def test_the_batch_is_played_while_the_trainer_learns_and_before_new_weights(tmp
                 assert learning.wait(60)
             return super().generate(requests)
 
-        def update(self, batch, key):
+        def update(self, batch, key, answers=None):
             learning.set()
             assert playing.wait(60)
             return super().update(batch, key)

@@ -6,7 +6,7 @@ from support.answering import Scripted
 from coevo.configs.bank.author import PolicyAuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Drawn, Question, Reply, Rewarded
 from coevo.tasks.writing.artifact import Kept, read_writing, write_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
@@ -185,3 +185,42 @@ def test_a_journal_that_is_none_is_refused_with_its_remedy(tmp_path):
     (tmp_path / "journal").write_text("{}\n")
     with pytest.raises(CoevoError, match=r"journal: .*: remove the file, and its questions are asked again"):
         Run(tmp_path).open()
+
+
+DRAWN = Drawn((1, 2), (3, 4))
+
+
+@pytest.mark.parametrize(("learns", "kept"), [(True, DRAWN), (False, None)])
+def test_tokens_of_answers_are_kept_only_where_the_policy_learns_to_write(tmp_path, learns, kept):
+    author = Scripted(lambda asked: Reply(asked.user, True, 10, 1, drawn=DRAWN))
+    writing = Writing(author, PolicyAuthorConfig(), Journal(tmp_path / "journal", 1), Kept(), print, learns)
+    (reply,) = writing.ask(1, questions(1))
+    assert reply.drawn == kept
+    assert [each.reply.drawn for each in Journal(tmp_path / "journal", 1).answers] == [kept]
+
+
+def test_answers_that_wait_for_an_update_are_committed_and_read(tmp_path):
+    waiting = (Rewarded(DRAWN, 0.25), Rewarded(Drawn((1,), ()), -1.0, 2.0))
+    write_writing(Kept(rewarded=waiting), tmp_path / "some")
+    assert read_writing(tmp_path / "some" / "writing").rewarded == waiting
+    write_writing(Kept(), tmp_path / "none")
+    assert not (tmp_path / "none" / "writing" / "rewarded.jsonl").exists()
+    assert read_writing(tmp_path / "none" / "writing").rewarded == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{",
+        "[]",
+        '{"drawn": {"prompt_ids": [1], "token_ids": ["a"]}, "reward": 1.0, "weight": 1.0}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "reward": NaN, "weight": 1.0}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "reward": 1.0, "weight": "1"}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "reward": 1.0, "more": 1.0}',
+    ],
+)
+def test_answers_that_wait_and_are_damaged_are_refused_in_one_line(tmp_path, line):
+    write_writing(Kept(rewarded=(Rewarded(DRAWN, 0.25),)), tmp_path)
+    (tmp_path / "writing" / "rewarded.jsonl").write_text(f"{line}\n")
+    with pytest.raises(CoevoError, match=r"rewarded\.jsonl of the artifact writing is not as coevo writes it"):
+        read_writing(tmp_path / "writing")

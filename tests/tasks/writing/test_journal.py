@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from coevo.configs.errors import CoevoError
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Drawn, Question, Reply
 from coevo.tasks.writing.journal import Answered, Journal, parse
 
 
@@ -93,3 +93,31 @@ FOREIGN = [
 def test_another_line_is_refused(line):
     with pytest.raises(CoevoError, match="is not an answer as coevo writes it"):
         parse(line)
+
+
+TOKENS = Drawn((1, 2), (3, 4, 5))
+
+
+def test_tokens_come_back_and_answers_without_any_have_the_line_that_they_had():
+    made = answered(1, drawn=TOKENS)
+    assert parse(made.line()) == made
+    assert "drawn" not in answered(1).line()
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [
+        {"prompt_ids": [1], "token_ids": [-1]},
+        {"prompt_ids": [1], "token_ids": [2**31]},
+        {"prompt_ids": [1.0], "token_ids": [1]},
+        {"prompt_ids": "12", "token_ids": [1]},
+        {"prompt_ids": [1]},
+        {"prompt_ids": [1], "token_ids": [1], "more": 1},
+        [1],
+    ],
+)
+def test_tokens_that_are_none_are_not_read(drawn):
+    fields = json.loads(answered(1, drawn=TOKENS).line())
+    fields["reply"]["drawn"] = drawn
+    with pytest.raises(CoevoError, match="is not an answer as coevo writes it"):
+        parse(json.dumps(fields))

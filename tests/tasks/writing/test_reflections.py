@@ -52,3 +52,24 @@ def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
         assert tokenizer.unk_token_id not in {*prompt, *target}
         assert len(prompt) + longest <= config.policy.max_positions
         assert len(target) <= longest
+
+
+def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_else_differs():
+    told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
+    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+
+    def answers(*more):
+        made = reflections(load_recipe(POLICY, [*told, *more]), environment(), tokenizer)
+        return [(prompt, tokenizer.decode(target).split()) for step in range(4) for prompt, target in made(step)]
+
+    true, random = answers(), answers("warmstart.predictions=random")
+    place = true[0][1].index("?") + 1
+    assert [(prompt, words[place + 1 :]) for prompt, words in true] == [
+        (prompt, words[place + 1 :]) for prompt, words in random
+    ]
+    for outcome in ("yes", "no"):
+        guesses = [
+            mine[place] == outcome for (_, his), (_, mine) in zip(true, random, strict=True) if his[place] == outcome
+        ]
+        # 256 fair coins: either share is within 4 standard deviations of a half.
+        assert abs(sum(guesses) / len(guesses) - 0.5) < 2 / len(guesses) ** 0.5

@@ -1,6 +1,7 @@
 """Questions of the model writers, and the entries that they make of answers."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from attempts import SAFE, STOVE, attempt
@@ -19,6 +20,7 @@ from coevo.memory.edits.syntax import parse
 from coevo.memory.writers.base import Evidence, Reflector, writer_of
 from coevo.memory.writers.model.prompts import SYSTEM
 from coevo.records.task import BY_SCOPE, key_by
+from coevo.records.writing import Drawn
 
 WON, LOST = attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)
 HEAT = "heat the mug with the microwave"
@@ -188,3 +190,39 @@ def test_an_editor_names_notes_by_id_and_unknown_ones_are_refused():
     refused = [reject.reason for reject in proposal.rejects]
     assert refused == ["unknown", "shape", "shape", "injection", "empty"]
     assert f'{held[0].id}: "mug in safe"\n' in ask.questions[0].user
+
+
+DRAWN = tuple(Drawn((1,), (number,)) for number in range(3))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ModelContrastConfig(type="model-contrast"),
+        ModelReflectionConfig(type="model-reflection"),
+        ModelExtremesConfig(type="model-extremes"),
+    ],
+)
+def test_the_policys_answers_come_with_the_candidates_that_they_hold(config):
+    """The first answer has a new lesson and a known one, the second none, the third only a known one."""
+    made = writer_of(config, BY_SCOPE)
+    fields = {"subtasks": PARTS, "success": True, "first_wrong_step": 1}
+    known, new = lesson(HEAT), lesson("take mug", 2)
+    replies = [answer(*items, **fields) for items in ((known, new), (), (known,))]
+    ask = Asked(*(replace(reply, drawn=drawn) for reply, drawn in zip(replies, DRAWN, strict=True)))
+    played = [attempt(f"{n}", SAFE, success=True, instruction=f"heat mug {n}") for n in range(3)]
+    if config.type == "model-extremes":
+        played = [replace(each, success=n < 1) for n, each in enumerate(played)]
+    (held,) = made.write(asking(Asked(answer(known, **fields)), [WON])).entries
+    proposal = made.write(asking(ask, played, [held]))
+    assert [(each.drawn, each.candidates) for each in proposal.authored] == [
+        (DRAWN[0], (proposal.entries[0].id,)),
+        (DRAWN[1], ()),
+    ]
+    assert [each.strategy for each in proposal.entries] == ["take mug"]
+
+
+def test_answers_of_another_model_teach_the_policy_nothing():
+    made = writer_of(ModelReflectionConfig(type="model-reflection"), BY_SCOPE)
+    ask = Asked(answer(lesson(HEAT), subtasks=PARTS, success=True))
+    assert made.write(asking(ask, [WON])).authored == ()

@@ -1,0 +1,51 @@
+"""Reflections of the writer on episodes: those that a reward or an update reads, and those on held-out panels."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from coevo.configs.update.update import UpdateConfig
+from coevo.memory.evidence.reflections import figures, recalls
+from coevo.memory.writers.base import Reflector
+from coevo.records.episode import Episode, played
+from coevo.tasks.draft import Result
+from coevo.tasks.session import Session
+from coevo.tasks.writing.author import aside_of, ask_of
+from coevo.tasks.writing.rewards import predicted
+
+
+def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[Episode]]:
+    """Episodes with the progress that the reward reads: the environment's, or a reflection's (RetroAgent 3.2).
+
+    Predictions of their outcomes become samples of the next update, if it trains the writer by them (Eq. 3).
+    """
+    update = session.config.update
+    if update is None or not (_reads(update) or update.trains_writer("prediction")):
+        return Result(episodes)
+    writer, writing = session.parts.writer, session.parts.writing
+    # The configuration is refused where nobody reflects.
+    assert isinstance(writer, Reflector)
+    made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
+    metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
+    spent = {} if writing is None else writing.cost()
+    if update.writer is not None and update.writer.reward == "prediction":
+        session.answers = predicted(made, update.writer.balance)
+    if _reads(update):
+        episodes = [replace(each.episode, progress=each.reflection.potential) for each in made]
+    return Result(episodes, metrics, spent=spent)
+
+
+def panel_reflections(session: Session, panel: str, episodes: Sequence[Episode]) -> dict[str, float]:
+    """Accuracy of the writer's predictions on a panel's first episodes, by outcome; nothing of them is kept."""
+    count, writer = session.config.evaluation.reflections, session.parts.writer
+    if not count:
+        return {}
+    # The configuration is refused where nobody reflects.
+    assert isinstance(writer, Reflector)
+    chosen = [episode for episode in played(episodes) if episode.teaches][:count]
+    made = writer.reflect(chosen, session.references, aside_of(session.parts.writing))
+    return {f"policy/reflection/{panel}/{name}": share for name, share in recalls(made).items()}
+
+
+def _reads(update: UpdateConfig) -> bool:
+    reward = update.reward
+    return reward.type == "capability-evolution" and reward.potential == "reflection"

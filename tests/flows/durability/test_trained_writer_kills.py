@@ -1,0 +1,46 @@
+"""A run whose policy learns to write: killed before, within and after its updates, it ends as one that was not."""
+
+import signal
+
+import pytest
+from support.runs import coevo, states
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+SMALL = (
+    "warmstart.steps=120",
+    "warmstart.probe_every=120",
+    "warmstart.probe_tasks=16",
+    "rollout.tasks=4",
+    "rollout.group_size=4",
+    "evaluation.tasks=16",
+    "evaluation.final_panels=[]",
+    "evaluation.every=2",
+)
+KILLS = (
+    "coevo.tasks.writing.journal:Journal.append@3+",
+    "coevo.models.trainer.client:Trainer.update@1+",
+    "coevo.lineage.repository:Repository.seal@2",
+    "coevo.tasks.writing.artifact:write_writing@2+",
+)
+RECIPES = {
+    "homerules-retroagent-trained": ("evaluation.reflections=16",),
+    "homerules-coevo-rl-trained-writer": ("bank.admission.replays=2",),
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_killed_run_learns_the_same(workspace, recipe):
+    run = ("run", recipe, "iterations=3", "seed=5", *SMALL, *RECIPES[recipe])
+    done = coevo(*run, "--name", "whole", workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    arguments = (*run, "--name", "killed")
+    for kill in KILLS:
+        assert coevo(*arguments, workspace=workspace, kill=kill).returncode == -signal.SIGKILL, kill
+        arguments = ("resume", "killed")
+    done = coevo(*arguments, workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    found = states(workspace, "whole")
+    assert states(workspace, "killed") == found
+    assert any(state["metrics"].get("policy/writer/answers") for state in found)
+    assert all("policy/loss/" in " ".join(state["metrics"]) for state in found[1:])

@@ -1,0 +1,49 @@
+"""REINFORCE on answers, against values worked out by hand."""
+
+import pytest
+import torch
+
+from coevo.configs.update.update import WriterUpdateConfig
+from coevo.models.losses.aggregation import weights_of
+from coevo.models.losses.policy import Completions
+from coevo.models.losses.reinforce import LOSS, advantages, reinforce_loss
+from coevo.records.writing import Drawn, Rewarded
+
+
+def answers(*pairs):
+    return [Rewarded(Drawn((1,), (2,)), reward, weight) for reward, weight in pairs]
+
+
+@pytest.mark.parametrize(
+    ("baseline", "scale", "expected"),
+    [("none", 1.0, [1.0, 0.0, 0.0, 1.0]), ("none", 10.0, [10.0, 0.0, 0.0, 10.0]), ("batch", 10.0, [5.0, -5, -5, 5])],
+)
+def test_an_advantage_is_the_scaled_reward_minus_the_mean(baseline, scale, expected):
+    config = WriterUpdateConfig(baseline=baseline, scale=scale)
+    assert advantages(answers((1, 1.0), (0, 1.0), (0, 1.0), (1, 1.0)), config) == pytest.approx(expected)
+
+
+def test_weights_count_in_the_mean_and_in_the_advantage():
+    # One success with weight 2, three failures with 2/3: the mean of the rewards 0, 1, 1, 0 is (2/3 + 2/3) / 4 = 1/3.
+    found = advantages(answers((0, 2.0), (1, 2 / 3), (1, 2 / 3), (0, 2 / 3)), WriterUpdateConfig())
+    assert found == pytest.approx([-2 / 3, 4 / 9, 4 / 9, -2 / 9])
+    assert sum(found) == pytest.approx(0.0)
+
+
+def test_no_answers_have_no_advantages():
+    assert advantages([], WriterUpdateConfig()) == []
+
+
+def test_the_loss_is_the_mean_over_answers_of_advantage_times_log_likelihood():
+    logprobs = torch.tensor([[-0.5, -1.0, -0.25], [-2.0, -9.0, -9.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, True], [True, False, False]])
+    gains = torch.tensor([[0.75] * 3, [-0.25, 0.0, 0.0]])
+    nothing = torch.zeros(2, 3)
+    weights = weights_of(mask, torch.tensor([0, 1]), 3, LOSS.aggregation)
+    batch = Completions(logprobs, nothing, nothing, nothing, nothing, gains, mask, weights)
+    loss = reinforce_loss(batch, LOSS).loss
+    # -(0.75 * -1.75 + -0.25 * -2) / 2
+    assert float(loss) == pytest.approx((0.75 * 1.75 - 0.5) / 2)
+    loss.backward()
+    expected = torch.tensor([[-0.375] * 3, [0.125, 0.0, 0.0]])
+    torch.testing.assert_close(logprobs.grad, expected)
