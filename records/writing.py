@@ -67,15 +67,30 @@ class Reply:
 
 
 @dataclass(frozen=True, slots=True)
+class Credit:
+    """Reward of a part of an answer.
+
+    Attributes:
+        start: index of its first token.
+        end: index behind its last token.
+        reward: of the part as a whole.
+    """
+
+    start: int
+    end: int
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
 class Rewarded:
-    """An answer with its reward: a sample of the update that trains the writer.
+    """An answer with its rewards: a sample of the update that trains the writer.
 
     Attributes:
         drawn: tokens of the answer.
-        reward: of the whole answer.
-        weight: factor of its advantage.
+        credits: rewarded parts, which do not overlap; the other tokens are not trained.
+        weight: factor of its advantages.
     """
 
     drawn: Drawn
-    reward: float
+    credits: tuple[Credit, ...]
     weight: float = 1.0

@@ -46,7 +46,7 @@ class WriterUpdateConfig(Config):
 
     reward: Literal["prediction", "replay"] = "prediction"
     """Reward of an answer: ``prediction``: 1 if the reflection predicts the outcome of its episode, else 0;
-    ``replay``: mean gain of its candidates in replays, known at the next update, and 0 without a lesson.
+    ``replay``: for the tokens of each lesson its gain in replays, known at the next update; 0 without a lesson.
     """
     scale: float = Field(default=1.0, gt=0, le=FACTOR)
     """Factor of the reward, such as the environment's largest one."""

@@ -78,15 +78,15 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Authored:
-    """An answer of the run's own policy, and what became of it.
+    """An answer of the run's own policy.
 
     Attributes:
         drawn: its tokens.
-        candidates: ids of the candidates that it holds; empty if it holds no lesson.
+        lessons: text of each lesson as the answer has it, and the id of its entry, in order.
     """
 
     drawn: Drawn
-    candidates: tuple[str, ...]
+    lessons: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class Proposal:
         edits: operations on pools, in the order of execution; only editors propose any.
         counts: counts for the metrics ``bank/writer/<name>``.
         rejects: parts of a model's answers that were refused.
-        authored: answers from which the policy may learn to write; one whose lessons are all known is left out.
+        authored: answers from which the policy may learn to write.
     """
 
     entries: tuple[Entry, ...] = ()

@@ -23,12 +23,21 @@ def reinforce_loss(batch: Completions, config: LossConfig) -> LossOutput:
     return LossOutput(loss=(batch.weights * tokens).sum(), drift=torch.zeros(0), totals={})
 
 
-def advantages(answers: Sequence[Rewarded], config: WriterUpdateConfig) -> list[float]:
-    """Advantage of each answer: its scaled reward (RetroAgent Eq. 3), minus the baseline, times its weight.
+def advantages(answers: Sequence[Rewarded], config: WriterUpdateConfig) -> list[list[float]]:
+    """Advantage of each token: the scaled reward of its part (RetroAgent Eq. 3), minus the baseline, times its weight.
 
-    The baseline ``batch`` is the weighted mean of the scaled rewards.
+    The baseline ``batch`` is the weighted mean of the rewards of all parts. A token of no part has advantage 0.
     """
-    weights = [answer.weight for answer in answers]
-    earned = sum(answer.weight * answer.reward for answer in answers)
-    baseline = earned / sum(weights) if answers and config.baseline == "batch" else 0.0
-    return [answer.weight * config.scale * (answer.reward - baseline) for answer in answers]
+    parts = [(answer.weight, credit.reward) for answer in answers for credit in answer.credits]
+    earned, weights = sum(weight * reward for weight, reward in parts), sum(weight for weight, _ in parts)
+    baseline = earned / weights if parts and config.baseline == "batch" else 0.0
+    return [_tokens(answer, config.scale, baseline) for answer in answers]
+
+
+def _tokens(answer: Rewarded, scale: float, baseline: float) -> list[float]:
+    found = [0.0] * len(answer.drawn.token_ids)
+    for credit in answer.credits:
+        found[credit.start : credit.end] = [answer.weight * scale * (credit.reward - baseline)] * (
+            credit.end - credit.start
+        )
+    return found

@@ -92,8 +92,14 @@ def write_samples(
     return SampleCounts(rows=len(rows), groups=len(groups), skipped=len(groups - used))
 
 
-def write_answers(path: Path, answers: Sequence[Drawn], advantages: Sequence[float]) -> None:
-    """Write the answers of the policy as writer as Parquet, one row each, every answer a group of its own."""
+def write_answers(path: Path, answers: Sequence[Drawn], advantages: Sequence[Sequence[float]]) -> None:
+    """Write the answers of the policy as writer as Parquet, one row each, every answer a group of its own.
+
+    Args:
+        path: the file.
+        answers: their tokens.
+        advantages: of each token of each answer.
+    """
     _write(path, [_answer(number, *each) for number, each in enumerate(zip(answers, advantages, strict=True))])
 
 
@@ -135,17 +141,16 @@ def _next(episode: Episode) -> dict[str, object]:
     }
 
 
-def _answer(number: int, answer: Drawn, advantage: float) -> dict[str, object]:
+def _answer(number: int, answer: Drawn, advantages: Sequence[float]) -> dict[str, object]:
     """Row of an answer; its loss does not read the engine's log-probs."""
-    length = len(answer.token_ids)
     return {
         "episode": f"{number:06d}",
         "group": f"{number:06d}",
         "turn": 0,
         "prompt_ids": answer.prompt_ids,
         "token_ids": answer.token_ids,
-        "logprobs": [0.0] * length,
-        "advantage": [advantage] * length,
+        "logprobs": [0.0] * len(answer.token_ids),
+        "advantage": advantages,
         "value": [],
         "return": [],
     }

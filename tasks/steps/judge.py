@@ -38,7 +38,8 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     decision = admission.decide(candidates, library, partial(replay, session, spent), session.draft.revision)
     update = session.config.update
     if update is not None and update.trains_writer("replay"):
-        session.answers = replayed(proposal.authored, decision.judged)
+        tokenizer = session.parts.player.engine.policy.tokenizer
+        session.answers = replayed(proposal.authored, decision.judged, tokenizer)
     return Result(decision, spent=apart(spent, "judging"))
 
 

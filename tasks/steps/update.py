@@ -57,8 +57,8 @@ def _answers(session: Session, config: UpdateConfig) -> Path | None:
 
 
 def _rewards(session: Session) -> dict[str, float]:
-    """Mean reward of the answers of this update, which is done with them; empty without any."""
-    rewards, session.answers = [answer.reward for answer in session.answers], []
+    """Mean reward of the answers' parts in this update, which is done with them; empty without any."""
+    rewards, session.answers = [part.reward for answer in session.answers for part in answer.credits], []
     return {"policy/writer/reward": sum(rewards) / len(rewards)} if rewards else {}
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
-from coevo.records.writing import Rewarded
+from coevo.records.writing import Credit, Rewarded
 from coevo.tasks.writing.journal import Answered, drawn_of, parse
 from coevo.tasks.writing.spent import Spent
 
@@ -72,12 +72,22 @@ def read_writing(directory: Path | None) -> Kept:
 def _rewarded(line: str) -> Rewarded:
     try:
         found = json.loads(line)
-        made = Rewarded(**found | {"drawn": drawn_of(found["drawn"])})
-        if all(type(number) is float and isfinite(number) for number in (made.reward, made.weight)):
+        earned = tuple(Credit(**credit) for credit in found["credits"])
+        made = Rewarded(**found | {"drawn": drawn_of(found["drawn"]), "credits": earned})
+        if _sound(made):
             return made
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         pass
     raise CoevoError(f"{REWARDED} of the artifact {FOLDER} is not as coevo writes it")
+
+
+def _sound(made: Rewarded) -> bool:
+    """Report whether weight and rewards are numbers, and each part lies within the answer."""
+    numbers = (made.weight, *(credit.reward for credit in made.credits))
+    places = [place for credit in made.credits for place in (credit.start, credit.end)]
+    whole = all(type(number) is float and isfinite(number) for number in numbers)
+    inside = all(type(place) is int and 0 <= place <= len(made.drawn.token_ids) for place in places)
+    return whole and inside and places == sorted(places)
 
 
 def _spent(text: str) -> Spent:

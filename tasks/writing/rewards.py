@@ -1,12 +1,14 @@
 """Rewards of the policy's answers as writer: for a right prediction, or for lessons that replay finds useful."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from coevo.memory.bank.change import Judged
 from coevo.memory.evidence.reflections import Reflected
 from coevo.memory.writers.base import Authored
-from coevo.records.writing import Rewarded
+from coevo.models.authors.items import items
+from coevo.records.writing import Credit, Rewarded
 
 
 def predicted(made: Iterable[Reflected], balance: bool) -> list[Rewarded]:
@@ -17,19 +19,29 @@ def predicted(made: Iterable[Reflected], balance: bool) -> list[Rewarded]:
     told = [(each.drawn, each.episode.success, each.reflection.success) for each in made if each.drawn is not None]
     counts = Counter(success for _, success, _ in told)
     return [
-        Rewarded(drawn, float(guess is success), len(told) / (len(counts) * counts[success]) if balance else 1.0)
+        Rewarded(
+            drawn,
+            (Credit(0, len(drawn.token_ids), float(guess is success)),),
+            len(told) / (len(counts) * counts[success]) if balance else 1.0,
+        )
         for drawn, success, guess in told
     ]
 
 
-def replayed(authored: Iterable[Authored], judged: Sequence[Judged]) -> list[Rewarded]:
-    """Reward of each answer: mean paired gain of its candidates (CoEvo-RL Eq. 7), and 0 if it holds no lesson.
+def replayed(authored: Iterable[Authored], judged: Sequence[Judged], tokenizer: Any) -> list[Rewarded]:
+    """Reward of each lesson: its paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
-    An answer with a candidate that no replay judged has no reward, and is left out.
+    A lesson that no replay judged, since the bank knows it, has no reward. An answer without any lesson earns 0.
     """
     gains = {name: each.verdict.difference for each in judged if each.verdict.pairs for name in each.verdict.candidates}
-    return [
-        Rewarded(each.drawn, sum(gains[name] for name in each.candidates) / max(1, len(each.candidates)))
-        for each in authored
-        if all(name in gains for name in each.candidates)
-    ]
+    found = (Rewarded(each.drawn, tuple(_credits(each, gains, tokenizer))) for each in authored)
+    return [each for each in found if each.credits]
+
+
+def _credits(answer: Authored, gains: Mapping[str, float], tokenizer: Any) -> Iterator[Credit]:
+    if not answer.lessons:
+        yield Credit(0, len(answer.drawn.token_ids), 0.0)
+    texts = [text for text, _ in answer.lessons]
+    for (_, entry), item in zip(answer.lessons, items(tokenizer, answer.drawn.token_ids, texts), strict=True):
+        if entry in gains and item is not None:
+            yield Credit(item.start, item.stop, gains[entry])

@@ -6,7 +6,7 @@ from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.evidence.contrasts import Contrast, contrasts
 from coevo.memory.writers.base import Evidence, Proposal, worth
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import authored, entry, joined, lessons
+from coevo.memory.writers.model.lessons import Draft, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import FAILURE, LESSONS, PAIR, SUCCESS, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.task import Key
@@ -27,7 +27,7 @@ class ModelContrast:
         posed = [self._posed(contrast) for contrast in self._chosen(evidence)]
         found = answers(evidence.ask, posed)
         drafts = [
-            (answer, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
+            Draft(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.lessons)
         ]
@@ -40,7 +40,7 @@ class ModelContrast:
             worth(candidates, evidence.episodes),
             counts=counts(found) | known,
             rejects=rejects_of(found),
-            authored=authored(found, drafts, candidates),
+            authored=authored(found, drafts),
         )
 
     def _chosen(self, evidence: Evidence) -> Iterator[Contrast]:

@@ -43,7 +43,7 @@ class ModelExtremes:
             worth(fresh, evidence.episodes),
             counts=counts(found) | sizes,
             rejects=rejects_of(found),
-            authored=authored(found, drafts, fresh),
+            authored=authored(found, drafts),
         )
 
     def _posed(self, purpose: str, episodes: Sequence[Episode]) -> Posed:
@@ -56,7 +56,7 @@ class ModelExtremes:
             purpose = answer.posed.question.purpose
             for lesson in lessons(answer, self._most[purpose]):
                 pool = self._key(lesson.attempt.episode.task)
-                yield answer, entry(lesson, pool, revision, ZONES[purpose], _level(lesson))
+                yield Draft(answer, lesson, entry(lesson, pool, revision, ZONES[purpose], _level(lesson)))
 
 
 def _level(lesson: Lesson) -> str:

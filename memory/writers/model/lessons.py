@@ -15,10 +15,6 @@ LONGEST, LONGEST_SITUATION = 400, 200
 """Maximum characters of a lesson, and of a situation in which it applies or not."""
 
 
-Draft = tuple[Answer, Entry]
-"""An entry, with the answer that it comes from."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lesson:
     """A lesson that passed the checks.
@@ -72,26 +68,33 @@ def entry(lesson: Lesson, scope: str, revision: int, zone: str = "strategy", lev
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry, with the lesson that it is made of and the answer that holds it."""
+
+    answer: Answer
+    lesson: Lesson
+    entry: Entry
+
+
 def joined(drafts: Iterable[Draft]) -> dict[str, Entry]:
     """Entries by id, in order; equal ones are one entry with the sources of all."""
     entries: dict[str, Entry] = {}
-    for _, each in drafts:
+    for draft in drafts:
+        each = draft.entry
         entries[each.id] = also_from(entries.get(each.id, each), each.sources)
     return entries
 
 
-def authored(found: Sequence[Answer], drafts: Sequence[Draft], candidates: Iterable[Entry]) -> tuple[Authored, ...]:
-    """Answers from which the policy may learn, each with its candidates.
-
-    An answer without any lesson has none; one whose lessons are no candidates is left out, since nobody judges them.
-    """
-    wanted, learned = {entry.id for entry in candidates}, list[Authored]()
-    for answer in found:
-        mine = [entry.id for each, entry in drafts if each is answer]
-        chosen = tuple(name for name in mine if name in wanted)
-        if answer.reply.drawn is not None and (chosen or not mine):
-            learned.append(Authored(answer.reply.drawn, chosen))
-    return tuple(learned)
+def authored(found: Iterable[Answer], drafts: Sequence[Draft]) -> tuple[Authored, ...]:
+    """Answers of the run's own policy, each with the lessons that passed the checks."""
+    return tuple(
+        Authored(
+            drawn, tuple((draft.lesson.item["lesson"], draft.entry.id) for draft in drafts if draft.answer is answer)
+        )
+        for answer in found
+        if (drawn := answer.reply.drawn) is not None
+    )
 
 
 def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:

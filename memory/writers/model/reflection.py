@@ -9,7 +9,7 @@ from coevo.memory.text import clean
 from coevo.memory.writers.base import Ask, Evidence, Proposal
 from coevo.memory.writers.model import words
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.episode import Episode
@@ -33,12 +33,12 @@ class ModelReflection:
         found = self._answers(wanted, evidence.references, evidence.ask)
         told = self._told(found, evidence.references)
         drafts = [
-            (answer, entry(lesson, self._key(each.episode.task), evidence.revision))
+            Draft(answer, lesson, entry(lesson, self._key(each.episode.task), evidence.revision))
             for answer, (each, taught) in zip(found, told, strict=True)
             for lesson in taught
         ]
         fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
-        measured, learned = counts(found) | figures([each for each, _ in told]), authored(found, drafts, fresh)
+        measured, learned = counts(found) | figures([each for each, _ in told]), authored(found, drafts)
         return Proposal(fresh, counts=measured, rejects=rejects_of(found), authored=learned)
 
     def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:

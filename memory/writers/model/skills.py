@@ -8,7 +8,7 @@ from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, SKILLS, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.episode import Episode
@@ -31,7 +31,7 @@ class ModelSkills:
         posed = [self._posed(kind, played, evidence.library) for kind, played in failing.items()]
         found = answers(evidence.ask, posed)
         drafts = [
-            (answer, entry(lesson, self._scope(lesson), evidence.revision))
+            Draft(answer, lesson, entry(lesson, self._scope(lesson), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.skills)
         ]
@@ -39,7 +39,7 @@ class ModelSkills:
         skills = joined(drafts).values()
         fresh = tuple(each for each in skills if not held & {(each.strategy, each.scope), (each.strategy, "")})
         sizes = {"failing_kinds": float(len(failing)), "general_skills": float(sum(not each.scope for each in fresh))}
-        learned = authored(found, drafts, fresh)
+        learned = authored(found, drafts)
         return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), authored=learned)
 
     def _scope(self, lesson: Lesson) -> str:

@@ -66,7 +66,9 @@ def test_answers_are_those_of_the_model_to_the_rendered_question(engine):
     for reply, each in zip(found, asked, strict=True):
         messages = [{"role": "system", "content": each.system}, {"role": "user", "content": each.user}]
         text = words.apply_chat_template(messages, add_generation_prompt=True, tokenize=False, **OFF)
-        assert reply.prompt_tokens == len(words(text, add_special_tokens=False)["input_ids"])
+        ids = words(text, add_special_tokens=False)["input_ids"]
+        assert (reply.prompt_tokens, reply.drawn.prompt_ids) == (len(ids), tuple(ids))
+        assert len(reply.drawn.token_ids) == reply.answer_tokens
         assert 0 < reply.answer_tokens <= 24 and not reply.fault
 
 

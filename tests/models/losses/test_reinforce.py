@@ -7,11 +7,11 @@ from coevo.configs.update.update import WriterUpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.policy import Completions
 from coevo.models.losses.reinforce import LOSS, advantages, reinforce_loss
-from coevo.records.writing import Drawn, Rewarded
+from coevo.records.writing import Credit, Drawn, Rewarded
 
 
 def answers(*pairs):
-    return [Rewarded(Drawn((1,), (2,)), reward, weight) for reward, weight in pairs]
+    return [Rewarded(Drawn((1,), (2, 3)), (Credit(0, 2, reward),), weight) for reward, weight in pairs]
 
 
 @pytest.mark.parametrize(
@@ -20,14 +20,23 @@ def answers(*pairs):
 )
 def test_an_advantage_is_the_scaled_reward_minus_the_mean(baseline, scale, expected):
     config = WriterUpdateConfig(baseline=baseline, scale=scale)
-    assert advantages(answers((1, 1.0), (0, 1.0), (0, 1.0), (1, 1.0)), config) == pytest.approx(expected)
+    found = advantages(answers((1, 1.0), (0, 1.0), (0, 1.0), (1, 1.0)), config)
+    assert found == [pytest.approx([gain, gain]) for gain in expected]
 
 
 def test_weights_count_in_the_mean_and_in_the_advantage():
     # One success with weight 2, three failures with 2/3: the mean of the rewards 0, 1, 1, 0 is (2/3 + 2/3) / 4 = 1/3.
     found = advantages(answers((0, 2.0), (1, 2 / 3), (1, 2 / 3), (0, 2 / 3)), WriterUpdateConfig())
-    assert found == pytest.approx([-2 / 3, 4 / 9, 4 / 9, -2 / 9])
-    assert sum(found) == pytest.approx(0.0)
+    assert [gain for gain, _ in found] == pytest.approx([-2 / 3, 4 / 9, 4 / 9, -2 / 9])
+
+
+def test_each_part_has_its_own_advantage_and_other_tokens_none():
+    parts = (Credit(1, 3, 0.5), Credit(3, 4, -0.25))
+    whole = [Rewarded(Drawn((1,), (5, 6, 7, 8, 9)), parts), Rewarded(Drawn((1,), (5,)), (Credit(0, 1, 0.0),))]
+    # The mean of 1/2, -1/4 and 0 is 1/12.
+    first, second = advantages(whole, WriterUpdateConfig())
+    assert first == pytest.approx([0.0, 5 / 12, 5 / 12, -1 / 3, 0.0])
+    assert second == pytest.approx([-1 / 12])
 
 
 def test_no_answers_have_no_advantages():

@@ -266,7 +266,7 @@ def test_answers_add_their_loss_to_that_of_the_turns(policy, batch, joined, tmp_
     config = settings(stage, tokens).model_copy(update={"writer": WriterUpdateConfig(weight=0.5)})
     drawn = [Drawn(batch.prompts[row], batch.completions[row]) for row in (0, 5, 7)]
     gains = [0.75, -0.25, -0.5]
-    write_answers(tmp_path / "answers.parquet", drawn, gains)
+    write_answers(tmp_path / "answers.parquet", drawn, spread(drawn, gains))
     answers = read(tmp_path / "answers.parquet")
     expected, model = copy.deepcopy(policy.model), copy.deepcopy(policy.model)
     logprobs, _ = plain_logprobs(expected, [d.prompt_ids for d in drawn], [d.token_ids for d in drawn])
@@ -284,9 +284,10 @@ def test_answers_add_their_loss_to_that_of_the_turns(policy, batch, joined, tmp_
 
 
 def test_answers_train_the_policy_where_no_turn_does(policy, empty_path, batch, joined, tmp_path):
-    write_answers(tmp_path / "answers.parquet", [Drawn(batch.prompts[0], batch.completions[0])], [1.0])
+    drawn = [Drawn(batch.prompts[0], batch.completions[0])]
+    write_answers(tmp_path / "answers.parquet", drawn, spread(drawn, [1.0]))
     answers, model = read(tmp_path / "answers.parquet"), copy.deepcopy(policy.model)
-    it, wrapped = learner(model, settings(lr=1e-3).model_copy(update={"writer": WriterUpdateConfig()}))
+    it, _ = learner(model, settings(lr=1e-3).model_copy(update={"writer": WriterUpdateConfig()}))
     losses = [it.update(read(empty_path), key(n), answers)["writer_loss"] for n in range(4)]
     assert losses == sorted(losses, reverse=True)
     assert losses[-1] < losses[0]
@@ -294,11 +295,16 @@ def test_answers_train_the_policy_where_no_turn_does(policy, empty_path, batch, 
 
 def test_each_step_has_its_part_of_the_answers(policy, batch, joined, tmp_path):
     drawn = [Drawn(batch.prompts[row], batch.completions[row]) for row in range(3)]
-    write_answers(tmp_path / "answers.parquet", drawn, [1.0, -1.0, 0.5])
+    write_answers(tmp_path / "answers.parquet", drawn, spread(drawn, [1.0, -1.0, 0.5]))
     config = settings(minibatches=2, epochs=2).model_copy(update={"writer": WriterUpdateConfig()})
     it = learner(copy.deepcopy(policy.model), config)[0]
     metrics = it.update(batch, key(0), read(tmp_path / "answers.parquet"))
     assert (metrics["steps"], metrics["writer_answers"]) == (4, 3)
+
+
+def spread(answers, gains):
+    """The same advantage for every token of an answer."""
+    return [[gain] * len(each.token_ids) for each, gain in zip(answers, gains, strict=True)]
 
 
 def _turns(model, batch, config):

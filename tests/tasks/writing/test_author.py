@@ -6,7 +6,7 @@ from support.answering import Scripted
 from coevo.configs.bank.author import PolicyAuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
-from coevo.records.writing import Drawn, Question, Reply, Rewarded
+from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
 from coevo.tasks.writing.artifact import Kept, read_writing, write_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
@@ -200,7 +200,7 @@ def test_tokens_of_answers_are_kept_only_where_the_policy_learns_to_write(tmp_pa
 
 
 def test_answers_that_wait_for_an_update_are_committed_and_read(tmp_path):
-    waiting = (Rewarded(DRAWN, 0.25), Rewarded(Drawn((1,), ()), -1.0, 2.0))
+    waiting = (Rewarded(DRAWN, (Credit(0, 1, 0.25), Credit(1, 2, -1.0))), Rewarded(Drawn((1,), ()), (), 2.0))
     write_writing(Kept(rewarded=waiting), tmp_path / "some")
     assert read_writing(tmp_path / "some" / "writing").rewarded == waiting
     write_writing(Kept(), tmp_path / "none")
@@ -213,14 +213,16 @@ def test_answers_that_wait_for_an_update_are_committed_and_read(tmp_path):
     [
         "{",
         "[]",
-        '{"drawn": {"prompt_ids": [1], "token_ids": ["a"]}, "reward": 1.0, "weight": 1.0}',
-        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "reward": NaN, "weight": 1.0}',
-        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "reward": 1.0, "weight": "1"}',
-        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "reward": 1.0, "more": 1.0}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": ["a"]}, "credits": [], "weight": 1.0}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "credits": [], "weight": "1"}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "credits": [], "weight": 1.0, "more": 1.0}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "credits": [{"start": 0, "end": 1, "reward": NaN}]}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "credits": [{"start": 0, "end": 2, "reward": 1.0}]}',
+        '{"drawn": {"prompt_ids": [1], "token_ids": [1]}, "credits": [{"start": 1, "end": 0, "reward": 1.0}]}',
     ],
 )
 def test_answers_that_wait_and_are_damaged_are_refused_in_one_line(tmp_path, line):
-    write_writing(Kept(rewarded=(Rewarded(DRAWN, 0.25),)), tmp_path)
+    write_writing(Kept(rewarded=(Rewarded(DRAWN, ()),)), tmp_path)
     (tmp_path / "writing" / "rewarded.jsonl").write_text(f"{line}\n")
     with pytest.raises(CoevoError, match=r"rewarded\.jsonl of the artifact writing is not as coevo writes it"):
         read_writing(tmp_path / "writing")

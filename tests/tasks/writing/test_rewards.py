@@ -9,8 +9,9 @@ from support.entries import entry
 from coevo.memory.bank.change import Judged
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, parse
 from coevo.memory.writers.base import Authored
+from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.entry import Verdict
-from coevo.records.writing import Drawn
+from coevo.records.writing import Credit, Drawn
 from coevo.tasks.writing.rewards import predicted, replayed
 
 
@@ -34,8 +35,8 @@ TOLD = [
 
 def test_a_right_prediction_earns_one_and_a_malformed_reflection_nothing():
     found = predicted(TOLD, balance=False)
-    assert [(each.drawn, each.reward, each.weight) for each in found] == [
-        (drawn(number), reward, 1.0) for number, reward in enumerate((1.0, 0.0, 1.0, 0.0))
+    assert [(each.drawn, each.credits, each.weight) for each in found] == [
+        (drawn(number), (Credit(0, 1, reward),), 1.0) for number, reward in enumerate((1.0, 0.0, 1.0, 0.0))
     ]
 
 
@@ -54,14 +55,24 @@ def verdict(name, difference, pairs=8):
     return Judged(made, (entry(name),))
 
 
-def test_an_answer_earns_the_mean_gain_of_its_candidates():
-    judged = [verdict("a", 0.5), verdict("b", -0.25), verdict("c", 0.125), verdict("d", 0.5, pairs=0)]
+def test_the_tokens_of_a_lesson_earn_its_gain():
+    tokenizer = word_tokenizer(("#", "1", "2", "a", "b", "c", "?"))
+    judged = [verdict("a", 0.5), verdict("b", -0.25), verdict("c", 0.5, pairs=0)]
+
+    def answer(text, *lessons):
+        ids = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
+        return Authored(Drawn((1,), (*ids, tokenizer.eos_token_id)), tuple((name, name) for name in lessons))
+
     authored = [
-        Authored(drawn(0), ("a", "b")),
-        Authored(drawn(1), ("c",)),
-        Authored(drawn(2), ()),
-        Authored(drawn(3), ("a", "unjudged")),
-        Authored(drawn(4), ("d",)),
+        answer("? # 1 a # 2 b", "a", "b"),
+        answer("? # 1 known # 2 b", "known", "b"),
+        answer("?"),
+        answer("? # 1 c", "c"),
     ]
-    found = replayed(authored, judged)
-    assert [(each.drawn, each.reward) for each in found] == [(drawn(0), 0.125), (drawn(1), 0.125), (drawn(2), 0.0)]
+    found = replayed(authored, judged, tokenizer)
+    assert [each.credits for each in found] == [
+        (Credit(1, 4, 0.5), Credit(4, 7, -0.25)),
+        (Credit(4, 7, -0.25),),
+        (Credit(0, 2, 0.0),),
+    ]
+    assert [each.drawn for each in found] == [each.drawn for each in authored[:3]]

@@ -203,7 +203,7 @@ DRAWN = tuple(Drawn((1,), (number,)) for number in range(3))
         ModelExtremesConfig(type="model-extremes"),
     ],
 )
-def test_the_policys_answers_come_with_the_candidates_that_they_hold(config):
+def test_the_policys_answers_come_with_the_lessons_that_they_hold(config):
     """The first answer has a new lesson and a known one, the second none, the third only a known one."""
     made = writer_of(config, BY_SCOPE)
     fields = {"subtasks": PARTS, "success": True, "first_wrong_step": 1}
@@ -215,11 +215,12 @@ def test_the_policys_answers_come_with_the_candidates_that_they_hold(config):
         played = [replace(each, success=n < 1) for n, each in enumerate(played)]
     (held,) = made.write(asking(Asked(answer(known, **fields)), [WON])).entries
     proposal = made.write(asking(ask, played, [held]))
-    assert [(each.drawn, each.candidates) for each in proposal.authored] == [
-        (DRAWN[0], (proposal.entries[0].id,)),
-        (DRAWN[1], ()),
-    ]
-    assert [each.strategy for each in proposal.entries] == ["take mug"]
+    (fresh,) = proposal.entries
+    assert fresh.strategy == "take mug"
+    expected = [((HEAT, held.id), ("take mug", fresh.id)), (), ((HEAT, held.id),)]
+    asked = len(ask.questions)
+    assert asked == (2 if config.type == "model-extremes" else 3)
+    assert [(each.drawn, each.lessons) for each in proposal.authored] == list(zip(DRAWN, expected, strict=True))[:asked]
 
 
 def test_answers_of_another_model_teach_the_policy_nothing():
