@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
 from coevo.flows.history.cost import Spent, spending
+from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
 from coevo.flows.history.verdicts import ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
@@ -43,6 +44,7 @@ class Facts:
         tags: revision by tag.
         offshoots: runs branched from this one.
         spent: cost up to each revision.
+        parts: expense by part up to revision N.
         sizes: active entries at each revision.
         lives: lives by entry id, in order of creation; empty without a bank.
         highest: stories of the entries whose episodes succeeded most compared with others of their kind; ``lowest`` of
@@ -59,6 +61,7 @@ class Facts:
     tags: Mapping[str, int]
     offshoots: Sequence[Offshoot]
     spent: Sequence[Spent]
+    parts: Sequence[Expense]
     sizes: Sequence[int | None]
     lives: Mapping[str, Life]
     highest: Sequence[Story]
@@ -86,6 +89,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         tags={name: revision for name, revision in sorted(opened.lineage.names().items()) if revision <= last},
         offshoots=offshoots(opened.lineage, opened.paths.name, place, last),
         spent=spending(manifests),
+        parts=expenses(manifests)[-1],
         sizes=history.bank_sizes(manifests),
         lives=found,
         highest=told[: len(highest)],

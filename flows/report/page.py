@@ -64,6 +64,7 @@ def _tables(told: Facts) -> dict[str, Any]:
         "entries": (rows.ENTRY_COLUMNS, rows.entry_rows(list(told.lives.values()))),
         "verdicts": rows.verdict_rows(told),
         "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
+        "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(told)),
         "settings": (("setting", "value"), rows.setting_rows(told)),
     }
 

@@ -19,7 +19,8 @@ VERDICT_COLUMNS = (
 ENTRY_COLUMNS = (
     "id", "entry", "scope", "created", "edited", "retired", "retrievals", "successes", "gain", "gain low", "gain high",
 )  # fmt: skip
-__all__ = ["ENTRY_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
+EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "seconds", "in equal")
+__all__ = ["ENTRY_COLUMNS", "EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 Row = dict[str, Any]
 
 
@@ -90,6 +91,14 @@ def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
 def ruling_rows(told: Facts) -> list[Row]:
     """One row per edit operation, the latest first."""
     return [ruling_cells(ruling_row(ruling)) for ruling in reversed(told.rulings)]
+
+
+def expense_rows(told: Facts) -> list[Row]:
+    """One row per part of the run's expense."""
+    return [
+        {name: getattr(each, name) for name in EXPENSE_COLUMNS[:-1]} | {"in equal": ", ".join(each.budgets)}
+        for each in told.parts
+    ]
 
 
 def setting_rows(told: Facts) -> list[Row]:

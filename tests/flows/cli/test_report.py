@@ -52,6 +52,12 @@ def test_the_table_of_revisions_is_that_of_the_manifests(page, small_workspace):
     assert [row["what"] for row in rows] == ["start, evaluated", "2 admitted", "1 rejected, evaluated", "evaluated"]
 
 
+def test_the_cost_of_each_part_has_its_budgets(page):
+    (row,) = page.one("table", id="table-expenses").rows()
+    assert (row["part"], row["seconds"], row["in equal"]) == ("rollout", 4.5, "episodes, tokens, seconds")
+    assert row["episodes"] == ""
+
+
 def test_the_curves_are_those_of_the_manifests(page, small_workspace):
     told = [manifest.state["metrics"] for manifest in history(small_workspace, "first")]
     for name in ("train", PANEL):
