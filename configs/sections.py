@@ -59,6 +59,8 @@ class EvaluationConfig(Config):
     """Number of tasks per panel."""
     discovery: int = Field(default=0, ge=0, le=100)
     """Attempts per task of a panel (k of Discovery@k), with lessons from the failed ones; 0 disables it."""
+    internalization: int = Field(default=0, ge=0, le=MANY, exclude_if=lambda every: every == 0)
+    """Revisions between measurements of success with the best entry, none and a random one; 0 disables them."""
 
 
 class LineageConfig(Config):

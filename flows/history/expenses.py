@@ -35,6 +35,7 @@ PARTS = (
     Part("writing", "write candidates", ("seconds",)),
     Part("judging", "judge", KINDS),
     Part("retiring", "retire", KINDS),
+    Part("internalization", "internalization", ()),
 )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coevo.flows.console.output import plain
 from coevo.flows.report import rows
 from coevo.flows.report.bank import intervals, life_lines
-from coevo.flows.report.curves import by_panel, durations, spread
+from coevo.flows.report.curves import by_panel, durations, internalization, spread
 from coevo.flows.report.facts import Facts
 from coevo.flows.report.graph import graph
 
@@ -48,6 +48,7 @@ def _figures(told: Facts) -> dict[str, Any]:
     return {
         "success": by_panel(told.manifests, "success"),
         "reward": by_panel(told.manifests, "reward"),
+        "internalization": internalization(told.manifests),
         "spread": spread(told.manifests),
         "durations": durations(told.manifests),
         "graph": graph(told.manifests, set(told.kept), dict(told.tags), told.offshoots),

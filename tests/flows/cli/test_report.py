@@ -66,6 +66,21 @@ def test_the_curves_are_those_of_the_manifests(page, small_workspace):
         ]
 
 
+def test_internalization_is_drawn_where_it_was_measured(page, coevo, tmp_path, monkeypatch):
+    assert list(page.all("svg", id="figure-internalization")) == []
+    folder = f"bank/internalization/{PANEL}"
+    measured = [{f"{folder}/top1_minus_none": n / 4, f"{folder}/top1_minus_none_low": n / 8} for n in range(4)]
+    rows = [metrics | more for metrics, more in zip(small_run.METRICS, measured, strict=True)]
+    monkeypatch.setattr(small_run, "METRICS", rows)
+    small_run.build(tmp_path)
+    assert coevo("report", "first", "--output", tmp_path / "x.html", "--workspace", tmp_path).code == 0
+    found = read(tmp_path / "x.html")
+    assert drawn(found, "figure-internalization", f"{PANEL}, minus none") == [0.0, 0.25, 0.5, 0.75]
+    assert [
+        curve.attributes["data-name"] for curve in found.one("svg", id="figure-internalization").all("g", "curve")
+    ] == [f"{PANEL}, minus none"]
+
+
 def test_verdicts_have_the_intervals_of_the_bank(page, coevo):
     told = [row for row in json.loads(coevo("bank", "log", "first", "--json").out) if "difference" in row]
     marks = list(page.all("g", "verdict"))
