@@ -8,7 +8,7 @@ from coevo.flows.history import history
 from coevo.flows.history.cost import Spent, spending
 from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
-from coevo.flows.history.verdicts import ruling_row, verdict_row
+from coevo.flows.history.verdicts import latest_credits, ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
 from coevo.flows.report.lives import COLUMNS, Life, extremes, lives
 from coevo.lineage.revision.manifest import Manifest
@@ -51,6 +51,7 @@ class Facts:
             those whose episodes succeeded least. Both are associations.
         judged: verdicts of replay, oldest first.
         rulings: outcomes of edit operations, oldest first.
+        credits: latest measurement of each entry by leaving it out, by id.
         gone: revisions whose episodes were dropped, so that uses in them are unknown.
     """
 
@@ -68,6 +69,7 @@ class Facts:
     lowest: Sequence[Story]
     judged: Sequence["Judged"]
     rulings: Sequence["Ruling"]
+    credits: Mapping[str, Mapping[str, Any]]
     gone: Sequence[int]
 
 
@@ -96,6 +98,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         lowest=told[len(highest) :],
         judged=judged,
         rulings=rulings,
+        credits=_credits(opened),
         gone=opened.episodes_gone(),
     )
 
@@ -105,6 +108,10 @@ def _of_bank(opened: Reading) -> tuple[dict[str, Life], list["Judged"], list["Ru
         return {}, [], []
     bank = opened.bank()
     return lives(bank.entries(), opened.episode_tables(COLUMNS)), bank.judged(), bank.operations()
+
+
+def _credits(opened: Reading) -> dict[str, dict[str, Any]]:
+    return {} if opened.manifest.state["config"]["bank"] is None else latest_credits(opened.bank().left_out())
 
 
 def _stories(

@@ -62,7 +62,7 @@ def _tables(told: Facts) -> dict[str, Any]:
         "most": rows.MOST,
         "headline": rows.headline(told),
         "revisions": rows.revision_rows(told),
-        "entries": (rows.ENTRY_COLUMNS, rows.entry_rows(list(told.lives.values()))),
+        "entries": rows.entry_rows(told),
         "verdicts": rows.verdict_rows(told),
         "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
         "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(told)),

@@ -1,10 +1,17 @@
 """The report's tables: rows of plain values under column names."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from coevo.flows.history import history
-from coevo.flows.history.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
+from coevo.flows.history.verdicts import (
+    CREDIT_COLUMNS,
+    RULING_COLUMNS,
+    ruling_cells,
+    ruling_row,
+    verdict_row,
+    with_bound,
+    with_credit,
+)
 from coevo.flows.report.curves import panels
 from coevo.flows.report.facts import Facts
 from coevo.flows.report.lives import Life
@@ -20,7 +27,7 @@ ENTRY_COLUMNS = (
     "id", "entry", "scope", "created", "edited", "retired", "retrievals", "successes", "gain", "gain low", "gain high",
 )  # fmt: skip
 EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "seconds", "in equal")
-__all__ = ["ENTRY_COLUMNS", "EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
+__all__ = ["EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 Row = dict[str, Any]
 
 
@@ -72,9 +79,14 @@ def revision_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return tuple(rows[0]), rows
 
 
-def entry_rows(lives: Sequence[Life]) -> list[Row]:
-    """One row per entry, those retrieved most first."""
-    return [_entry_row(life) for life in sorted(lives, key=lambda life: (-life.shown, life.entry.id))]
+def entry_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+    """Columns, and one row per entry, those retrieved most first."""
+    ranked = sorted(told.lives.values(), key=lambda life: (-life.shown, life.entry.id))
+    rows = [
+        _entry_row(life) | {name: told.credits.get(life.entry.id, {}).get(name) for name in CREDIT_COLUMNS}
+        for life in ranked
+    ]
+    return with_credit(ENTRY_COLUMNS, rows), rows
 
 
 def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
