@@ -61,6 +61,8 @@ class EvaluationConfig(Config):
     """Attempts per task of a panel (k of Discovery@k), with lessons from the failed ones; 0 disables it."""
     reflections: int = Field(default=0, ge=0, le=ROWS, exclude_if=lambda count: count == 0)
     """Number of a panel's episodes whose outcome the writer predicts; 0 asks for none."""
+    internalization: int = Field(default=0, ge=0, le=MANY, exclude_if=lambda every: every == 0)
+    """Revisions between measurements of success with the best entry, none and a random one; 0 disables them."""
 
 
 class LineageConfig(Config):

@@ -21,6 +21,7 @@ from coevo.tasks.steps.bank import admit, credit, write
 from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
+from coevo.tasks.steps.internalize import internalize
 from coevo.tasks.steps.judge import judge
 from coevo.tasks.steps.retire import retire
 from coevo.tasks.steps.reward import shape
@@ -53,6 +54,8 @@ def coevolve(
         if session.is_new():
             gate_panels(session)
             session.draft.measure(evaluate(session))
+            if session.config.evaluation.internalization:
+                session.draft.record(internalize(session))
             committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
             iterate(session, committer)
@@ -75,12 +78,20 @@ def iterate(session: Session, committer: Committer) -> None:
         record(weigh(session))
         if session.writer_is_due() or trial_is_over(session):
             evolve_bank(session)
-    if session.evaluation_is_due():
-        gate_panels(session)
-        session.draft.measure(evaluate(session))
+    measure(session)
     session.iteration += 1
     if session.commit_is_due():
         committer.begin()
+
+
+def measure(session: Session) -> None:
+    """Play the held-out panels, if they are due."""
+    if session.evaluation_is_due() or session.internalization_is_due():
+        gate_panels(session)
+    if session.evaluation_is_due():
+        session.draft.measure(evaluate(session))
+    if session.internalization_is_due():
+        session.draft.record(internalize(session))
 
 
 def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:

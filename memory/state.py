@@ -90,6 +90,7 @@ class BankState:
         if self.pools is not None:
             associate(self.pools, decision.entries, episodes)
         self._judged.extend(decision.judged)
+        self._left_out.extend(decision.left_out)
         self._rulings.extend(decision.operations)
         self._entries |= {entry.id: entry for entry in decision.entries}
         self.entries = after(self.entries, decision.entries)
@@ -123,13 +124,15 @@ class BankState:
         """Rows that have changed since the last ``settle``."""
         clusters = () if self.clusters is None else self.clusters.changed()
         entries, stats = tuple(self._entries.values()), tuple(self._stats.values())
-        return BankChange(entries, stats, tuple(self._judged), clusters, tuple(self._rulings))
+        judged, left_out = tuple(self._judged), tuple(self._left_out)
+        return BankChange(entries, stats, judged, left_out, clusters, tuple(self._rulings))
 
     def settle(self) -> None:
         """Forget which rows have changed: they are committed, or will be."""
         self._entries: dict[str, Entry] = {}
         self._stats: dict[str, Stats] = {}
         self._judged: list[Judged] = []
+        self._left_out: list[Judged] = []
         self._rulings: list[Ruling] = []
         if self.clusters is not None:
             self.clusters.forget_changes()

@@ -89,8 +89,13 @@ def cost(episodes: Sequence[Episode]) -> dict[str, int]:
 
 def apart(spent: Mapping[str, int], part: str) -> dict[str, int]:
     """Cost with the episodes and tokens of a part, such as ``judging``, under names of their own as well."""
+    return {**spent, **under(spent, part)}
+
+
+def under(spent: Mapping[str, int], part: str) -> dict[str, int]:
+    """Episodes and tokens under the names of a part alone: cost that no budget contains, unless it is also counted."""
     kinds = ("episodes", "tokens")
-    return {**spent, **{f"cost/{part}/{kind}": spent[f"cost/{kind}"] for kind in kinds if f"cost/{kind}" in spent}}
+    return {f"cost/{part}/{kind}": spent[f"cost/{kind}"] for kind in kinds if f"cost/{kind}" in spent}
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,13 @@ class Session:
         done = self.iteration + 1
         return done % self.config.evaluation.every == 0 or done == self.config.iterations
 
+    def internalization_is_due(self) -> bool:
+        """Return True if this iteration ends a revision that measures the internalization curve, or the run."""
+        every, done = self.config.evaluation.internalization, self.iteration + 1
+        if not every or not self.commits_after(done):
+            return False
+        return self.draft.revision % every == 0 or done == self.config.iterations
+
     def panels_due(self) -> tuple[str, ...]:
         """Panels of this evaluation; the first and the last one play more of them."""
         evaluation = self.config.evaluation

@@ -22,14 +22,18 @@ class UtilityUpdateConfig(Config):
 
 
 class RetirementConfig(Config):
-    """Retirement of entries: by replay without them, and by capacity. Their history stays, and they may enter again."""
+    """Retirement of entries: by replay without them, and by capacity. Their history stays, and they may enter again.
 
-    delta: float = Field(default=0.0, ge=-1, le=1)
-    """Most mean reward that replays may lose without an entry (E without e >= E - delta) for it to retire."""
+    The bank keeps what each replay measured: the entry's credit, by leaving it out.
+    """
+
+    delta: float | None = Field(default=0.0, ge=-1, le=1)
+    """Most mean reward that replays may lose without an entry (E without e >= E - delta) for it to retire. Null
+    measures entries and retires none by replay."""
     replays: int = Field(default=8, ge=1, le=1000)
     """Paired replays a task and side."""
     entries: int = Field(default=4, ge=0, le=10_000)
-    """Most entries that a firing judges, drawn from those that its episodes retrieved; 0 for none."""
+    """Most entries that a firing measures, drawn from those that its episodes retrieved; 0 for none."""
     capacity: int | None = Field(default=None, ge=1, le=MANY)
     """Most active entries; beyond it the least useful retire. Null for no bound."""
 

@@ -29,6 +29,7 @@ def flaws(config: RunSections) -> Iterator[str]:
     yield from _room(config)
     yield from _ranked(config)
     yield from _discovery(config)
+    yield from _internalized(config)
     yield from _approved(config)
     yield from _tried(config)
 
@@ -132,6 +133,15 @@ def _discovery(config: RunSections) -> Iterator[str]:
             f"evaluation.discovery={attempts} counts attempts, but bank.admission.type={bank.admission.type} would "
             "add more: "
             "set bank.admission.type=append, or discovery=0"
+        )
+
+
+def _internalized(config: RunSections) -> Iterator[str]:
+    every = config.evaluation.internalization
+    if every and config.bank is None:
+        yield (
+            f"evaluation.internalization={every} compares entries of a bank, but bank=null has none: set "
+            "evaluation.internalization=0, or a bank"
         )
 
 

@@ -2,7 +2,7 @@
 
 import json
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,6 +13,7 @@ from coevo.flows.history.comparison import END, Comparison, Difference, compared
 
 References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
 COLUMNS = ("compared", "panel", "revisions", "spent", "success", "difference", "interval", "tasks")
+EXPENSES = ("run", "up_to_revision", "part", "episodes", "questions", "tokens", "seconds", "in_equal")
 
 
 def compare(
@@ -30,6 +31,8 @@ def compare(
     Runs are also compared at equal episodes, tokens or seconds of learning, replays included. The budget is what the
     run that spent less has spent. Each run counts with its last evaluation within the budget, if it had spent at least
     half of it. `revisions`, `spent`, `success`: values of the run / of the first run.
+
+    The last table has the cost of each part up to the compared revisions; `in equal`: the budgets that contain it.
 
     Example: coevo compare homerules-coevo-rl-1 homerules-grpo-1@40
     """
@@ -63,6 +66,8 @@ def _print(found: Comparison) -> None:
     for run, differences in groupby(found.differences, key=lambda each: each.run):
         output.line(f"Success of {run} minus the success of {found.names[0]}")
         output.table([_cells(each) for each in differences], COLUMNS)
+    output.line()
+    output.table([_expense_cells(row) for row in found.expense_rows()], EXPENSES)
     if any(each.low is None for each in found.differences):
         output.line("Some differences are without an interval: the runs do not both store outcomes of the same tasks.")
     if found.apart():
@@ -90,6 +95,13 @@ def _cells(each: Difference) -> dict[str, object]:
         "interval": None if each.low is None else f"[{each.low:+.3f}, {each.high:+.3f}]",
         "tasks": each.tasks,
     }
+
+
+def _expense_cells(row: dict[str, Any]) -> dict[str, object]:
+    counts = {name: None if row[name] is None else f"{row[name]:,}" for name in ("episodes", "questions", "tokens")}
+    seconds = None if row["seconds"] is None else f"{row['seconds']:,.1f}"
+    named = {"run": row["run"], "up_to_revision": row["revision"], "part": row["part"]}
+    return {**named, **counts, "seconds": seconds, "in_equal": ", ".join(row["budgets"])}
 
 
 COMMANDS = (compare,)

@@ -76,6 +76,18 @@ class Comparison:
         panels = dict.fromkeys(chain.from_iterable(ends.values()))
         return [{"panel": panel, **{name: end.get(panel) for name, end in ends.items()}} for panel in panels]
 
+    def expense_rows(self) -> list[dict[str, Any]]:
+        """Expense by part of each side, up to each of its revisions that is compared."""
+        compared = {(each.run, each.revision) for each in self.differences}
+        compared |= {(each.against, each.against_revision) for each in self.differences}
+        return [
+            {"run": side.name, "revision": revision, **asdict(part)}
+            for side in self.sides
+            for revision, parts in {each.revision: each.parts for each in side.evaluations}.items()
+            if (side.name, revision) in compared
+            for part in parts
+        ]
+
     def uncounted(self) -> list[str]:
         """Kinds of cost that a side has not recorded, so that they cannot be compared."""
         ends = [each.spent for side in self.sides for each in side.end]
@@ -94,6 +106,7 @@ class Comparison:
             "runs": [_document(side) for side in self.sides],
             "settings": self.settings(),
             "differences": [asdict(difference) for difference in self.differences],
+            "expenses": self.expense_rows(),
         }
 
     def _agree(self, values: dict[str, Any]) -> bool:

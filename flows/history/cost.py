@@ -12,7 +12,7 @@ from coevo.lineage.revision.manifest import Manifest
 SECONDS = "cost/seconds/"
 """Prefix of the seconds of a stage."""
 KINDS = ("episodes", "tokens", "seconds")
-OUTSIDE = ("evaluate", "gate panels", "warm start", "play ahead", "commit", "publish")
+OUTSIDE = ("evaluate", "internalization", "gate panels", "warm start", "play ahead", "commit", "publish")
 """Stages that do not count as learning time: those that measure or prepare, and those that another stage waits for, so
 that their seconds are counted there."""
 
@@ -51,10 +51,17 @@ def learning_seconds(manifest: Manifest) -> float:
     return sum(spent for name, spent in stages(manifest).items() if name not in OUTSIDE)
 
 
-def _spent(manifest: Manifest) -> Spent:
+def played(manifest: Manifest) -> bool:
+    """Return True if the revision comes from iterations: it is no start, no rollback and not made by hand.
+
+    A rollback repeats the metrics of the restored revision, without having played anything.
+    """
     state = manifest.state
-    # A rollback repeats the metrics of the restored revision, without having played anything.
-    if state["parent"] is None or state["restored_from"] is not None or _is_by_hand(manifest):
+    return state["parent"] is not None and state["restored_from"] is None and not _is_by_hand(manifest)
+
+
+def _spent(manifest: Manifest) -> Spent:
+    if not played(manifest):
         return Spent()
     episodes, tokens = (manifest.metrics.get(f"cost/{kind}") for kind in ("episodes", "tokens"))
     return Spent(_whole(episodes), _whole(tokens), learning_seconds(manifest))

@@ -6,6 +6,7 @@ from typing import Any
 
 from coevo.flows.history import history
 from coevo.flows.history.cost import Spent, spending
+from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
 from coevo.lineage.revision.code import flat
 from coevo.lineage.revision.manifest import Manifest
@@ -23,6 +24,7 @@ class Evaluated:
         reward: mean return; None if not recorded.
         outcomes: ``1``, ``0`` or ``-`` (lost) per task, in the order of the panel; None if not recorded.
         spent: cost of learning, up to and including this revision.
+        parts: expense by part, up to and including this revision.
     """
 
     revision: int
@@ -32,6 +34,7 @@ class Evaluated:
     reward: float | None
     outcomes: str | None
     spent: Spent
+    parts: tuple[Expense, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,18 +67,20 @@ class Side:
 
 def side(opened: Reading) -> Side:
     """Side of a comparison for a run that was read."""
-    state, spent = opened.manifest.state, spending(opened.history)
-    found = [each for manifest in history.trail(opened.history) for each in evaluations(manifest, spent)]
+    state, spent, parts = opened.manifest.state, spending(opened.history), expenses(opened.history)
+    found = [each for manifest in history.trail(opened.history) for each in evaluations(manifest, spent, parts)]
     last = history.evaluated(opened.history)
     end = () if last is None else tuple(each for each in found if each.revision == last.revision)
     settings = flat(state["config"]) | {"code": state["code"][:12]}
     return Side(opened.paths.name, opened.name, settings, tuple(found), end)
 
 
-def evaluations(manifest: Manifest, spent: Sequence[Spent]) -> Iterator[Evaluated]:
-    """Evaluations of a revision; ``spent`` by revision."""
-    state, metrics = manifest.state, manifest.metrics
+def evaluations(
+    manifest: Manifest, spent: Sequence[Spent], parts: Sequence[tuple[Expense, ...]]
+) -> Iterator[Evaluated]:
+    """Evaluations of a revision; ``spent`` and ``parts`` by revision."""
+    state, metrics, number = manifest.state, manifest.metrics, manifest.revision
     for panel, digest in state["panels"].items():
         outcomes = state.get("outcomes", {}).get(panel)
         success, reward = metrics[f"agent/success/{panel}"], metrics.get(f"agent/reward/{panel}")
-        yield Evaluated(manifest.revision, panel, digest, success, reward, outcomes, spent[manifest.revision])
+        yield Evaluated(number, panel, digest, success, reward, outcomes, spent[number], parts[number])

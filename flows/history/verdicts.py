@@ -10,6 +10,7 @@ from coevo.lineage.revision.manifest import Manifest
 if TYPE_CHECKING:
     from coevo.memory.bank.change import Judged, Ruling
 
+CREDIT_COLUMNS = ("credit", "credit_low", "credit_high", "credit_pairs")
 RULING_COLUMNS = ("revision", "scope", "outcome", "operation", "entries", "reason")
 
 
@@ -56,6 +57,29 @@ def _bounded(judged: "Judged", config: dict[str, Any]) -> dict[str, float | None
 def with_bound(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
     """Columns of a table of verdicts, with confidence and bound if any row has them."""
     return columns if all(row["confidence"] is None for row in rows) else (*columns, "confidence", "bound")
+
+
+def credit_row(left_out: "Judged") -> dict[str, Any]:
+    """Row for a measurement of an entry: mean reward of replays with it minus without it, its 95 % interval, and pairs.
+
+    Without a sound pair, ``credit`` and its interval are None; with a single one, the interval.
+    """
+    verdict = left_out.verdict
+    low, high = verdict.interval if verdict.pairs > 1 else (None, None)
+    credit = verdict.difference if verdict.pairs else None
+    return dict(zip(CREDIT_COLUMNS, (credit, low, high, verdict.pairs), strict=True)) | {
+        "revision": verdict.revision, "stays": verdict.admitted,
+    }  # fmt: skip
+
+
+def latest_credits(left_out: Sequence["Judged"]) -> dict[str, dict[str, Any]]:
+    """Latest measurement of each entry, by id; ``left_out`` is in the order of revisions."""
+    return {entry: credit_row(each) for each in left_out for entry in each.verdict.candidates}
+
+
+def with_credit(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    """Columns of a table of entries, with their credit if any entry was measured."""
+    return (*columns, *CREDIT_COLUMNS) if any(row["credit_pairs"] is not None for row in rows) else columns
 
 
 def ruling_row(ruling: "Ruling") -> dict[str, Any]:

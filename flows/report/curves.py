@@ -13,6 +13,8 @@ HEIGHT = 300
 LARGEST = 7
 """Stages with a layer of their own; the others share one."""
 SUCCESS = "agent/success/"
+INTERNALIZATION = "bank/internalization/"
+MINUS = "top1_minus_"
 Value = Callable[[Manifest], float | None]
 
 
@@ -44,6 +46,14 @@ def by_panel(history: Sequence[Manifest], what: str) -> Plot | None:
     """``success`` or ``reward`` by panel; None if no revision has it."""
     series = {panel: _metric(f"agent/{what}/{panel}") for panel in panels(history)}
     return _plot(history, series, (0, 1) if what == "success" else ())
+
+
+def internalization(history: Sequence[Manifest]) -> Plot | None:
+    """Gain of the best entry over none and over a random one, by panel; None if no revision has it."""
+    found = dict.fromkeys(name for m in history for name in m.metrics if name.startswith(INTERNALIZATION))
+    gains = [name for name in found if name.endswith((f"{MINUS}none", f"{MINUS}random"))]
+    names = {name: name.removeprefix(INTERNALIZATION).replace(f"/{MINUS}", ", minus ") for name in gains}
+    return _plot(history, {shown: _metric(name) for name, shown in names.items()}, (0,))
 
 
 def spread(history: Sequence[Manifest]) -> tuple[Plot, Band] | None:

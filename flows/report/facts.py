@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
 from coevo.flows.history.cost import Spent, spending
+from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
-from coevo.flows.history.verdicts import ruling_row, verdict_row
+from coevo.flows.history.verdicts import latest_credits, ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
 from coevo.flows.report.lives import COLUMNS, Life, extremes, lives
 from coevo.lineage.revision.manifest import Manifest
@@ -43,12 +44,14 @@ class Facts:
         tags: revision by tag.
         offshoots: runs branched from this one.
         spent: cost up to each revision.
+        parts: expense by part up to revision N.
         sizes: active entries at each revision.
         lives: lives by entry id, in order of creation; empty without a bank.
         highest: stories of the entries whose episodes succeeded most compared with others of their kind; ``lowest`` of
             those whose episodes succeeded least. Both are associations.
         judged: verdicts of replay, oldest first.
         rulings: outcomes of edit operations, oldest first.
+        credits: latest measurement of each entry by leaving it out, by id.
         gone: revisions whose episodes were dropped, so that uses in them are unknown.
     """
 
@@ -59,12 +62,14 @@ class Facts:
     tags: Mapping[str, int]
     offshoots: Sequence[Offshoot]
     spent: Sequence[Spent]
+    parts: Sequence[Expense]
     sizes: Sequence[int | None]
     lives: Mapping[str, Life]
     highest: Sequence[Story]
     lowest: Sequence[Story]
     judged: Sequence["Judged"]
     rulings: Sequence["Ruling"]
+    credits: Mapping[str, Mapping[str, Any]]
     gone: Sequence[int]
 
 
@@ -86,12 +91,14 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         tags={name: revision for name, revision in sorted(opened.lineage.names().items()) if revision <= last},
         offshoots=offshoots(opened.lineage, opened.paths.name, place, last),
         spent=spending(manifests),
+        parts=expenses(manifests)[-1],
         sizes=history.bank_sizes(manifests),
         lives=found,
         highest=told[: len(highest)],
         lowest=told[len(highest) :],
         judged=judged,
         rulings=rulings,
+        credits=_credits(opened),
         gone=opened.episodes_gone(),
     )
 
@@ -101,6 +108,10 @@ def _of_bank(opened: Reading) -> tuple[dict[str, Life], list["Judged"], list["Ru
         return {}, [], []
     bank = opened.bank()
     return lives(bank.entries(), opened.episode_tables(COLUMNS)), bank.judged(), bank.operations()
+
+
+def _credits(opened: Reading) -> dict[str, dict[str, Any]]:
+    return {} if opened.manifest.state["config"]["bank"] is None else latest_credits(opened.bank().left_out())
 
 
 def _stories(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coevo.flows.console.output import plain
 from coevo.flows.report import rows
 from coevo.flows.report.bank import intervals, life_lines
-from coevo.flows.report.curves import by_panel, durations, spread
+from coevo.flows.report.curves import by_panel, durations, internalization, spread
 from coevo.flows.report.facts import Facts
 from coevo.flows.report.graph import graph
 
@@ -48,6 +48,7 @@ def _figures(told: Facts) -> dict[str, Any]:
     return {
         "success": by_panel(told.manifests, "success"),
         "reward": by_panel(told.manifests, "reward"),
+        "internalization": internalization(told.manifests),
         "spread": spread(told.manifests),
         "durations": durations(told.manifests),
         "graph": graph(told.manifests, set(told.kept), dict(told.tags), told.offshoots),
@@ -61,9 +62,10 @@ def _tables(told: Facts) -> dict[str, Any]:
         "most": rows.MOST,
         "headline": rows.headline(told),
         "revisions": rows.revision_rows(told),
-        "entries": (rows.ENTRY_COLUMNS, rows.entry_rows(list(told.lives.values()))),
+        "entries": rows.entry_rows(told),
         "verdicts": rows.verdict_rows(told),
         "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
+        "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(told)),
         "settings": (("setting", "value"), rows.setting_rows(told)),
     }
 

@@ -1,10 +1,17 @@
 """The report's tables: rows of plain values under column names."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from coevo.flows.history import history
-from coevo.flows.history.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
+from coevo.flows.history.verdicts import (
+    CREDIT_COLUMNS,
+    RULING_COLUMNS,
+    ruling_cells,
+    ruling_row,
+    verdict_row,
+    with_bound,
+    with_credit,
+)
 from coevo.flows.report.curves import panels
 from coevo.flows.report.facts import Facts
 from coevo.flows.report.lives import Life
@@ -19,7 +26,8 @@ VERDICT_COLUMNS = (
 ENTRY_COLUMNS = (
     "id", "entry", "scope", "created", "edited", "retired", "retrievals", "successes", "gain", "gain low", "gain high",
 )  # fmt: skip
-__all__ = ["ENTRY_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
+EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "seconds", "in equal")
+__all__ = ["EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 Row = dict[str, Any]
 
 
@@ -71,9 +79,14 @@ def revision_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return tuple(rows[0]), rows
 
 
-def entry_rows(lives: Sequence[Life]) -> list[Row]:
-    """One row per entry, those retrieved most first."""
-    return [_entry_row(life) for life in sorted(lives, key=lambda life: (-life.shown, life.entry.id))]
+def entry_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+    """Columns, and one row per entry, those retrieved most first."""
+    ranked = sorted(told.lives.values(), key=lambda life: (-life.shown, life.entry.id))
+    rows = [
+        _entry_row(life) | {name: told.credits.get(life.entry.id, {}).get(name) for name in CREDIT_COLUMNS}
+        for life in ranked
+    ]
+    return with_credit(ENTRY_COLUMNS, rows), rows
 
 
 def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
@@ -90,6 +103,14 @@ def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
 def ruling_rows(told: Facts) -> list[Row]:
     """One row per edit operation, the latest first."""
     return [ruling_cells(ruling_row(ruling)) for ruling in reversed(told.rulings)]
+
+
+def expense_rows(told: Facts) -> list[Row]:
+    """One row per part of the run's expense."""
+    return [
+        {name: getattr(each, name) for name in EXPENSE_COLUMNS[:-1]} | {"in equal": ", ".join(each.budgets)}
+        for each in told.parts
+    ]
 
 
 def setting_rows(told: Facts) -> list[Row]:

@@ -45,6 +45,7 @@ class Decision:
         entries: new, edited and retired entries, in their new state.
         utility: new utility of entries, by id; new entries that are not in it start with that of ``bank.utility``.
         judged: batches of candidates with their verdicts by replay.
+        left_out: measurements of entries, each by replays with and without it.
         operations: outcomes of edit operations.
         metrics: by full name, such as ``bank/admission/<name>``.
         begun: candidates whose trial begins; they are not in the bank.
@@ -54,6 +55,7 @@ class Decision:
     entries: tuple[Entry, ...] = ()
     utility: dict[str, float] = field(default_factory=dict)
     judged: tuple[Judged, ...] = ()
+    left_out: tuple[Judged, ...] = ()
     operations: tuple[Ruling, ...] = ()
     metrics: dict[str, float] = field(default_factory=dict)
     begun: tuple[Entry, ...] = ()

@@ -42,6 +42,7 @@ class Pending:
             decision,
             entries=tuple(self._moved(entry, revision) for entry in decision.entries),
             judged=tuple(self._judged(each, revision) for each in decision.judged),
+            left_out=tuple(self._judged(each, revision) for each in decision.left_out),
             operations=tuple(
                 replace(ruling, id=f"{revision:08d}{ruling.id[8:]}", revision=revision)
                 for ruling in decision.operations
@@ -56,6 +57,9 @@ class Pending:
             decision=Decision(
                 judged=tuple(
                     replace(each, verdict=replace(each.verdict, admitted=False)) for each in self.decision.judged
+                ),
+                left_out=tuple(
+                    replace(each, verdict=replace(each.verdict, admitted=True)) for each in self.decision.left_out
                 ),
                 operations=tuple(_refused(ruling) for ruling in self.decision.operations if ruling.line),
             ),

@@ -50,32 +50,52 @@ def judge(
     A pair with a NaN is left out; if more than half of the pairs are, nothing is admitted.
     Raises ``ValueError`` if the two sides have different sizes.
     """
+    found = measured(candidates, rewards_with, rewards_without, config.delta, revision)
+    enough = found.pairs > 0 and 2 * found.pairs >= len(rewards_with)
+    return replace(found, admitted=enough and _exceeds(found, config.confidence))
+
+
+def measured(
+    candidates: Sequence[Entry],
+    rewards_with: Sequence[float],
+    rewards_without: Sequence[float],
+    delta: float,
+    revision: int,
+) -> Verdict:
+    """Mean paired difference of the rewards with and without some entries, admitted by nobody yet.
+
+    A pair with a NaN is left out. Raises ``ValueError`` if the two sides have different sizes.
+    """
     with_them, without = np.asarray(rewards_with, float), np.asarray(rewards_without, float)
     if with_them.shape != without.shape or not with_them.size:
         raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
     sound = ~(np.isnan(with_them) | np.isnan(without))
+    ids = tuple(entry.id for entry in candidates)
     if not sound.any():
-        return Verdict(revision, tuple(entry.id for entry in candidates), False, 0.0, 0.0, 0.0, 0.0, 0, config.delta)
+        return Verdict(revision, ids, False, 0.0, 0.0, 0.0, 0.0, 0, delta)
     with_them, without = with_them[sound], without[sound]
     gains = with_them - without
-    measured = Verdict(
+    return Verdict(
         revision=revision,
-        candidates=tuple(entry.id for entry in candidates),
+        candidates=ids,
         admitted=False,
         reward_with=float(with_them.mean()),
         reward_without=float(without.mean()),
         difference=float(gains.mean()),
         stderr=float(gains.std(ddof=1) / gains.size**0.5) if gains.size > 1 else 0.0,
         pairs=gains.size,
-        delta=config.delta,
+        delta=delta,
     )
-    return replace(measured, admitted=2 * gains.size >= sound.size and _exceeds(measured, config.confidence))
 
 
-def _exceeds(measured: Verdict, confidence: float | None) -> bool:
-    gain = measured.difference if confidence is None else lower_bound(measured, confidence)
-    # Rounded, so that a gain of exactly delta is a tie; ties are rejected.
-    return round(gain - measured.delta, 12) > 0
+def _exceeds(found: Verdict, confidence: float | None) -> bool:
+    gain = found.difference if confidence is None else lower_bound(found, confidence)
+    return exceeds(gain, found.delta)
+
+
+def exceeds(gain: float, delta: float) -> bool:
+    """Report whether a gain is greater than a threshold; rounded, so that a gain of exactly delta is a tie."""
+    return round(gain - delta, 12) > 0
 
 
 def metrics(verdicts: Sequence[Verdict], part: str = "bank/replay") -> dict[str, float]:

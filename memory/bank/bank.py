@@ -16,6 +16,7 @@ from coevo.memory.bank.change import (
     Ruling,
     table_to_clusters,
     table_to_judged,
+    table_to_left_out,
     table_to_rulings,
     table_to_stats,
 )
@@ -63,6 +64,10 @@ class BankView:
     def judged(self) -> list[Judged]:
         """All judged batches of candidates, admitted or not, by revision."""
         return table_to_judged(self._tables["verdicts"].rows())
+
+    def left_out(self) -> list[Judged]:
+        """All measurements of entries by replays with and without them, by revision; ``admitted``: the entry stayed."""
+        return table_to_left_out(self._tables["verdicts"].rows())
 
     def clusters(self) -> list[Cluster]:
         """The observation clusters, by id."""

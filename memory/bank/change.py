@@ -56,6 +56,10 @@ SCHEMAS = {
 """Tables of a bank and their schemas; each has a unique column ``id``."""
 
 
+LEFT_OUT = "leave-one-out/"
+"""Prefix of the row id of a measurement that leaves one entry out; other rows of ``verdicts`` judge candidates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A verdict and the full text of its candidates, admitted or not."""
@@ -96,6 +100,7 @@ class BankChange:
         entries: new, edited and retired entries.
         stats: counters that changed, see ``coevo.memory.stats.tally``.
         judged: judged batches of candidates.
+        left_out: measurements of entries, each by replays with and without it.
         clusters: new or linked observation clusters.
         operations: outcomes of edit operations.
     """
@@ -103,6 +108,7 @@ class BankChange:
     entries: tuple[Entry, ...] = ()
     stats: tuple[Stats, ...] = ()
     judged: tuple[Judged, ...] = ()
+    left_out: tuple[Judged, ...] = ()
     clusters: tuple[Cluster, ...] = ()
     operations: tuple[Ruling, ...] = ()
 
@@ -111,10 +117,14 @@ class BankChange:
         return {
             "entries": entries_to_table(self.entries),
             "stats": pa.Table.from_pylist([asdict(row) for row in self.stats], schema=STATS),
-            "verdicts": pa.Table.from_pylist([_verdict_row(judged) for judged in self.judged], schema=VERDICTS),
+            "verdicts": pa.Table.from_pylist(self._verdicts(), schema=VERDICTS),
             "clusters": pa.Table.from_pylist([_cluster_row(cluster) for cluster in self.clusters], schema=CLUSTERS),
             "operations": pa.Table.from_pylist([asdict(ruling) for ruling in self.operations], schema=OPERATIONS),
         }
+
+    def _verdicts(self) -> list[dict[str, Any]]:
+        judged = [_verdict_row(each) for each in self.judged]
+        return judged + [row | {"id": f"{LEFT_OUT}{row['id']}"} for row in map(_verdict_row, self.left_out)]
 
 
 def table_to_stats(table: pa.Table) -> dict[str, Stats]:
@@ -123,9 +133,13 @@ def table_to_stats(table: pa.Table) -> dict[str, Stats]:
 
 
 def table_to_judged(table: pa.Table) -> list[Judged]:
-    """Judged batches by revision, then id."""
-    rows = sorted(table.to_pylist(), key=lambda row: (row["revision"], row["id"]))
-    return [_judged(row) for row in rows]
+    """Judged batches of candidates by revision, then id."""
+    return [_judged(row) for row in _in_order(table) if not row["id"].startswith(LEFT_OUT)]
+
+
+def table_to_left_out(table: pa.Table) -> list[Judged]:
+    """Measurements that leave one entry out by revision, then id."""
+    return [_judged(row) for row in _in_order(table) if row["id"].startswith(LEFT_OUT)]
 
 
 def table_to_clusters(table: pa.Table) -> list[Cluster]:
@@ -149,6 +163,10 @@ def _verdict_row(judged: Judged) -> dict[str, Any]:
     # A revision may judge several batches, so the id of a batch is a hash of its row.
     name = content_hash(pa.Table.from_pylist([{"id": "", **row}], schema=VERDICTS))[:12]
     return {"id": name, **row}
+
+
+def _in_order(table: pa.Table) -> list[dict[str, Any]]:
+    return sorted(table.to_pylist(), key=lambda row: (row["revision"], row["id"]))
 
 
 def _judged(row: dict[str, Any]) -> Judged:

@@ -29,6 +29,7 @@ class Provenance:
         entry: current content; if never admitted, the proposed content.
         admitted: whether it ever entered the bank.
         judged: batches in which it was judged, by revision.
+        left_out: measurements of it by replays with and without it, by revision.
         operations: rulings about it, oldest first.
         stats: its counters.
         retrievals: episodes that retrieved it, in the order of the given rows.
@@ -37,6 +38,7 @@ class Provenance:
     entry: Entry
     admitted: bool
     judged: tuple[Judged, ...]
+    left_out: tuple[Judged, ...]
     operations: tuple[Ruling, ...]
     stats: Stats
     retrievals: tuple[Retrieval, ...]
@@ -57,6 +59,7 @@ def why(bank: BankView, entry: str, episodes: Iterable[Mapping[str, Any]] = ()) 
         entry=known,
         admitted=kept is not None,
         judged=judged,
+        left_out=tuple(each for each in bank.left_out() if entry in each.verdict.candidates),
         operations=tuple(ruling for ruling in bank.operations() if entry in ruling.entries),
         stats=bank.stats().get(entry, Stats(entry)),
         retrievals=tuple(_retrieval(row) for row in episodes if _shown(row, entry)),

@@ -94,6 +94,21 @@ class Retrieved:
         return tuple(hit.entry for hit in answers[scope, text])
 
 
+class Best:
+    """The best entry of each query to another experience; a query for a turn has one of its own."""
+
+    def __init__(self, seen: Experience) -> None:
+        self._seen = seen
+
+    def of_task(self, task: About) -> Entries:
+        """The best entry for the whole episode, if any."""
+        return self._seen.of_task(task)[:1]
+
+    def of_step(self, task: About, observation: str) -> Entries:
+        """The best entry for one turn, if any."""
+        return self._seen.of_step(task, observation)[:1]
+
+
 def step_query(task: About, observation: str, config: AnyRetrievalConfig) -> str:
     """Query text of a turn."""
     if isinstance(config, ClusterRetrievalConfig) or config.step_query == "observation":

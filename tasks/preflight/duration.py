@@ -51,8 +51,9 @@ def _judged(config: RunConfig) -> float:
 def _evaluations(config: RunConfig) -> float:
     """Panels that an iteration plays, on average."""
     evaluation, whole = config.evaluation, max(1, config.iterations)
+    arms = 3 / (evaluation.internalization * config.lineage.every) if evaluation.internalization else 0.0
     last = 2 * len(evaluation.final_panels) / whole
-    return len(evaluation.panels) * (1 / evaluation.every + 1 / whole) + last
+    return len(evaluation.panels) * (1 / evaluation.every + 1 / whole + arms) + last
 
 
 def _updating(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> float:

@@ -8,7 +8,7 @@ from coevo.records.episode import Episode, Turn, played
 from coevo.records.faults import Fault
 from coevo.records.metric_names import FAULTS, UNUSABLE
 from coevo.records.task import Task
-from coevo.tasks.draft import Played, Result, cost
+from coevo.tasks.draft import Played, Result, apart, cost
 from coevo.tasks.play.losses import check_losses, loss_metrics, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
@@ -30,7 +30,7 @@ def rollout(session: Session, tasks: Sequence[Task]) -> Result[list[Episode]]:
     check_losses(batch.episodes, session.config.rollout.lost_limit, "train")
     metrics = _outcomes(session, batch.episodes) | batch.metrics | staleness(session, batch.episodes)
     metrics |= unusable_metrics(batch.episodes, session.config.alarm.unusable)
-    return Result(batch.episodes, metrics, batch.rates, cost(batch.episodes))
+    return Result(batch.episodes, metrics, batch.rates, apart(cost(batch.episodes), "rollout"))
 
 
 def _now(session: Session, tasks: Sequence[Task]) -> Played:

@@ -128,6 +128,14 @@ PAPERS = {
         },
         "update": {"advantage": {"type": "grpo"}},
     },
+    "d2skill-style": {
+        "bank": {
+            "retrieval": {"type": "simutil-ucb", "per": "both", "share": 0.5},
+            "utility": {"score": "reward"},
+            "admission": {"type": "append", "capacity": 600},
+        },
+        "update": {"advantage": {"type": "grpo"}},
+    },
     "react": {"bank": None, "update": None},
     "gigpo": {"bank": None, "update": {"advantage": {"type": "gigpo", "weight": 1.0, "gamma": 0.95}}},
     "dr-grpo": {"bank": None, "update": {"advantage": {"type": "mean"}}},

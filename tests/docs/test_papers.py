@@ -83,7 +83,7 @@ def written(value):
 
 def test_every_value_that_a_recipe_sets_otherwise_is_stated():
     rows = PAGE.partition("\n## Values at laptop size\n")[2]
-    stated = dict(re.findall(r"^\| `homerules-([a-z-]+)` \| (.*) \|$", rows, re.MULTILINE))
+    stated = dict(re.findall(r"^\| `homerules-([a-z0-9-]+)` \| (.*) \|$", rows, re.MULTILINE))
     methods = [path.stem for path in sorted(METHODS.glob("*.yaml")) if f"homerules-{path.stem}" in names("recipes")]
     assert len(methods) >= 16
     changed = {method: ", ".join(changes(method)) for method in methods}

@@ -42,6 +42,7 @@ def test_rollouts_and_both_sides_of_a_replay_count_and_evaluations_do_not(tmp_pa
         player.turns = 0
         episodes = batch(session)
         assert cost(session) == (8, 2 * player.turns)
+        assert [session.draft.metrics[f"cost/rollout/{kind}"] for kind in ("episodes", "tokens")] == [*cost(session)]
         session.recent.extend(episodes)
         turns = player.turns
         task = episodes[0].task
@@ -49,6 +50,7 @@ def test_rollouts_and_both_sides_of_a_replay_count_and_evaluations_do_not(tmp_pa
         assert cost(session) == (8 + 2 * 3, 2 * player.turns)
         apart = [session.draft.metrics[f"cost/judging/{kind}"] for kind in ("episodes", "tokens")]
         assert apart == [2 * 3, 2 * (player.turns - turns)]
+        assert session.draft.metrics["cost/rollout/episodes"] == 8
 
 
 def test_an_episode_in_parts_counts_where_it_ends(tmp_path):

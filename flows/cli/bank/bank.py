@@ -14,7 +14,16 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.flows.history.lookup import find_entry
 from coevo.flows.history.reference import Reading, reading
-from coevo.flows.history.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
+from coevo.flows.history.verdicts import (
+    CREDIT_COLUMNS,
+    RULING_COLUMNS,
+    latest_credits,
+    ruling_cells,
+    ruling_row,
+    verdict_row,
+    with_bound,
+    with_credit,
+)
 from coevo.records.entry import Entry
 
 app = typer.Typer(help="Show or change the experience bank of a run.", rich_markup_mode=None, add_completion=False)
@@ -72,6 +81,9 @@ def show(
 
     `retrievals`: number of training episodes whose prompts held the entry. `successes`: number of these that succeeded.
 
+    With bank.retirement, also the latest measurement of each entry. `credit`: mean reward of replays with the entry,
+    minus mean reward without it. `credit low`, `credit high`: its 95 % interval over so many pairs.
+
     Example: coevo bank show homerules-coevo-rl-1@5
     """
     with reading(run, workspace_at(workspace)) as opened:
@@ -79,7 +91,7 @@ def show(
     if entries:
         chosen = {find_entry(entry, (row["id"] for row in rows)) for entry in entries}
         rows = [row for row in rows if row["id"] in chosen]
-    _print(rows, ENTRY_COLUMNS, as_json, f"The bank of {opened.name} is empty.")
+    _print(rows, with_credit(ENTRY_COLUMNS, rows), as_json, f"The bank of {opened.name} is empty.")
 
 
 @app.command()
@@ -151,9 +163,11 @@ app.command("import")(import_)
 
 def _entry_rows(opened: Reading) -> list[dict[str, Any]]:
     bank = opened.bank()
-    stats = bank.stats()
+    stats, latest = bank.stats(), latest_credits(bank.left_out())
     return [
-        asdict(entry) | {name: getattr(stats.get(entry.id), name, 0) for name in ("retrievals", "successes")}
+        asdict(entry)
+        | {name: getattr(stats.get(entry.id), name, 0) for name in ("retrievals", "successes")}
+        | {name: latest.get(entry.id, {}).get(name) for name in CREDIT_COLUMNS}
         for entry in sorted(bank.active(), key=lambda entry: (entry.scope, entry.strategy))
     ]
 

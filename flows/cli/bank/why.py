@@ -11,7 +11,15 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.history.lookup import find_entry, ids_of
 from coevo.flows.history.reference import Reading, reading
-from coevo.flows.history.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
+from coevo.flows.history.verdicts import (
+    CREDIT_COLUMNS,
+    RULING_COLUMNS,
+    credit_row,
+    ruling_cells,
+    ruling_row,
+    verdict_row,
+    with_bound,
+)
 from coevo.lineage.revision.retention import ranges
 from coevo.records.entry import Entry
 
@@ -30,8 +38,8 @@ def why(
 ) -> None:
     """Show the origin and the usage of an entry.
 
-    Lists the episodes that taught it, the replay verdict on its batch, its edit operations, its earlier wordings, and
-    the outcomes of the episodes whose prompts held it.
+    Lists the episodes that taught it, the replay verdict on its batch, its credit (replays with it, minus those without
+    it), its edit operations, its earlier wordings, and the outcomes of the episodes whose prompts held it.
 
     Example: coevo bank why homerules-coevo-rl-1 3f2a9c01b7de
     """
@@ -55,6 +63,7 @@ def _story(found: "Provenance", rows: Iterable[Row], opened: Reading) -> dict[st
         "admitted": found.admitted,
         "taught_by": [_taught(name, sources.get(name)) for name in found.entry.sources],
         "verdicts": [verdict_row(judged, opened.history) for judged in found.judged],
+        "credits": [credit_row(each) for each in found.left_out],
         "operations": [ruling_row(ruling) for ruling in found.operations],
         "edits": _edits(opened, found),
         "retrievals": [asdict(retrieval) for retrieval in found.retrievals],
@@ -104,6 +113,9 @@ def _print(found: "Provenance", story: dict[str, Any]) -> None:
     if story["verdicts"] or not story["operations"]:
         output.line("Replay")
         output.table(story["verdicts"], with_bound(VERDICT_COLUMNS, story["verdicts"]))
+    if story["credits"]:
+        output.line("Left out")
+        output.table(story["credits"], ("revision", *CREDIT_COLUMNS, "stays"))
     if story["operations"]:
         output.line("Operations")
         output.table([ruling_cells(row) for row in story["operations"]], RULING_COLUMNS)

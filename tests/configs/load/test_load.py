@@ -54,6 +54,7 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("update.reward={type: capability-evolution, potential: reflection}", "set bank.writer.type=quote-reflection"),
         ("evaluation.discovery=3", "set bank.admission.type=append, or discovery=0"),
         ("evaluation.discovery=-1", "greater than or equal to 0"),
+        ("evaluation.internalization=-1", "greater than or equal to 0"),
         ("seed", "key=value"),
         ("seed=[1", "not readable as key=value"),
         ("update.optimizer.lr=.nan", "lr"),
@@ -190,3 +191,9 @@ def test_every_field_is_documented():
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing
+
+
+def test_internalization_needs_a_bank_and_leaves_hashes_alone_where_it_is_off():
+    with pytest.raises(ConfigError, match=r"bank=null has none: set evaluation\.internalization=0, or a bank"):
+        load_recipe("homerules-grpo", ["evaluation.internalization=5"])
+    assert "internalization" not in load_recipe(RECIPE).model_dump(mode="json")["evaluation"]

@@ -6,6 +6,7 @@ import json
 import math
 
 import pytest
+from support import small_run
 
 from coevo.flows import api
 from coevo.flows.history.comparison import Comparison, differences_of
@@ -111,3 +112,35 @@ def test_frames_for_notebooks(small_workspace):
         ["first@3", 0, 0.0, 0], ["first@3", 2, 0.5, 800], ["first@3", 3, 1.0, 1200],
         ["other@2", 0, 0.0, 0], ["other@2", 2, 0.25, 1600],
     ]  # fmt: skip
+
+
+APART = {"cost/rollout/episodes": 4.0, "cost/rollout/tokens": 400.0, "cost/judging/episodes": 8.0}
+
+
+def test_the_expense_of_each_part_is_reported_at_every_revision_compared(coevo, tmp_path, monkeypatch):
+    rows = [metrics | (APART if revision else {}) for revision, metrics in enumerate(small_run.METRICS)]
+    monkeypatch.setattr(small_run, "METRICS", rows)
+    for name in ("one", "two"):
+        small_run.build(tmp_path, name)
+    found = json.loads(coevo("compare", "one@2", "two", "--json", "--workspace", tmp_path).out)
+    told = {(row["run"], row["revision"], row["part"]): row for row in found["expenses"]}
+    assert set(told) == {
+        (run, revision, part)
+        for run, revision in (("one@2", 2), ("two@3", 3), ("two@3", 2))
+        for part in ("rollout", "judging")
+    }
+    assert told["two@3", 3, "judging"] == {
+        "run": "two@3", "revision": 3, "part": "judging", "episodes": 24, "questions": None, "tokens": None,
+        "seconds": None, "budgets": ["episodes", "tokens", "seconds"],
+    }  # fmt: skip
+    assert (told["one@2", 2, "rollout"]["tokens"], told["one@2", 2, "rollout"]["seconds"]) == (800, 3.0)
+    lines = coevo("compare", "one@2", "two", "--workspace", tmp_path).out.splitlines()
+    head = next(line for line in lines if line.startswith("run ") and "in equal" in line)
+    assert " ".join(head.split()) == "run up to revision part episodes questions tokens seconds in equal"
+    assert "two@3 3 judging 24 episodes, tokens, seconds" in [" ".join(line.split()) for line in lines]
+
+
+def test_a_run_that_did_not_count_its_parts_has_seconds_alone(coevo):
+    found = json.loads(coevo("compare", "first", "other", "--json").out)["expenses"]
+    assert {row["part"] for row in found} == {"rollout"}
+    assert {(row["episodes"], row["tokens"]) for row in found} == {(None, None)}

@@ -52,12 +52,33 @@ def test_the_table_of_revisions_is_that_of_the_manifests(page, small_workspace):
     assert [row["what"] for row in rows] == ["start, evaluated", "2 admitted", "1 rejected, evaluated", "evaluated"]
 
 
+def test_the_cost_of_each_part_has_its_budgets(page):
+    (row,) = page.one("table", id="table-expenses").rows()
+    assert (row["part"], row["seconds"], row["in equal"]) == ("rollout", 4.5, "episodes, tokens, seconds")
+    assert row["episodes"] == ""
+
+
 def test_the_curves_are_those_of_the_manifests(page, small_workspace):
     told = [manifest.state["metrics"] for manifest in history(small_workspace, "first")]
     for name in ("train", PANEL):
         assert drawn(page, "figure-success", name) == [
             m[f"agent/success/{name}"] for m in told if f"agent/success/{name}" in m
         ]
+
+
+def test_internalization_is_drawn_where_it_was_measured(page, coevo, tmp_path, monkeypatch):
+    assert list(page.all("svg", id="figure-internalization")) == []
+    folder = f"bank/internalization/{PANEL}"
+    measured = [{f"{folder}/top1_minus_none": n / 4, f"{folder}/top1_minus_none_low": n / 8} for n in range(4)]
+    rows = [metrics | more for metrics, more in zip(small_run.METRICS, measured, strict=True)]
+    monkeypatch.setattr(small_run, "METRICS", rows)
+    small_run.build(tmp_path)
+    assert coevo("report", "first", "--output", tmp_path / "x.html", "--workspace", tmp_path).code == 0
+    found = read(tmp_path / "x.html")
+    assert drawn(found, "figure-internalization", f"{PANEL}, minus none") == [0.0, 0.25, 0.5, 0.75]
+    assert [
+        curve.attributes["data-name"] for curve in found.one("svg", id="figure-internalization").all("g", "curve")
+    ] == [f"{PANEL}, minus none"]
 
 
 def test_verdicts_have_the_intervals_of_the_bank(page, coevo):

@@ -15,6 +15,7 @@ from coevo.flows.console.method_table import parts
         ("skillrl-style", "grpo", "pools", ("one per kind", "-")),
         ("jerp", "reflexion-style", "references", ("8 per pool", "-")),
         ("reflexion-style", "react", "discovery", ("3 attempts", "-")),
+        ("d2skill-style", "retroagent", "admission", ("append capacity=600", "append")),
         ("memrl-style", "reflexion-style", "retrieval", ("two-phase k=3 scoped=False", "utility k=3")),
     ],
 )

@@ -44,6 +44,16 @@ def test_a_critic_and_the_baselines_of_its_rewards(workspace):
     assert {"baselines", "optimizer"} <= last["artifacts"].keys()
 
 
+def test_internalization(workspace):
+    """Killed between the sides of a measurement, and in the evaluation of the same revision."""
+    settings = ("homerules-coevo-rl", *SMALL, "iterations=2", "evaluation.internalization=1", "evaluation.every=1")
+    kills = ("coevo.tasks.steps.internalize:_play@2", "coevo.tasks.steps.evaluate:play_panel@2+")
+    *_, last = survived(workspace, "internalization", settings, *kills)
+    folder = "bank/internalization/seen-houses"
+    assert last["metrics"].keys() >= {f"{folder}/top1", f"{folder}/top1_minus_none_low", f"{folder}/top1_minus_random"}
+    assert last["metrics"]["cost/internalization/episodes"] == 3 * 16
+
+
 def test_unfinished_episodes(workspace):
     """Killed after a rollout that went on with what was unfinished, and amid a commit after another one that did."""
     settings = ("homerules-context-lite", *BRIEF, "rollout.tasks=4", "rollout.turns=2", "update.critic.warmup=1")

@@ -23,6 +23,13 @@ FIGURES = {
         "bank/discovery/seen-houses/3",
     },
     "memrl-style": {"bank/writer/potential_error", "bank/admission/merged", "bank/retrieval/explored", "bank/utility"},
+    "d2skill-style": {
+        "bank/writer/contrast_lessons",
+        "bank/admission/added",
+        "bank/retrieval/simutil_ucb_score",
+        "bank/retrieval/unconditioned_success",
+        "bank/utility",
+    },
     "skillrl-style": {
         "bank/writer/failing_kinds",
         "bank/writer/general_skills",

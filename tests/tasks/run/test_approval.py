@@ -146,15 +146,18 @@ def test_a_proposal_survives_its_file_to_the_last_field(asked, tmp_path):
         Ruling("00000001/000001", 1, "k", "", "removed", "capacity", ("b",)),
         Ruling("00000001/000002", 1, "k", "nonsense", "rejected", "is no operation"),
     )
-    decision = replace(pending.decision, operations=rulings, utility={"a": 0.1 + 0.2})
+    left_out = tuple(replace(each, verdict=replace(each.verdict, admitted=False)) for each in pending.decision.judged)
+    decision = replace(pending.decision, operations=rulings, utility={"a": 0.1 + 0.2}, left_out=left_out)
     full = Pending(1, decision, pending.proposed)
     assert Pending.parse(full.text()) == full
     later = full.as_of(7)
     assert [ruling.id for ruling in later.decision.operations] == [f"00000007/00000{n}" for n in range(3)]
-    assert {each.verdict.revision for each in later.decision.judged} == {7}
+    assert {each.verdict.revision for each in (*later.decision.judged, *later.decision.left_out)} == {7}
     refused = later.rejected().decision
     assert isinstance(refused, Decision)
     assert (refused.entries, refused.utility) == ((), {})
+    # Nothing retires, and what was measured stays known.
+    assert [each.verdict.admitted for each in refused.left_out] == [True] * len(left_out)
     assert [(ruling.outcome, ruling.reason) for ruling in refused.operations] == [
         ("rejected", "a person rejected the proposal"), ("rejected", "is no operation"),
     ]  # fmt: skip

@@ -124,7 +124,7 @@ def test_lessons_of_failed_attempts_help(tmp_path):
     assert shares[PANEL][2] > shares["no-bank"][2] + 0.15
 
 
-@pytest.mark.parametrize("method", ["reflexion-style", "memrl-style", "skillrl-style", "retroagent"])
+@pytest.mark.parametrize("method", ["reflexion-style", "memrl-style", "skillrl-style", "d2skill-style", "retroagent"])
 def test_the_run_is_left_as_it_was(tmp_path, method):
     with opened(tmp_path, configured(method), played=expert_player()) as session:
         iterate(session)

@@ -1,15 +1,19 @@
 """Retirement on real stores, with the expert for a policy."""
 
 import math
+from collections import Counter
+from statistics import fmean
 
 import pytest
 from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.memory.admission.base import Decision
+from coevo.memory.admission.base import Decision, Trial
+from coevo.memory.admission.replay import measured
 from coevo.records.entry import Entry, entry_id
-from coevo.tasks.steps.retire import reason, retire
+from coevo.tasks.steps.judge import replay
+from coevo.tasks.steps.retire import reason, retire, ruled
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",
@@ -52,6 +56,61 @@ def test_a_bank_keeps_to_its_capacity(tmp_path):
     ],
 )
 def test_an_entry_stays_if_its_removal_costs_more_than_delta(with_it, without, delta, says):
-    found = reason(with_it, without, delta)
+    measurement = ruled(measured([USELESS], with_it, without, 0.0, 3), delta)
+    found = reason(measurement)
     assert says in found
-    assert bool(found) == bool(says)
+    assert bool(found) == bool(says) == (not measurement.admitted)
+    assert measurement.delta == delta
+
+
+def test_each_measurement_is_kept_whether_the_entry_stays_or_retires(tmp_path):
+    config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 64, replays: 2}"])
+    with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
+        for _ in range(3):
+            iterate(session)
+        found, judged = session.stores.bank.left_out(), session.stores.bank.judged()
+        gone = {ruling.entries[0]: ruling for ruling in session.stores.bank.operations()}
+        held = {entry.id for entry in session.stores.bank.active()}
+    assert judged == []
+    assert {each.verdict.admitted for each in found} == {True, False}
+    for each in found:
+        (entry,), verdict = each.candidates, each.verdict
+        assert verdict.candidates == (entry.id,)
+        assert verdict.difference == pytest.approx(verdict.reward_with - verdict.reward_without)
+        if verdict.admitted:
+            assert verdict.difference > 0
+        else:
+            assert entry.id not in held
+            assert f"{verdict.difference:+.3f} with it over {verdict.pairs} pairs" in gone[entry.id].reason
+
+
+def test_without_delta_entries_are_measured_and_none_retires(tmp_path):
+    settings = "bank.retirement={entries: 64, replays: 2, delta: null}"
+    with opened(tmp_path, load_recipe("homerules-experience-only", [*SETTINGS, settings]), [USELESS],
+                played=expert_player()) as session:  # fmt: skip
+        metrics = iterate(session)
+        (found,) = session.stores.bank.left_out()
+        assert session.stores.bank.operations() == []
+        assert USELESS.id in {entry.id for entry in session.stores.bank.active()}
+    assert (found.verdict.difference, found.verdict.admitted, found.verdict.pairs) == (0.0, True, 8)
+    assert (metrics["bank/retirement/replay"], metrics["bank/leave_one_out/pairs"]) == (0.0, 8.0)
+    assert metrics["cost/retiring/episodes"] == 2 * 8
+
+
+def test_only_the_entry_is_left_out(tmp_path):
+    """A true lesson beside a useless one: its credit is that of the replays, with common draws on both sides."""
+    settings = "bank.retirement={entries: 64, replays: 2, delta: null}"
+    config = load_recipe("homerules-experience-only", [*SETTINGS, settings])
+    with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
+        for _ in range(2):
+            iterate(session)
+        shaped(session, batch(session))
+        decision = do(session, retire, Decision())
+        for each in decision.left_out:
+            with_it, without = replay(
+                session, Counter(), [Trial(read=each.candidates), Trial((), (), each.candidates, each.candidates)], 2
+            )
+            assert each.verdict.difference == pytest.approx(fmean(with_it) - fmean(without))
+        credit = [(each.candidates[0], each.verdict.difference) for each in session.stores.bank.left_out()]
+    assert {worth for entry, worth in credit if entry == USELESS} == {0.0}
+    assert max(worth for _, worth in credit) > 0

@@ -1,10 +1,25 @@
 """Commands of the bank on the small run, whose every entry and episode is known."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from support import small_run
+from support.html_page import read
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED, SAFE, source
+
+GAINS = {2: (0.5, 0.0, 0.5, 0.0), 3: (1.0, 0.0, 1.0, 1.0)}
+"""Paired gains of an entry in two measurements."""
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """A workspace whose run left an entry out of replays in revisions 2 and 3."""
+    left_out = {revision: (small_run.judged(revision, (MUG,), gains),) for revision, gains in GAINS.items()}
+    changes = [replace(change, left_out=left_out.get(n, ())) for n, change in enumerate(small_run.CHANGES)]
+    monkeypatch.setattr(small_run, "CHANGES", changes)
+    small_run.build(tmp_path)
+    return tmp_path
 
 
 @pytest.fixture
@@ -67,6 +82,42 @@ def test_show_counts_retrievals_up_to_the_revision(bank):
 
     assert uses(2) == {MUG.id: (4, 2), MICROWAVE.id: (0, 0)}
     assert uses(3) == {MUG.id: (8, 4), MICROWAVE.id: (4, 2)}
+
+
+def test_show_has_the_latest_credit_of_each_entry_that_was_measured(bank, coevo, measured):
+    rows = {row["id"]: row for row in bank("show", "first", "--workspace", measured)}
+    mug = rows[MUG.id]
+    # Gains 1, 0, 1, 1: standard deviation 1/2.
+    half = 1.96 * 0.5 / 2
+    assert [mug[name] for name in ("credit", "credit_low", "credit_high")] == pytest.approx(
+        [0.75, 0.75 - half, 0.75 + half]
+    )
+    assert mug["credit_pairs"] == 4
+    assert rows[MICROWAVE.id]["credit"] is None
+    assert bank("show", "first@2", "--workspace", measured)[1]["credit"] == 0.25
+    assert "credit low" in coevo("bank", "show", "first", "--workspace", measured).out
+    assert "credit" not in coevo("bank", "show", "first").out
+
+
+def test_measurements_are_no_verdicts_on_candidates(bank, measured):
+    assert [row["revision"] for row in bank("log", "first", "--workspace", measured) if "difference" in row] == [1, 2]
+    story = bank("why", "first", MUG.id, "--workspace", measured)
+    assert [verdict["revision"] for verdict in story["verdicts"]] == [1]
+    assert [(row["revision"], row["credit"], row["stays"]) for row in story["credits"]] == [
+        (2, 0.25, True), (3, 0.75, True),
+    ]  # fmt: skip
+
+
+def test_why_prints_measurements(coevo, measured):
+    assert "Left out" in coevo("bank", "why", "first", MUG.id, "--workspace", measured).out
+    assert "Left out" not in coevo("bank", "why", "first", MUG.id).out
+
+
+def test_the_report_has_the_credit_beside_the_association(coevo, measured, tmp_path):
+    assert coevo("report", "first", "--output", tmp_path / "x.html", "--workspace", measured).code == 0
+    rows = {row["id"]: row for row in read(tmp_path / "x.html").one("table", id="table-entries").rows()}
+    assert (rows[MUG.id]["credit"], rows[MUG.id]["credit pairs"]) == (0.75, 4)
+    assert rows[MICROWAVE.id]["credit"] == ""
 
 
 def test_search_uses_the_retrieval_settings_of_the_run(bank):

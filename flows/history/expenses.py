@@ -1,0 +1,119 @@
+"""Expense of a run by part: rollout, writing, judging and retiring, each apart.
+
+The budgets of a comparison at equal cost contain some of it: ``PARTS`` names them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import and_
+
+from coevo.flows.history.cost import KINDS, played, stages
+from coevo.lineage.revision.manifest import Manifest
+
+BRIEF = 0.05
+"""Seconds below which a part that counts nothing is not shown: its stage had nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a run's expense.
+
+    Attributes:
+        name: name, and folder of its metrics below ``cost/``.
+        stage: stage whose seconds it has.
+        budgets: kinds of equal cost that contain it.
+    """
+
+    name: str
+    stage: str
+    budgets: tuple[str, ...]
+
+
+PARTS = (
+    Part("rollout", "rollout", KINDS),
+    Part("writing", "write candidates", ("seconds",)),
+    Part("judging", "judge", KINDS),
+    Part("retiring", "retire", KINDS),
+    Part("internalization", "internalization", ()),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expense:
+    """Expense of a part up to a revision. A value is None where the run has no such count.
+
+    Attributes:
+        part: name of the part.
+        episodes: number of its episodes.
+        questions: number of questions to the writer's author.
+        tokens: tokens of its prompts and answers.
+        seconds: duration of its stage.
+        budgets: kinds of equal cost that contain it.
+    """
+
+    part: str
+    episodes: int | None
+    questions: int | None
+    tokens: int | None
+    seconds: float | None
+    budgets: tuple[str, ...]
+
+    def __add__(self, other: "Expense") -> "Expense":
+        return Expense(
+            self.part,
+            _whole([self.episodes, other.episodes]),
+            _whole([self.questions, other.questions]),
+            _whole([self.tokens, other.tokens]),
+            _sum([self.seconds, other.seconds]),
+            self.budgets,
+        )
+
+    def uncounted(self) -> "Expense":
+        """Return the seconds alone."""
+        return replace(self, episodes=None, questions=None, tokens=None)
+
+    def is_shown(self) -> bool:
+        """Return True if the part counts anything, or took time."""
+        counts = (self.episodes, self.questions, self.tokens)
+        return any(count is not None for count in counts) or (self.seconds or 0) >= BRIEF
+
+
+def expenses(history: Sequence[Manifest]) -> list[tuple[Expense, ...]]:
+    """Expense by part up to and including each revision; parts without any are left out.
+
+    A revision of an earlier version does not tell rollouts from replays: from there on, only seconds are known.
+    """
+    known: Iterator[bool] = accumulate(map(_is_apart, history), and_)
+    sums = accumulate((tuple(_of(manifest, part) for part in PARTS) for manifest in history), _added)
+    told = ([each if apart else each.uncounted() for each in found] for found, apart in zip(sums, known, strict=True))
+    return [tuple(each for each in found if each.is_shown()) for found in told]
+
+
+def _added(before: tuple[Expense, ...], here: tuple[Expense, ...]) -> tuple[Expense, ...]:
+    return tuple(one + other for one, other in zip(before, here, strict=True))
+
+
+def _is_apart(manifest: Manifest) -> bool:
+    return not played(manifest) or "cost/rollout/episodes" in manifest.metrics
+
+
+def _of(manifest: Manifest, part: Part) -> Expense:
+    if not played(manifest):
+        return Expense(part.name, None, None, None, None, part.budgets)
+    episodes, questions, *tokens = (
+        manifest.metrics.get(f"cost/{part.name}/{kind}")
+        for kind in ("episodes", "questions", "tokens", "prompt_tokens", "answer_tokens")
+    )
+    seconds = stages(manifest).get(part.stage)
+    return Expense(part.name, _whole([episodes]), _whole([questions]), _whole(tokens), seconds, part.budgets)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+def _whole(values: Sequence[float | None]) -> int | None:
+    total = _sum(values)
+    return None if total is None else int(total)

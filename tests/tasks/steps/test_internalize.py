@@ -1,0 +1,112 @@
+"""Internalization on real stores: three kinds of experience on the same tasks and draws, and nothing else changes."""
+
+import math
+
+import pytest
+from support.batches import entry
+from support.player import expert_player
+from support.sessions import do, iterate, opened
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.load.load import load_recipe
+from coevo.records.intervals import paired
+from coevo.tasks.steps.evaluate import evaluate
+from coevo.tasks.steps.internalize import gains, internalize
+
+SMALL = [
+    "warmstart=null", "rollout.tasks=8", "rollout.group_size=4", "evaluation.tasks=48", "evaluation.every=1000",
+    "evaluation.final_panels=[]", "bank.admission={type: append}",
+]  # fmt: skip
+PANEL = "seen-houses"
+FOLDER = f"bank/internalization/{PANEL}"
+
+
+class Keeping(type(expert_player())):
+    """Remembers what it was asked to play."""
+
+    def play(self, attempts):
+        self.asked.append(attempts)
+        return super().play(attempts)
+
+
+def keeping():
+    expert = expert_player()
+    found = Keeping(expert.env, expert.context, expert.engine, expert.max_turns)
+    found.asked = []
+    return found
+
+
+def configured(*settings):
+    return load_recipe("homerules-experience-only", [*SMALL, "evaluation.internalization=2", *settings])
+
+
+def test_three_arms_on_the_same_tasks_and_draws_with_at_most_one_entry(tmp_path):
+    player = keeping()
+    with opened(tmp_path, configured(), played=player) as session:
+        for _ in range(3):
+            iterate(session)
+        before = (dict(session.bank.stats), list(session.bank.entries), session.bank.version, list(session.recent))
+        evaluated, player.asked = evaluate(session), []
+        first, again = internalize(session), internalize(session)
+        assert (first.metrics, first.spent) == (again.metrics, again.spent)
+        assert evaluate(session) == evaluated
+        assert (dict(session.bank.stats), list(session.bank.entries), session.bank.version, session.recent) == before
+        top1, none, random = player.asked[:3]
+    assert [attempt.key for attempt in top1] == [a.key for a in none] == [a.key for a in random]
+    assert {len(attempt.entries) for attempt in none} == {0}
+    assert {len(attempt.entries) for attempt in random} == {1}
+    assert max(len(attempt.entries) for attempt in top1) == 1
+    assert any(one.entries != other.entries for one, other in zip(top1, random, strict=True))
+    assert first.spent["cost/internalization/episodes"] == 3 * 48
+    assert "cost/episodes" not in first.spent
+    # The expert follows true lessons.
+    assert first.metrics[f"{FOLDER}/top1"] > first.metrics[f"{FOLDER}/none"]
+
+
+def test_worked_values():
+    nan = math.nan
+    found = gains("p", {"top1": [1, 1, 0, nan, 1], "none": [0, 1, 0, 1, nan], "random": [1, 0, nan, nan, nan]})
+    assert {name: found[f"bank/internalization/p/{name}"] for name in ("top1", "none", "random")} == {
+        "top1": 0.75, "none": 0.5, "random": 0.5,
+    }  # fmt: skip
+    told = [found[f"bank/internalization/p/top1_minus_none{end}"] for end in ("", "_low", "_high")]
+    gain = paired([1, 1, 0], [0, 1, 0])
+    assert told == [gain.mean, gain.low, gain.high]
+    assert found["bank/internalization/p/top1_minus_random"] == 0.5
+
+
+def test_fewer_than_two_pairs_have_no_gain():
+    found = gains("p", {"top1": [1, math.nan], "none": [0, 1], "random": [math.nan, math.nan]})
+    assert found == {"bank/internalization/p/top1": 1.0, "bank/internalization/p/none": 0.5}
+
+
+def test_an_empty_bank_is_not_measured(tmp_path):
+    with opened(tmp_path, configured(), played=keeping()) as session:
+        found = internalize(session)
+        assert (found.metrics, found.spent, session.parts.player.asked) == ({}, {}, [])
+
+
+def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
+    config = configured("iterations=7", "lineage.every=2", "bank.every=2")
+    with opened(tmp_path, config, entries=[entry()], played=keeping()) as session:
+        due = []
+        for iteration in range(7):
+            session.iteration, session.draft.revision = iteration, iteration // 2 + 1
+            due += [iteration] * session.internalization_is_due()
+    assert due == [3, 6]
+
+
+def test_gates_of_retrieval_do_not_apply(tmp_path):
+    config = configured("bank.retrieval.warmup=100")
+    with opened(tmp_path, config, entries=[entry(scope="")], played=keeping()) as session:
+        do(session, internalize)
+        assert any(attempt.entries for attempt in session.parts.player.asked[0])
+
+
+def test_panels_that_do_not_read_the_bank_are_refused(tmp_path):
+    config = configured("evaluation.panels=[no-bank]")
+    with (
+        opened(tmp_path, config, played=keeping()) as session,
+        pytest.raises(CoevoError, match=r"no panel of evaluation\.panels reads: add one that does"),
+    ):
+        internalize(session)
