@@ -42,7 +42,8 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
 
 def _useless(session: Session, config: RetirementConfig, decision: Decision, spent: Counter[str]) -> Reasons:
     changed, seen = {entry.id for entry in decision.entries}, retrieved(session.recent)
-    held = [entry for entry in session.bank.entries if entry.id in seen and entry.id not in changed]
+    left = (entry for entry in session.bank.entries if entry.id in seen and entry.id not in changed)
+    held = sorted(left, key=lambda entry: entry.id)  # a resumed run has them in another order
     order = generator(session.key("retire")).permutation(len(held))[: config.entries]
     chosen = [held[place] for place in order.tolist()]
     trials = [Trial(read=(entry,), removed=gone) for entry in chosen for gone in ((), (entry,))]
