@@ -26,7 +26,7 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
     """Outcomes of the panels that are due, with the policy and bank of the revision in the making."""
     outcomes, metrics = dict[str, Outcomes](), dict[str, float]()
     for name in session.panels_due():
-        panel = session.parts.env.panel(name, session.config.evaluation.tasks)
+        panel = session.evaluated_world().panel(name, session.config.evaluation.tasks)
         index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)
         seen = recall(index, key(session.config.seed, "evaluate"))
         episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)
