@@ -7,6 +7,7 @@ from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.memory.admission.pending import Pending
 from coevo.memory.retrieval.index import Index
+from coevo.memory.standing import Standing
 from coevo.memory.state import BankState
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
@@ -35,6 +36,7 @@ class Session:
         self.recent: list[Episode] = []
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
+        self.standings: dict[str, Standing] = {}
         self.references = references_of(config, None)
         self.slots = Slots()
         self.ahead: Played | None = None

@@ -1,21 +1,24 @@
-"""Retirement of entries (``bank.retirement``): by paired replay without them, and by capacity.
+"""Retirement of entries (``bank.retirement``): by paired replay without them, by disuse, and by capacity.
 
-An entry retires if E without e is at least E - delta: the policy has learned it, or it is no longer true. Its row, its
-verdicts and its episodes stay, and the table ``operations`` names the reason.
+An entry retires if E without e is at least E - delta: the policy has learned it, or it is no longer true. An entry that
+no episode retrieves changes no reward, and needs no replay. Rows, verdicts and episodes stay, and the table
+``operations`` names the reason.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from math import isnan
 from statistics import fmean
 
 from coevo.configs.bank.bank import RetirementConfig
 from coevo.memory.admission.base import Decision, Trial
 from coevo.memory.bank.change import Ruling
+from coevo.memory.standing import counted
 from coevo.memory.state import after
 from coevo.memory.stats import Stats, retrieved
-from coevo.records.draws import generator
+from coevo.records.draws import extend, generator
 from coevo.records.entry import Entry
 from coevo.tasks.draft import Result, apart
 from coevo.tasks.session import Session
@@ -32,24 +35,32 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
     bank = session.config.bank
     if bank is None or bank.retirement is None or not session.writer_is_due():
         return Result(decision)
-    spent: Counter[str] = Counter()
-    useless = _useless(session, bank.retirement, decision, spent)
-    beyond = _beyond(session, bank.retirement, _decided(decision, useless, session.draft.revision))
-    metrics = {"bank/retirement/replay": float(len(useless)), "bank/retirement/capacity": float(len(beyond))}
-    decided = _decided(decision, [*useless, *beyond], session.draft.revision)
-    return Result(replace(decided, metrics=decision.metrics | metrics), spent=apart(spent, "retiring"))
+    config, revision, spent = bank.retirement, session.draft.revision, Counter[str]()
+    metrics = dict(decision.metrics)
+    for kind, rule in (("replay", partial(_useless, spent=spent)), ("disuse", _unseen), ("capacity", _beyond)):
+        gone = rule(session, config, decision)
+        decision = _decided(decision, gone, revision)
+        metrics[f"bank/retirement/{kind}"] = float(len(gone))
+    return Result(replace(decision, metrics=metrics), spent=apart(spent, "retiring"))
 
 
-def _useless(session: Session, config: RetirementConfig, decision: Decision, spent: Counter[str]) -> Reasons:
-    changed, seen = {entry.id for entry in decision.entries}, retrieved(session.recent)
-    left = (entry for entry in session.bank.entries if entry.id in seen and entry.id not in changed)
-    held = sorted(left, key=lambda entry: entry.id)  # a resumed run has them in another order
-    order = generator(session.key("retire")).permutation(len(held))[: config.entries]
-    chosen = [held[place] for place in order.tolist()]
+def _useless(session: Session, config: RetirementConfig, decision: Decision, *, spent: Counter[str]) -> Reasons:
+    chosen = _chosen(session, config, decision)
     trials = [Trial(read=(entry,), removed=gone) for entry in chosen for gone in ((), (entry,))]
     rewards = replay(session, spent, trials, config.replays) if trials else []
     found = zip(chosen, rewards[::2], rewards[1::2], strict=True)
     return [(entry, why) for entry, ours, theirs in found if (why := reason(ours, theirs, config.delta))]
+
+
+def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> list[Entry]:
+    """Entries that this firing judges; it counts for the standing of all, which a resumed run has in another order."""
+    held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
+    names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
+    drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
+    waited = {name: standing.waited for name, standing in session.standings.items()}
+    chosen = sorted(drawn, key=lambda name: -waited.get(name, 0))[: config.entries]
+    session.standings = counted(session.standings, held, seen, chosen)
+    return [held[name] for name in chosen]
 
 
 def reason(with_it: Sequence[float], without: Sequence[float], delta: float) -> str:
@@ -60,13 +71,33 @@ def reason(with_it: Sequence[float], without: Sequence[float], delta: float) -> 
     return f"replays earn {fmean(gains):+.3f} with it over {len(gains)} pairs, not more than {delta:g}"
 
 
+def _unseen(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:
+    if config.unseen is None:
+        return []
+    changed, why = {entry.id for entry in decision.entries}, f"no episode of {config.unseen} firings retrieved it"
+    left = sorted((entry for entry in session.bank.entries if entry.id not in changed), key=lambda entry: entry.id)
+    return [(entry, why) for entry in left if session.standings[entry.id].unseen >= config.unseen]
+
+
 def _beyond(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:
-    entries, stats = after(session.bank.entries, decision.entries), session.bank.stats
     if config.capacity is None:
         return []
+    entries = sorted(after(session.bank.entries, decision.entries), key=lambda entry: entry.id)
     new = {entry.id for entry in decision.entries}
-    rank = sorted(entries, key=lambda e: (e.id in new, usefulness(stats.get(e.id, Stats(e.id))), e.created, e.id))
-    return [(entry, f"least useful beyond {config.capacity} entries") for entry in rank[: -config.capacity]]
+    worth = _drawn(session, entries) if config.beyond == "random" else _usefulness(session, entries)
+    rank = sorted(entries, key=lambda entry: (entry.id in new, worth[entry.id], entry.created, entry.id))
+    which = "drawn" if config.beyond == "random" else "least useful"
+    return [(entry, f"{which} beyond {config.capacity} entries") for entry in rank[: -config.capacity]]
+
+
+def _drawn(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
+    order = generator(extend(session.key("retire"), "beyond")).permutation(len(entries))
+    return {entry.id: float(place) for entry, place in zip(entries, order, strict=True)}
+
+
+def _usefulness(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
+    stats = session.bank.stats
+    return {entry.id: usefulness(stats.get(entry.id, Stats(entry.id))) for entry in entries}
 
 
 def usefulness(stats: Stats) -> float:
