@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from json import dumps
+from typing import Annotated
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from coevo.configs.errors import CoevoError
 
@@ -21,8 +22,8 @@ class Standing:
     """
 
     id: str
-    waited: int = 0
-    unseen: int = 0
+    waited: Annotated[int, Field(ge=0)] = 0
+    unseen: Annotated[int, Field(ge=0)] = 0
 
 
 def counted(

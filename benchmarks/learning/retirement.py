@@ -99,9 +99,8 @@ def growth(cell: Result) -> float:
 def report(cells: Mapping[str, Sequence[Result]]) -> None:
     """Print the last third of each arm, and what retirement gains over the other two."""
     print(f"\nlast third of the iterations, means of {len(cells['kept'])} seeds")
-    print(
-        f"{'arm':10}{'success':>8}{'active':>9}{'in force':>10}{'most/facts':>12}{'growth':>8}   retired minus this [95 %]"
-    )
+    heads = f"{'success':>8}{'active':>9}{'in force':>10}{'most/facts':>12}{'growth':>8}"
+    print(f"{'arm':10}{heads}   success of retired minus this [95 %]")
     ours = [last_third(cell, "success") for cell in cells["retired"]]
     for arm, found in cells.items():
         means = [[last_third(cell, figure) for cell in found] for figure in ("success", "active", "in_force")]

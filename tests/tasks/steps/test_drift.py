@@ -1,8 +1,9 @@
 """A run in a world that drifts, with the expert for a policy: tasks, panels and a resume follow the iteration."""
 
-from support.player import ExpertPlayer, player
+from support.player import player
 from support.sessions import iterate, opened
 
+from benchmarks.learning.scripted import ExpertPlayer
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
