@@ -1,12 +1,18 @@
 """A run in a world that drifts, with the expert for a policy: tasks, panels and a resume follow the iteration."""
 
+from types import SimpleNamespace
+
 from support.player import player
 from support.sessions import iterate, opened
 
+import coevo.flows.evaluate
 from benchmarks.learning.scripted import ExpertPlayer
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
+from coevo.flows.evaluate import evaluate_revision
+from coevo.flows.evaluation import Request
+from coevo.lineage.workspace import Workspace
 from coevo.tasks.draft import Position
 from coevo.tasks.steps.batch import tasks_of
 from coevo.tasks.steps.gate import limits_at
@@ -39,6 +45,19 @@ def test_tasks_panels_and_limits_are_those_of_the_iteration(tmp_path):
         for _ in range(3):
             iterate(session)
         assert panels_of(session.stores.lineage)[1:] == [env.at(n).panel("seen-houses", 4).hash for n in (1, 2, 3)]
+
+
+def test_a_revision_is_evaluated_in_the_world_of_its_iteration(tmp_path, monkeypatch):
+    monkeypatch.setattr(coevo.flows.evaluate, "open_engine", lambda *_: SimpleNamespace(close=lambda: None))
+    monkeypatch.setattr(coevo.flows.evaluate, "player_with", lambda *_: expert())
+    with opened(tmp_path, CONFIG, played=expert()) as session:
+        for _ in range(5):
+            iterate(session)
+        expected = panels_of(session.stores.lineage)
+    assert len({*expected[1:]}) == 3
+    for revision in (2, 3, 5):
+        found = evaluate_revision(f"run@{revision}", Request("seen-houses"), Workspace(tmp_path))
+        assert found.panel.hash == expected[revision]
 
 
 def test_a_resumed_run_continues_in_the_world_of_its_iteration(tmp_path):
