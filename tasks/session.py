@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from time import perf_counter
 
 from coevo.configs.run import RunConfig
-from coevo.envs.base import Environment
 from coevo.memory.admission.pending import Pending
 from coevo.memory.retrieval.index import Index
-from coevo.memory.standing import Standing
 from coevo.memory.state import BankState
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
@@ -36,7 +34,6 @@ class Session:
         self.recent: list[Episode] = []
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
-        self.standings: dict[str, Standing] = {}
         self.references = references_of(config, None)
         self.slots = Slots()
         self.ahead: Played | None = None
@@ -56,10 +53,6 @@ class Session:
     def beyond(self) -> Position:
         """The next one."""
         return Position(self.draft.revision + self.commits_after(self.iteration + 1), self.iteration + 1)
-
-    def evaluated_world(self) -> Environment[object]:
-        """The environment in the iteration that an evaluation ends; the one before the first at the start."""
-        return self.parts.env.at(self.updates())
 
     def key(self, stage: str, at: Position | None = None) -> Key:
         """Root of a stage's draws in an iteration; in this one where none is named."""

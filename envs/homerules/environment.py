@@ -11,9 +11,7 @@ from typing import ClassVar, Literal, Self
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment, Guide, Probe, Revealed, Step
 from coevo.envs.homerules import demonstrations, expert, lessons, panels, rules, tasks
-from coevo.envs.homerules.catalogue import HOUSES
 from coevo.envs.homerules.state import State, begin, observe
-from coevo.envs.homerules.world import changes_before
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.entry import Entry
@@ -59,7 +57,7 @@ class HomeRules(Environment[State]):
         if self._config.drift is None:
             return self
         later = copy(self)
-        later._changes = changes_before(iteration, self._config.drift, HOUSES[: self._config.houses])
+        later._changes = tasks.changes_at(self._config, iteration)
         return later
 
     def sample(self, count: int, key: Key) -> list[Task]:

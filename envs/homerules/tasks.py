@@ -11,7 +11,7 @@ from coevo.envs.base import Guide
 from coevo.envs.homerules.catalogue import FAMILIES, HOUSES, LEVELS, TARGETS
 from coevo.envs.homerules.guide import guide_of
 from coevo.envs.homerules.language import Goal
-from coevo.envs.homerules.world import Facts, facts
+from coevo.envs.homerules.world import Facts, changes_before, facts
 from coevo.records.draws import Key, generator, key, seed_of
 from coevo.records.task import Task
 
@@ -36,6 +36,11 @@ def goal_of(task: Task) -> Goal:
 def facts_of(task: Task) -> Facts:
     """Conventions of the house of a task."""
     return facts(task.data["level"], task.data["world"], task.data["house"], task.data.get("changes", 0))
+
+
+def changes_at(config: HomeRulesConfig, iteration: int) -> Mapping[str, int]:
+    """Changes of each house of the training world before an iteration; empty if it does not drift."""
+    return {} if config.drift is None else changes_before(iteration, config.drift, HOUSES[: config.houses])
 
 
 def words(level: int) -> tuple[str, ...]:

@@ -51,8 +51,8 @@ def seal(session: Session) -> Sealed:
         ahead.write_ahead(session.ahead, staging)
     if session.bank.trials or lineage.path(TRIALS).exists():
         write_trials(session.bank.trials, staging)
-    if session.standings or lineage.path(STANDINGS).exists():
-        write_standings(session.standings, staging)
+    if session.bank.standings or lineage.path(STANDINGS).exists():
+        write_standings(session.bank.standings, staging)
     if session.parts.writing is not None or lineage.path(WRITING).exists():
         write_writing(kept_writing(session), staging)
     if session.draft.proposed is not None:

@@ -114,7 +114,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     kept = {name: lineage.path(name) for name in names if name in head.artifacts}
     session.baselines = artifacts.read_baselines(kept.get(BASELINES))
     session.bank.trials = artifacts.read_trials(kept.get(TRIALS))
-    session.standings = artifacts.read_standings(kept.get(STANDINGS))
+    session.bank.standings = artifacts.read_standings(kept.get(STANDINGS))
     session.references = artifacts.references_of(session.config, kept.get(REFERENCES))
     if unfinished.FOLDER in head.artifacts and session.config.rollout.turns is not None:
         take_up_unfinished(session, head)

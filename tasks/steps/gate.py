@@ -8,6 +8,7 @@ from coevo.envs.base import Environment
 from coevo.memory.writers.base import Proposal
 from coevo.models.advantages.trajectory import Advantages
 from coevo.records.episode import Episode
+from coevo.records.task import Panel
 from coevo.tasks.draft import Position
 from coevo.tasks.gates.entries import check_candidates, check_edits
 from coevo.tasks.gates.episodes import EpisodeLimits, check_advantages, check_episodes
@@ -20,8 +21,7 @@ from coevo.tasks.stage import stage
 def gate_panels(session: Session) -> None:
     """Hold back a held-out panel that is due and is not what it should be."""
     for name in session.panels_due():
-        panel = session.evaluated_world().panel(name, session.config.evaluation.tasks)
-        check_panel(panel, session.stores.paths.quarantine)
+        check_panel(panel_of(session, name), session.stores.paths.quarantine)
 
 
 @stage("gate episodes")
@@ -43,6 +43,11 @@ def gate_candidates(session: Session, proposal: Proposal) -> None:
         check_candidates(proposal.entries, session.stores.paths.quarantine)
     if proposal.edits:
         check_edits(proposal.edits, session.stores.paths.quarantine)
+
+
+def panel_of(session: Session, name: str) -> Panel:
+    """Panel of the evaluation that is due, in the world of the iteration that it ends."""
+    return session.parts.env.at(session.updates()).panel(name, session.config.evaluation.tasks)
 
 
 def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:

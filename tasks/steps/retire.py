@@ -57,9 +57,9 @@ def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> l
     held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
     names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
     drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
-    waited = {name: standing.waited for name, standing in session.standings.items()}
+    waited = {name: standing.waited for name, standing in session.bank.standings.items()}
     chosen = sorted(drawn, key=lambda name: -waited.get(name, 0))[: config.entries]
-    session.standings = counted(session.standings, held, seen, chosen)
+    session.bank.standings = counted(session.bank.standings, held, seen, chosen)
     return [held[name] for name in chosen]
 
 
@@ -76,7 +76,7 @@ def _unseen(session: Session, config: RetirementConfig, decision: Decision) -> R
         return []
     changed, why = {entry.id for entry in decision.entries}, f"no episode of {config.unseen} firings retrieved it"
     left = sorted((entry for entry in session.bank.entries if entry.id not in changed), key=lambda entry: entry.id)
-    return [(entry, why) for entry in left if session.standings[entry.id].unseen >= config.unseen]
+    return [(entry, why) for entry in left if session.bank.standings[entry.id].unseen >= config.unseen]
 
 
 def _beyond(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:

@@ -79,7 +79,7 @@ def test_an_entry_that_nobody_retrieves_retires_after_so_many_firings(tmp_path):
     lost = rescoped(USELESS, "nowhere")
     with opened(tmp_path, config, entries=[lost, USELESS], played=expert_player()) as session:
         rows = [iterate(session) for _ in range(2)]
-        assert session.standings[USELESS.id].unseen == 0
+        assert session.bank.standings[USELESS.id].unseen == 0
         (gone,) = [entry for entry in session.stores.bank.entries() if not entry.active]
     assert (gone.id, gone.retired) == (lost.id, 2)
     assert [row["bank/retirement/disuse"] for row in rows] == [0.0, 1.0]
@@ -93,4 +93,4 @@ def test_every_retrieved_entry_is_judged_in_turn_also_after_a_resume(tmp_path):
     for _ in range(3):
         with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
             iterate(session)
-    assert sorted(session.standings[entry.id].waited for entry in lasting) == [0, 1, 2]
+    assert sorted(session.bank.standings[entry.id].waited for entry in lasting) == [0, 1, 2]
