@@ -53,7 +53,10 @@ def _useless(session: Session, config: RetirementConfig, decision: Decision, *, 
 
 
 def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> list[Entry]:
-    """Entries that this firing judges; it counts for the standing of all, which a resumed run has in another order."""
+    """Entries that this firing judges; it counts for the standings of all.
+
+    They are drawn from the ids in order: a resumed run holds the same bank in another order.
+    """
     held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
     names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
     drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
