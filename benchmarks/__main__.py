@@ -11,7 +11,7 @@ from functools import partial
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
-from benchmarks.learning import admission, babyai, harmful, homerules, methods, within_group
+from benchmarks.learning import admission, babyai, harmful, homerules, methods, retirement, within_group
 from benchmarks.mutation import mutants
 from benchmarks.running import (
     database,
@@ -65,6 +65,7 @@ BENCHMARKS = {
     "homerules": homerules.run,
     "level2": homerules.run_level2,
     "methods": methods.run,
+    "retirement": retirement.run,
     "vllm": vllm.run,
     "engines": engines.run,
     "pace": pace.run,

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
-from coevo.configs.base import FEW, SECONDS, SEED, TOKENS, Config
+from coevo.configs.base import FEW, MANY, SECONDS, SEED, TOKENS, Config
 from coevo.configs.errors import ConfigError
 from coevo.configs.trust import Trusted
 
@@ -39,6 +39,8 @@ class HomeRulesConfig(_Options):
     """Houses of the world that training tasks come from."""
     extra_lessons: int = Field(default=0, ge=0, le=8, exclude_if=lambda extra: extra == 0)
     """Unrelated lessons added to expert material, for banks that are not queried by task."""
+    drift: int | None = Field(default=None, ge=1, le=MANY, exclude_if=lambda every: every is None)
+    """Iterations after which one house, in turn, changes all its facts; null for a world that stays as it is."""
 
 
 BabyAIKind = Literal["goto", "pickup", "open", "pick_up_seq_go_to", "putnext"]

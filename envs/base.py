@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import isfinite
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.failures import Loss, attempted, one_line
@@ -116,6 +116,16 @@ class Environment(ABC, Generic[State]):
     @abstractmethod
     def panel(self, name: str, size: int) -> Panel:
         """Held-out panel, equal at every call. Raises ``CoevoError`` for an unknown name."""
+
+    def at(self, iteration: int) -> Self:
+        """The environment in an iteration of a run, for its tasks and panels; itself unless its world drifts.
+
+        A task holds all that ``start`` needs: both play the tasks of either. Only the first is closed.
+
+        Args:
+            iteration: number of the iteration, from 1; 0 before the first.
+        """
+        return self
 
     @abstractmethod
     def start(self, task: Task) -> tuple[State, str]:

@@ -52,7 +52,7 @@ def make(config: EnvConfig) -> Environment[Any]:
             or its constructor refuses the options.
     """
     if isinstance(config, HomeRulesConfig):
-        return HomeRules(config.level, config.world, config.houses, config.extra_lessons)
+        return HomeRules(config.level, config.world, config.houses, config.extra_lessons, config.drift)
     if isinstance(config, BabyAIConfig | BabyAIRulesConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
     environment = _built(config.type, config.options)

@@ -51,7 +51,8 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         config, env = configured(run, request), stack.enter_context(closing(make(run.config.env)))
         if request.panel not in env.panels:
             raise CoevoError(f"{request.panel!r} is no panel of {env.name}: choose one of {', '.join(env.panels)}")
-        panel = env.panel(request.panel, request.tasks or config.evaluation.tasks)
+        world = env.at(run.manifest.iteration)
+        panel = world.panel(request.panel, request.tasks or config.evaluation.tasks)
         seen = experience_of(run, other, request.bank, env, panel)
         policy = _artifact(run, "policy", scratch)
         engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))

@@ -11,6 +11,7 @@ from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.clusters import Clusters, associate
 from coevo.memory.library import Library
 from coevo.memory.retrieval.index import Index
+from coevo.memory.standing import Standing
 from coevo.memory.stats import Stats, initial_stats, tally
 from coevo.memory.trials import OnTrial, begun
 from coevo.records.entry import Entry
@@ -38,6 +39,7 @@ class BankState:
     Attributes:
         version: number that grows with every change.
         trials: candidates on trial, in the order in which their trials began; part of no table.
+        standings: of entries at the last firing, by id, for retirement; part of no table.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class BankState:
         self.clusters = clusters
         self.barred = barred
         self.trials: list[OnTrial] = []
+        self.standings: dict[str, Standing] = {}
         self.version = 0
         self.settle()
 

@@ -4,6 +4,7 @@
     references/episodes.parquet    reference episodes of the writer
     baselines/baselines.json       by task id, the highest mean success of a group so far (RetroAgent's Phi)
     trials/trials.json             candidates on trial, with the rewards of their groups so far
+    standings/standings.json       firings in a row that neither judged nor retrieved an entry, for retirement
 
 A resumed or rolled-back run continues from those of its revision.
 """
@@ -18,15 +19,17 @@ import pyarrow.parquet as pq
 
 from coevo.configs.run import RunConfig
 from coevo.lineage.lineage import Lineage
+from coevo.memory import standing, trials
 from coevo.memory.evidence.references import References
-from coevo.memory.trials import OnTrial, parse, text
+from coevo.memory.standing import Standing
+from coevo.memory.trials import OnTrial
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.episode import Episode
 from coevo.records.task import key_by
 
-EPISODES, REFERENCES, BASELINES, TRIALS = "episodes", "references", "baselines", "trials"
+EPISODES, REFERENCES, BASELINES, TRIALS, STANDINGS = "episodes", "references", "baselines", "trials", "standings"
 """Names of the artifacts."""
-PARQUET, JSON, TRIALS_JSON = "episodes.parquet", "baselines.json", "trials.json"
+PARQUET, JSON, TRIALS_JSON, STANDINGS_JSON = "episodes.parquet", "baselines.json", "trials.json", "standings.json"
 
 
 def write_episodes(episodes: Iterable[Episode], directory: Path) -> None:
@@ -80,13 +83,25 @@ def read_baselines(directory: Path | None) -> dict[str, float]:
     return {} if directory is None else dict(json.loads((directory / JSON).read_text(encoding="utf-8")))
 
 
-def write_trials(trials: Sequence[OnTrial], staging: Path) -> None:
+def write_trials(candidates: Sequence[OnTrial], staging: Path) -> None:
     """Stage the candidates on trial for the commit."""
     directory = staging / TRIALS
     directory.mkdir(parents=True)
-    (directory / TRIALS_JSON).write_text(text(trials) + "\n", encoding="utf-8")
+    (directory / TRIALS_JSON).write_text(trials.text(candidates) + "\n", encoding="utf-8")
 
 
 def read_trials(directory: Path | None) -> list[OnTrial]:
     """Candidates on trial of a committed artifact; none for None."""
-    return [] if directory is None else parse((directory / TRIALS_JSON).read_text(encoding="utf-8"))
+    return [] if directory is None else trials.parse((directory / TRIALS_JSON).read_text(encoding="utf-8"))
+
+
+def write_standings(standings: Mapping[str, Standing], staging: Path) -> None:
+    """Stage the standings of entries for the commit."""
+    directory = staging / STANDINGS
+    directory.mkdir(parents=True)
+    (directory / STANDINGS_JSON).write_text(standing.text(standings) + "\n", encoding="utf-8")
+
+
+def read_standings(directory: Path | None) -> dict[str, Standing]:
+    """Standings of a committed artifact, by entry id; none for None."""
+    return {} if directory is None else standing.parse((directory / STANDINGS_JSON).read_text(encoding="utf-8"))

@@ -22,9 +22,10 @@ class UtilityUpdateConfig(Config):
 
 
 class RetirementConfig(Config):
-    """Retirement of entries: by replay without them, and by capacity. Their history stays, and they may enter again.
+    """Retirement of entries by replay without them, by disuse, and by capacity.
 
-    The bank keeps what each replay measured: the entry's credit, by leaving it out.
+    Their history stays, and they may enter again. The bank keeps what each replay measured: the entry's credit, by
+    leaving it out.
     """
 
     delta: float | None = Field(default=0.0, ge=-1, le=1)
@@ -33,9 +34,18 @@ class RetirementConfig(Config):
     replays: int = Field(default=8, ge=1, le=1000)
     """Paired replays a task and side."""
     entries: int = Field(default=4, ge=0, le=10_000)
-    """Most entries that a firing measures, drawn from those that its episodes retrieved; 0 for none."""
+    """Most entries that a firing measures, of those that its episodes retrieved; 0 for none.
+
+    Those that waited longest come first.
+    """
+    unseen: int | None = Field(default=None, ge=1, le=MANY, exclude_if=lambda most: most is None)
+    """Firings in a row without an episode that retrieved an entry, for it to retire. Null for no limit."""
     capacity: int | None = Field(default=None, ge=1, le=MANY)
-    """Most active entries; beyond it the least useful retire. Null for no bound."""
+    """Most active entries; beyond it those that ``beyond`` names retire. Null for no bound."""
+    beyond: Literal["least-useful", "random"] = Field(
+        default="least-useful", exclude_if=lambda which: which == "least-useful"
+    )
+    """Entries that retire beyond the capacity: those whose readers succeed least, or drawn ones (a control)."""
 
 
 class BankConfig(Config):

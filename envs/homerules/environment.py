@@ -5,7 +5,8 @@ house; no prompt, task or other house reveals them. Searching costs steps, and a
 """
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Literal
+from copy import copy
+from typing import ClassVar, Literal, Self
 
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment, Guide, Probe, Revealed, Step
@@ -27,6 +28,7 @@ class HomeRules(Environment[State]):
         world: seed of the hidden conventions.
         houses: number of houses of the world for training and evaluation, 1 to 16.
         extra_lessons: number of additional unrelated lessons in demonstrations and in the probe, 0 to 8.
+        drift: iterations after which one house, in turn, changes all its facts; None for a world that stays as it is.
 
     Raises:
         ConfigError: an option is out of its bounds.
@@ -37,23 +39,41 @@ class HomeRules(Environment[State]):
     panels: ClassVar[Mapping[str, str]] = {name: kind.about for name, kind in panels.PANELS.items()}
     has_expert: ClassVar[bool] = True
 
-    def __init__(self, level: Literal[1, 2] = 1, world: int = 0, houses: int = 16, extra_lessons: int = 0) -> None:
-        self._config = HomeRulesConfig.of(level=level, world=world, houses=houses, extra_lessons=extra_lessons)
+    def __init__(
+        self,
+        level: Literal[1, 2] = 1,
+        world: int = 0,
+        houses: int = 16,
+        extra_lessons: int = 0,
+        drift: int | None = None,
+    ) -> None:
+        self._config = HomeRulesConfig.of(
+            level=level, world=world, houses=houses, extra_lessons=extra_lessons, drift=drift
+        )
+        self._changes: Mapping[str, int] = {}
+
+    def at(self, iteration: int) -> Self:
+        """The world after the changes of its houses before an iteration, with ``drift``; otherwise the same."""
+        if self._config.drift is None:
+            return self
+        later = copy(self)
+        later._changes = tasks.changes_at(self._config, iteration)
+        return later
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Training tasks with equally likely families, houses, objects and targets."""
-        config = self._config
-        return tasks.sample(count, config.level, config.world, config.houses, key)
+        return tasks.sample(self._config, self._changes, count, key)
 
     def panel(self, name: str, size: int) -> Panel:
-        """Held-out combinations, families in turn; a smaller panel is the beginning of a larger one."""
-        config = self._config
-        return Panel(name, self.version, panels.panel(name, size, config.level, config.world, config.houses))
+        """Held-out combinations, families in turn; a smaller panel is the beginning of a larger one.
+
+        Houses of the training world have the facts in force (``at``); with ``drift``, the hash of the panel shows it.
+        """
+        return Panel(name, self.version, panels.panel(self._config, self._changes, name, size))
 
     def panel_bank(self, panel: str) -> list[Entry] | None:
         """None for ``seen-houses``, an empty list for ``no-bank``, all facts of the panel's world for the others."""
-        config = self._config
-        return panels.panel_bank(panel, config.level, config.world, config.houses)
+        return panels.panel_bank(self._config, panel)
 
     def revealed(self, episode: Episode) -> list[Revealed]:
         """Facts of the house that the feedback of a step reveals, as notes about it."""

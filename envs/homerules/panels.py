@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from coevo.configs.env import HomeRulesConfig
 from coevo.configs.errors import CoevoError
 from coevo.envs.homerules.catalogue import HOUSES, OTHER_HOUSES
 from coevo.envs.homerules.tasks import pools, task_of
@@ -30,15 +31,20 @@ PANELS: Mapping[str, PanelKind] = {
 }
 
 
-def panel(name: str, size: int, level: int, world: int, houses: int) -> tuple[Task, ...]:
-    """First ``size`` held-out tasks of a panel, families in turn. Raises ``CoevoError`` if it has fewer."""
-    kind = panel_kind(name)
+def panel(config: HomeRulesConfig, changes: Mapping[str, int], name: str, size: int) -> tuple[Task, ...]:
+    """First ``size`` held-out tasks of a panel, families in turn. Raises ``CoevoError`` if it has fewer.
+
+    ``changes`` has the number of changes of each training house that has changed; other worlds stay as they are.
+    """
+    kind, level, houses = panel_kind(name), config.level, config.houses
+    changed = changes if kind.world == "train" else {}
     families = list(pools(level, kind.houses[:houses]).held_out.values())
     most = min(map(len, families)) * len(families)
     if size > most:
         raise CoevoError(f"panel {name!r} has {most} tasks with env.houses={houses}, not {size}: request fewer")
     goals = [families[index % len(families)][index // len(families)] for index in range(size)]
-    return tuple(task_of(goal, level, f"{kind.world}/{world}", name) for goal in goals)
+    world = f"{kind.world}/{config.world}"
+    return tuple(task_of(goal, level, world, name, changed.get(goal.house, 0)) for goal in goals)
 
 
 def panel_kind(name: str) -> PanelKind:
@@ -48,13 +54,13 @@ def panel_kind(name: str) -> PanelKind:
     return PANELS[name]
 
 
-def panel_bank(name: str, level: int, world: int, houses: int) -> list[Entry] | None:
+def panel_bank(config: HomeRulesConfig, name: str) -> list[Entry] | None:
     """Bank of a panel: None for the run's own, otherwise the entries of its kind."""
     kind = panel_kind(name)
     if kind.bank == "own":
         return None
-    homes = kind.houses[:houses] if kind.bank == "true" else ()
-    known = [facts(level, f"{kind.world}/{world}", house) for house in homes]
+    homes = kind.houses[: config.houses] if kind.bank == "true" else ()
+    known = [facts(config.level, f"{kind.world}/{config.world}", house) for house in homes]
     return [_entry(house, subject) for house in known for subject in house.subjects]
 
 

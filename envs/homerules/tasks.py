@@ -1,16 +1,17 @@
 """Tasks for training, and held-out tasks for the panels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import cycle, product, starmap
 from typing import NamedTuple
 
+from coevo.configs.env import HomeRulesConfig
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Guide
 from coevo.envs.homerules.catalogue import FAMILIES, HOUSES, LEVELS, TARGETS
 from coevo.envs.homerules.guide import guide_of
 from coevo.envs.homerules.language import Goal
-from coevo.envs.homerules.world import Facts, facts
+from coevo.envs.homerules.world import Facts, changes_before, facts
 from coevo.records.draws import Key, generator, key, seed_of
 from coevo.records.task import Task
 
@@ -19,9 +20,9 @@ _ONE_IN = 4
 """Inverse share of held-out combinations of house, family, object and target."""
 
 
-def task_of(goal: Goal, level: int, world: str, split: str) -> Task:
-    """Task of a goal in a world."""
-    data = {"level": level, "world": world, **goal._asdict()}
+def task_of(goal: Goal, level: int, world: str, split: str, changes: int = 0) -> Task:
+    """Task of a goal in a world whose house has changed so often."""
+    data = {"level": level, "world": world, **goal._asdict()} | ({"changes": changes} if changes else {})
     return Task(NAME, goal.family, goal.instruction(), goal.house, split, data)
 
 
@@ -34,7 +35,12 @@ def goal_of(task: Task) -> Goal:
 
 def facts_of(task: Task) -> Facts:
     """Conventions of the house of a task."""
-    return facts(task.data["level"], task.data["world"], task.data["house"])
+    return facts(task.data["level"], task.data["world"], task.data["house"], task.data.get("changes", 0))
+
+
+def changes_at(config: HomeRulesConfig, iteration: int) -> Mapping[str, int]:
+    """Changes of each house of the training world before an iteration; empty if it does not drift."""
+    return {} if config.drift is None else changes_before(iteration, config.drift, HOUSES[: config.houses])
 
 
 def words(level: int) -> tuple[str, ...]:
@@ -62,13 +68,16 @@ def draw_goal(level: int, houses: tuple[str, ...], draw: Key) -> Goal:
     return Goal(house, family, thing, targets[rng.integers(len(targets))])
 
 
-def sample(count: int, level: int, world: int, houses: int, draw: Key) -> list[Task]:
-    """Draw ``count`` training tasks with equally likely families; none repeats before its family is used up."""
-    rng = generator(draw)
-    families = list(pools(level, HOUSES[:houses]).training.values())
+def sample(config: HomeRulesConfig, changes: Mapping[str, int], count: int, draw: Key) -> list[Task]:
+    """Draw ``count`` training tasks with equally likely families; none repeats before its family is used up.
+
+    ``changes`` has the number of changes of each house that has changed.
+    """
+    rng, level = generator(draw), config.level
+    families = list(pools(level, HOUSES[: config.houses]).training.values())
     shuffled = [cycle([pool[index] for index in rng.permutation(len(pool))]) for pool in families]
     goals = [next(shuffled[family]) for family in rng.integers(len(families), size=count)]
-    return [task_of(goal, level, f"train/{world}", "train") for goal in goals]
+    return [task_of(goal, level, f"train/{config.world}", "train", changes.get(goal.house, 0)) for goal in goals]
 
 
 class Pools(NamedTuple):

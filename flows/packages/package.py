@@ -181,8 +181,8 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     for each in (env, other):
         if name not in each.panels:
             raise CoevoError(f"{name!r} is no panel of {each.name}: choose one of {', '.join(each.panels)}")
-    asked: Panel = env.panel(name, size)
-    if other.panel(name, size).hash != asked.hash:
+    asked: Panel = env.at(mine.origin.iteration).panel(name, size)
+    if other.at(mine.origin.iteration).panel(name, size).hash != asked.hash:
         raise CoevoError(
             f"panel {name!r}: {mine.origin.name} and the champion, {theirs.origin.name}, play different tasks: "
             "package it under another model's name"

@@ -25,17 +25,19 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
         what = f"--bank {request.bank}" if request.bank != "own" else f"--discovery {request.discovery}"
         raise CoevoError(f"{what}: an agent that is served has its own bank, and keeps it; leave out one of the two")
     with reading(reference, place) as opened:
-        config = opened.config
+        config, iteration = opened.config, opened.manifest.iteration
         place.trust.demand(opened.paths.name, config)
-    return play_through(url, config.env, request.panel, request.tasks or config.evaluation.tasks, config.seed)
+    tasks = request.tasks or config.evaluation.tasks
+    return play_through(url, config.env, iteration, request.panel, tasks, config.seed)
 
 
-def play_through(url: str, env: EnvConfig, panel: str, tasks: int, seed: int) -> Evaluation:
+def play_through(url: str, env: EnvConfig, iteration: int, panel: str, tasks: int, seed: int) -> Evaluation:
     """Play a held-out panel with the agent behind a URL; outcomes equal those in the process of ``coevo evaluate``.
 
     Args:
         url: URL of ``coevo serve``.
         env: configuration of the environment, which runs here.
+        iteration: iteration of the environment's world, see ``Environment.at``.
         panel: a panel that is played with the agent's own bank.
         tasks: number of its tasks.
         seed: seed of the draws; a run's evaluations use the run's seed.
@@ -48,7 +50,7 @@ def play_through(url: str, env: EnvConfig, panel: str, tasks: int, seed: int) ->
         raise CoevoError(f"{panel!r} is no panel of {environment.name}: choose one of {', '.join(environment.panels)}")
     if environment.panel_bank(panel) is not None:
         raise CoevoError(f"{panel}: is not played with the agent's own bank, and a served agent has no other one")
-    played = environment.panel(panel, tasks)
+    played = environment.at(iteration).panel(panel, tasks)
     with closing(environment):
         player = ServedPlayer(environment, url, seed, RolloutConfig().max_turns)
         return Evaluation(played, play_panel(player, played, NOTHING, seed, 0), {})

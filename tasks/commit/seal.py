@@ -7,7 +7,7 @@ from time import perf_counter
 from coevo.lineage.revision.code import code_revision, packages
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
-from coevo.tasks.artifacts import TRIALS, write_trials
+from coevo.tasks.artifacts import STANDINGS, TRIALS, write_standings, write_trials
 from coevo.tasks.draft import Draft
 from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
 from coevo.tasks.play.unfinished import write_unfinished
@@ -51,6 +51,8 @@ def seal(session: Session) -> Sealed:
         ahead.write_ahead(session.ahead, staging)
     if session.bank.trials or lineage.path(TRIALS).exists():
         write_trials(session.bank.trials, staging)
+    if session.bank.standings or lineage.path(STANDINGS).exists():
+        write_standings(session.bank.standings, staging)
     if session.parts.writing is not None or lineage.path(WRITING).exists():
         write_writing(kept_writing(session), staging)
     if session.draft.proposed is not None:

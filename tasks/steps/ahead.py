@@ -23,6 +23,7 @@ from coevo.tasks.play.losses import check_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.batch import ids_of, measured, play, tasks_of
+from coevo.tasks.steps.gate import limits_at
 
 FOLDER = "ahead"
 """Name of the artifact."""
@@ -45,7 +46,7 @@ def play_ahead(session: Session) -> None:
     at = session.beyond()
     seen = session.experience(at)
     episodes = play(session, at, tasks_of(session, at), seen)
-    check_episodes(episodes, session.parts.limits, session.stores.paths.quarantine)
+    check_episodes(episodes, limits_at(session, at), session.stores.paths.quarantine)
     check_losses(episodes, session.config.rollout.lost_limit, "train")
     session.ahead = measured(session, episodes, seen)
 

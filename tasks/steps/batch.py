@@ -102,10 +102,11 @@ def sample(session: Session) -> Result[list[Task]]:
 
 def tasks_of(session: Session, at: Position) -> list[Task]:
     """The batch of an iteration."""
-    return session.parts.env.sample(session.config.rollout.tasks, session.key("sample", at))
+    return session.parts.env.at(at.iteration + 1).sample(session.config.rollout.tasks, session.key("sample", at))
 
 
 def draw(session: Session, slot: int, number: int) -> Task:
     """The task of a parallel environment that is free for the n-th time in this iteration."""
-    (task,) = session.parts.env.sample(1, extend(session.key("sample"), slot, number))
+    env = session.parts.env.at(session.iteration + 1)
+    (task,) = env.sample(1, extend(session.key("sample"), slot, number))
     return task

@@ -17,6 +17,7 @@ from coevo.tasks.play.retrieve import Experience, recall
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.discover import Learner, discover
+from coevo.tasks.steps.gate import panel_of
 from coevo.tasks.steps.reflect import panel_reflections
 from coevo.tasks.steps.rollout import outcome_metrics
 from coevo.tasks.writing.author import aside_of
@@ -27,7 +28,7 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
     """Outcomes of the panels that are due, with the policy and bank of the revision in the making."""
     outcomes, metrics = dict[str, Outcomes](), dict[str, float]()
     for name in session.panels_due():
-        panel = session.parts.env.panel(name, session.config.evaluation.tasks)
+        panel = panel_of(session, name)
         index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)
         seen = recall(index, key(session.config.seed, "evaluate"))
         episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)

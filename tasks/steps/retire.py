@@ -1,20 +1,23 @@
-"""Retirement of entries (``bank.retirement``): by paired replay without them, and by capacity.
+"""Retirement of entries (``bank.retirement``): by paired replay without them, by disuse, and by capacity.
 
-An entry retires if E without e is at least E - delta: the policy has learned it, or it is no longer true. Its row, its
-verdicts and its episodes stay, and the table ``operations`` names the reason. The bank keeps each measurement, the
-credit of the entry by leaving it out, whether it retires or stays.
+An entry retires if E without e is at least E - delta: the policy has learned it, or it is no longer true. An entry that
+no episode retrieves changes no reward, and needs no replay. Rows, verdicts and episodes stay, and the table
+``operations`` names the reason. The bank keeps each measurement, the credit of the entry by leaving it out, whether it
+retires or stays.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from coevo.configs.bank.bank import RetirementConfig
 from coevo.memory.admission.base import Decision, Trial
 from coevo.memory.admission.replay import exceeds, measured, metrics
 from coevo.memory.bank.change import Judged, Ruling
+from coevo.memory.standing import counted
 from coevo.memory.state import after
 from coevo.memory.stats import Stats, retrieved
-from coevo.records.draws import generator
+from coevo.records.draws import extend, generator
 from coevo.records.entry import Entry, Verdict
 from coevo.tasks.draft import Result, apart
 from coevo.tasks.session import Session
@@ -31,26 +34,25 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
     bank = session.config.bank
     if bank is None or bank.retirement is None or not session.writer_is_due():
         return Result(decision)
-    spent: Counter[str] = Counter()
-    left_out = _measured(session, bank.retirement, decision, spent)
-    useless = [(entry, why) for each in left_out for entry in each.candidates if (why := reason(each.verdict))]
-    beyond = _beyond(session, bank.retirement, _decided(decision, useless, session.draft.revision))
-    counts = {"bank/retirement/replay": float(len(useless)), "bank/retirement/capacity": float(len(beyond))}
+    config, revision, spent = bank.retirement, session.draft.revision, Counter[str]()
+    left_out = _measured(session, config, decision, spent)
     found = metrics([each.verdict for each in left_out], "bank/leave_one_out") if left_out else {}
-    decided = _decided(decision, [*useless, *beyond], session.draft.revision)
-    return Result(
-        replace(decided, left_out=left_out, metrics=decision.metrics | counts | found), spent=apart(spent, "retiring")
-    )
+    useless = [(entry, why) for each in left_out for entry in each.candidates if (why := reason(each.verdict))]
+    decision = _decided(decision, useless, revision)
+    found["bank/retirement/replay"] = float(len(useless))
+    for kind, rule in (("disuse", _unseen), ("capacity", _beyond)):
+        gone = rule(session, config, decision)
+        decision = _decided(decision, gone, revision)
+        found[f"bank/retirement/{kind}"] = float(len(gone))
+    measurements = replace(decision, left_out=left_out, metrics=decision.metrics | found)
+    return Result(measurements, spent=apart(spent, "retiring"))
 
 
 def _measured(
     session: Session, config: RetirementConfig, decision: Decision, spent: Counter[str]
 ) -> tuple[Judged, ...]:
     """Credit of some entries that the latest episodes retrieved: replays with the bank, and without the entry."""
-    changed, seen = {entry.id for entry in decision.entries}, retrieved(session.recent)
-    held = [entry for entry in session.bank.entries if entry.id in seen and entry.id not in changed]
-    order = generator(session.key("retire")).permutation(len(held))[: config.entries]
-    chosen = [held[place] for place in order.tolist()]
+    chosen = _chosen(session, config, decision)
     trials = [Trial(read=(entry,), removed=gone) for entry in chosen for gone in ((), (entry,))]
     rewards = replay(session, spent, trials, config.replays) if trials else []
     sides = zip(chosen, rewards[::2], rewards[1::2], strict=True)
@@ -58,6 +60,20 @@ def _measured(
         Judged(ruled(measured([entry], ours, theirs, 0.0, session.draft.revision), config.delta), (entry,))
         for entry, ours, theirs in sides
     )
+
+
+def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> list[Entry]:
+    """Entries that this firing judges; it counts for the standings of all.
+
+    They are drawn from the ids in order: a resumed run holds the same bank in another order.
+    """
+    held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
+    names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
+    drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
+    waited = {name: standing.waited for name, standing in session.bank.standings.items()}
+    chosen = sorted(drawn, key=lambda name: -waited.get(name, 0))[: config.entries]
+    session.bank.standings = counted(session.bank.standings, held, seen, chosen)
+    return [held[name] for name in chosen]
 
 
 def ruled(found: Verdict, delta: float | None) -> Verdict:
@@ -74,13 +90,33 @@ def reason(found: Verdict) -> str:
     return f"replays earn {found.difference:+.3f} with it over {found.pairs} pairs, not more than {found.delta:g}"
 
 
+def _unseen(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:
+    if config.unseen is None:
+        return []
+    changed, why = {entry.id for entry in decision.entries}, f"no episode of {config.unseen} firings retrieved it"
+    left = sorted((entry for entry in session.bank.entries if entry.id not in changed), key=lambda entry: entry.id)
+    return [(entry, why) for entry in left if session.bank.standings[entry.id].unseen >= config.unseen]
+
+
 def _beyond(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:
-    entries, stats = after(session.bank.entries, decision.entries), session.bank.stats
     if config.capacity is None:
         return []
+    entries = sorted(after(session.bank.entries, decision.entries), key=lambda entry: entry.id)
     new = {entry.id for entry in decision.entries}
-    rank = sorted(entries, key=lambda e: (e.id in new, usefulness(stats.get(e.id, Stats(e.id))), e.created, e.id))
-    return [(entry, f"least useful beyond {config.capacity} entries") for entry in rank[: -config.capacity]]
+    worth = _drawn(session, entries) if config.beyond == "random" else _usefulness(session, entries)
+    rank = sorted(entries, key=lambda entry: (entry.id in new, worth[entry.id], entry.created, entry.id))
+    which = "drawn" if config.beyond == "random" else "least useful"
+    return [(entry, f"{which} beyond {config.capacity} entries") for entry in rank[: -config.capacity]]
+
+
+def _drawn(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
+    order = generator(extend(session.key("retire"), "beyond")).permutation(len(entries))
+    return {entry.id: float(place) for entry, place in zip(entries, order, strict=True)}
+
+
+def _usefulness(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
+    stats = session.bank.stats
+    return {entry.id: usefulness(stats.get(entry.id, Stats(entry.id))) for entry in entries}
 
 
 def usefulness(stats: Stats) -> float:

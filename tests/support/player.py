@@ -3,12 +3,12 @@
 from functools import cache
 from threading import Lock
 
+from benchmarks.learning.scripted import ExpertPlayer
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build
-from coevo.records.draws import extend, key
-from coevo.records.episode import Completion
+from coevo.records.draws import key
 from coevo.tasks.play.play import Player
 from coevo.tasks.run.assemble import player_of
 
@@ -45,20 +45,6 @@ def alone(env=None, max_turns=CONFIG.rollout.max_turns, kind=Player, context=Non
     """The untrained player at the pace of episodes."""
     real = player()
     return kind(env or environment(), context or real.context, Shared(real.engine), max_turns, alone=True)
-
-
-class ExpertPlayer(Player):
-    """Plays as the environment's expert does: it obeys lessons, and guesses where they are silent."""
-
-    def play_turn(self, running):
-        moments = [live.moment(self.context) for live in running]
-        answers = [
-            self.env.expert(moment, extend(live.attempt.key, len(live.turns)))
-            for live, moment in zip(running, moments, strict=True)
-        ]
-        steps = self.env.step([live.state for live in running], [answer.action for answer in answers])
-        for live, answer, step in zip(running, answers, steps, strict=True):
-            live.advance((1,), Completion((2,), (-0.5,), f"act {answer.action}", True), answer, step)
 
 
 def expert_player():

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -11,7 +12,7 @@ from support.sessions import batch, do, iterate, opened, shaped
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.base import Decision, Trial
 from coevo.memory.admission.replay import measured
-from coevo.records.entry import Entry, entry_id
+from coevo.records.entry import Entry, entry_id, rescoped
 from coevo.tasks.steps.judge import replay
 from coevo.tasks.steps.retire import reason, retire, ruled
 
@@ -114,3 +115,41 @@ def test_only_the_entry_is_left_out(tmp_path):
         credit = [(each.candidates[0], each.verdict.difference) for each in session.stores.bank.left_out()]
     assert {worth for entry, worth in credit if entry == USELESS} == {0.0}
     assert max(worth for _, worth in credit) > 0
+
+
+def test_beyond_the_capacity_drawn_entries_retire_as_a_control(tmp_path):
+    control = "bank.retirement={entries: 0, capacity: 5, beyond: random}"
+    config = load_recipe("homerules-experience-only", [*SETTINGS, control])
+
+    def retired(root):
+        with opened(root, config, played=expert_player()) as session:
+            sizes = [iterate(session)["bank/size"] for _ in range(3)]
+            assert max(sizes) == 5
+            return sorted((e.id, e.retired) for e in session.stores.bank.entries() if not e.active), session
+
+    gone, session = retired(tmp_path / "once")
+    assert gone == retired(tmp_path / "again")[0]
+    reasons = {ruling.reason for ruling in session.stores.bank.operations()}
+    assert reasons == {"drawn beyond 5 entries"}
+
+
+def test_an_entry_that_nobody_retrieves_retires_after_so_many_firings(tmp_path):
+    config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 0, unseen: 2}"])
+    lost = rescoped(USELESS, "nowhere")
+    with opened(tmp_path, config, entries=[lost, USELESS], played=expert_player()) as session:
+        rows = [iterate(session) for _ in range(2)]
+        assert session.bank.standings[USELESS.id].unseen == 0
+        (gone,) = [entry for entry in session.stores.bank.entries() if not entry.active]
+    assert (gone.id, gone.retired) == (lost.id, 2)
+    assert [row["bank/retirement/disuse"] for row in rows] == [0.0, 1.0]
+
+
+def test_every_retrieved_entry_is_judged_in_turn_also_after_a_resume(tmp_path):
+    lasting = [replace(USELESS, id=f"{n:012d}") for n in range(3)]
+    config = load_recipe(
+        "homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 1, replays: 1, delta: -1}"]
+    )
+    for _ in range(3):
+        with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
+            iterate(session)
+    assert sorted(session.bank.standings[entry.id].waited for entry in lasting) == [0, 1, 2]

@@ -1,0 +1,67 @@
+"""Standing of the bank's entries with retirement: how long each was neither judged nor retrieved."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from json import dumps
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+
+from coevo.configs.errors import CoevoError
+
+
+@with_config(ConfigDict(extra="forbid"))
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Firings in a row that passed an entry by.
+
+    Attributes:
+        id: id of the entry.
+        waited: firings that did not judge it.
+        unseen: firings without an episode that retrieved it.
+    """
+
+    id: str
+    waited: Annotated[int, Field(ge=0)] = 0
+    unseen: Annotated[int, Field(ge=0)] = 0
+
+
+def counted(
+    standings: Mapping[str, Standing], entries: Iterable[str], seen: Collection[str], judged: Collection[str]
+) -> dict[str, Standing]:
+    """Standings after a firing, by entry id; without any retrieval the bank was not shown, and no entry is unseen.
+
+    Args:
+        standings: those after the firing before.
+        entries: ids of the active entries.
+        seen: ids of the entries that episodes since the firing before retrieved.
+        judged: ids of the entries that this firing judged.
+    """
+    known = ((name, standings.get(name, Standing(name))) for name in sorted(entries))
+    return {
+        name: Standing(
+            name, 0 if name in judged else old.waited + 1, 0 if name in seen else old.unseen + (len(seen) > 0)
+        )
+        for name, old in known
+    }
+
+
+def text(standings: Mapping[str, Standing]) -> str:
+    """Canonical JSON, by id."""
+    return dumps([asdict(standings[name]) for name in sorted(standings)], sort_keys=True, indent=0)
+
+
+def parse(lines: str) -> dict[str, Standing]:
+    """Parse the output of ``text``; a pulled run may hold anything.
+
+    Raises:
+        CoevoError: it has another form.
+    """
+    try:
+        return {each.id: each for each in TypeAdapter(list[Standing]).validate_json(lines)}
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CoevoError(
+            f"the revision's standings cannot be read: {where}: {first['msg']}; roll back to another"
+        ) from None

@@ -1,0 +1,28 @@
+"""Standing of entries between firings."""
+
+import pytest
+
+from coevo.configs.errors import CoevoError
+from coevo.memory.standing import Standing, counted, parse, text
+
+
+def test_a_firing_counts_for_the_entries_that_it_passed_by():
+    before = {"a": Standing("a", 3, 1), "b": Standing("b", 0, 4), "gone": Standing("gone", 9, 9)}
+    after = counted(before, ["b", "a", "new"], seen={"a", "new"}, judged={"a"})
+    assert list(after.values()) == [Standing("a", 0, 0), Standing("b", 1, 5), Standing("new", 1, 0)]
+
+
+def test_no_entry_is_unseen_while_the_bank_is_not_shown():
+    assert counted({"a": Standing("a", 0, 2)}, ["a"], seen=(), judged=()) == {"a": Standing("a", 1, 2)}
+
+
+def test_standings_survive_their_text():
+    standings = {name: Standing(name, 1, 2) for name in "ba"}
+    assert parse(text(standings)) == standings
+    assert text(standings) == text(dict(reversed(standings.items())))
+
+
+@pytest.mark.parametrize("lines", ["{", '[{"id": "a", "waited": -1}]', '[{"id": "a", "more": 1}]', '[{"waited": 1}]'])
+def test_standings_of_another_form_are_refused_in_one_line(lines):
+    with pytest.raises(CoevoError, match=r"standings cannot be read: .*roll back to another$"):
+        parse(lines)
