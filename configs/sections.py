@@ -59,6 +59,10 @@ class EvaluationConfig(Config):
     """Number of tasks per panel."""
     discovery: int = Field(default=0, ge=0, le=100)
     """Attempts per task of a panel (k of Discovery@k), with lessons from the failed ones; 0 disables it."""
+    encoder: Annotated[str | None, Trusted("loads the model there")] = Field(
+        default=None, exclude_if=lambda model: model is None
+    )
+    """Encoder of trajectories for their Vendi score, as ``bank.retrieval.encoder.model``; null counts words."""
 
 
 class LineageConfig(Config):

@@ -17,7 +17,7 @@ from coevo.tasks.play.retrieve import Experience, recall
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.discover import Learner, discover
-from coevo.tasks.steps.rollout import outcome_metrics
+from coevo.tasks.steps.rollout import diversity_metrics, outcome_metrics
 from coevo.tasks.writing.author import aside_of
 
 
@@ -33,6 +33,7 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
         report_losses(session.stores.reporter, episodes, name)
         check_losses(episodes, session.config.rollout.lost_limit, name)
         metrics |= outcome_metrics(episodes, name) | discovery_metrics(session, panel, seen, episodes)
+        metrics |= diversity_metrics(episodes, name, session.config.evaluation.encoder)
         metrics |= blind_expert(session, panel) if session.is_new() else {}
         outcomes[name] = Outcomes(panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes))
     return Result(outcomes, metrics)
