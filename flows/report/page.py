@@ -62,6 +62,7 @@ def _tables(told: Facts) -> dict[str, Any]:
         "headline": rows.headline(told),
         "revisions": rows.revision_rows(told),
         "entries": (rows.ENTRY_COLUMNS, rows.entry_rows(list(told.lives.values()))),
+        "retrievals": (("retrievals", "entries"), rows.retrieval_rows(told)),
         "verdicts": rows.verdict_rows(told),
         "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
         "settings": (("setting", "value"), rows.setting_rows(told)),

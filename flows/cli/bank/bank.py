@@ -1,7 +1,7 @@
 """``coevo bank``: entries of a run's bank, and their history."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from coevo.flows.history.lookup import find_entry
 from coevo.flows.history.reference import Reading, reading
 from coevo.flows.history.verdicts import RULING_COLUMNS, ruling_cells, ruling_row, verdict_row, with_bound
 from coevo.records.entry import Entry
+
+if TYPE_CHECKING:
+    from coevo.memory.stats import RetrievalCounts
 
 app = typer.Typer(help="Show or change the experience bank of a run.", rich_markup_mode=None, add_completion=False)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")]
@@ -71,15 +74,21 @@ def show(
     """Show the entries of the bank and how often each was used.
 
     `retrievals`: number of training episodes whose prompts held the entry. `successes`: number of these that succeeded.
+    A line below the table says how retrievals are distributed over all entries.
 
     Example: coevo bank show homerules-coevo-rl-1@5
     """
     with reading(run, workspace_at(workspace)) as opened:
-        rows = _entry_rows(opened)
+        rows, counts = _entry_rows(opened)
     if entries:
         chosen = {find_entry(entry, (row["id"] for row in rows)) for entry in entries}
         rows = [row for row in rows if row["id"] in chosen]
     _print(rows, ENTRY_COLUMNS, as_json, f"The bank of {opened.name} is empty.")
+    if counts is not None and not as_json:
+        output.line(
+            f"Retrievals per entry: {counts.least} to {counts.most}, median {counts.median:g}; {counts.never} of "
+            f"{counts.entries} entries never."
+        )
 
 
 @app.command()
@@ -149,13 +158,16 @@ app.command()(export)
 app.command("import")(import_)
 
 
-def _entry_rows(opened: Reading) -> list[dict[str, Any]]:
+def _entry_rows(opened: Reading) -> "tuple[list[dict[str, Any]], RetrievalCounts | None]":
+    from coevo.memory.stats import retrieval_counts
+
     bank = opened.bank()
     stats = bank.stats()
-    return [
+    rows = [
         asdict(entry) | {name: getattr(stats.get(entry.id), name, 0) for name in ("retrievals", "successes")}
         for entry in sorted(bank.active(), key=lambda entry: (entry.scope, entry.strategy))
     ]
+    return rows, retrieval_counts((row["id"] for row in rows), stats)
 
 
 def _size(entries: list[Entry], revision: int) -> int:
