@@ -24,7 +24,7 @@ from coevo.tasks.writing.teacher import episode
 EPISODES, LEAST, SECONDS = 24, 8, 10.0
 """Most and fewest expert episodes in which a rule must find something, and seconds after which no more are played."""
 TASKS = 64
-"""Tasks of training, and of each panel, whose keys are compared."""
+"""Tasks of training, and of each panel, whose keys are compared, or a few more."""
 KEYS = ("scope+kind", "kind", "scope")
 """Keys that tasks of training and of a panel may share, the narrowest first."""
 
@@ -95,7 +95,7 @@ def _unreached(config: RunConfig, env: Environment[Any] | None) -> list[str]:
     if bank is None or not (bank.retrieval.scoped and config.iterations) or config.evaluation.discovery > 1:
         return []
     env = env or make(config.env)
-    trained = sampled(env, TASKS, key(config.seed, "notices", "keys"))
+    trained = _trained(config, env)
     found = []
     for name in dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels)):
         panel = asked(env, "panel", partial(env.panel, name, min(TASKS, config.evaluation.tasks)))
@@ -105,6 +105,12 @@ def _unreached(config: RunConfig, env: Environment[Any] | None) -> list[str]:
                 f"gives it no entry; set {_remedy(trained, panel.tasks)}"
             )
     return found
+
+
+def _trained(config: RunConfig, env: Environment[Any]) -> list[Task]:
+    """Tasks of some batches like those of the run: an environment may have no more tasks than a batch."""
+    count, draw = 1 if config.rollout.turns else config.rollout.tasks, key(config.seed, "notices", "keys")
+    return [task for number in range(-(-TASKS // count)) for task in sampled(env, count, extend(draw, number))]
 
 
 def _shared(what: str, trained: Sequence[Task], held_out: Sequence[Task]) -> bool:

@@ -20,10 +20,10 @@ CALLS = {"key", "extend", "seed", "_ask"}
 PINNED = """
 actions actions answer answer appliance attempt attempt author check check critic custom demonstrations drill episode
 episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate exam expert goal guide homerules
-init lessons lessons lessons noise notices notices order order others panel panel panels place play play pool pools
-probe probe probe probe probe queries random_entries reflections rehearsal rehearsal rehearsal replay restored retire
-retrieval retrieval retrieve retrieve rollout rollout sample sample search simulator split split step step task tasks
-tools update warmstart warmstart warmstart weights words write writer
+init keys lessons lessons lessons noise notices notices notices order order others panel panel panels place play play
+pool pools probe probe probe probe probe queries random_entries reflections rehearsal rehearsal rehearsal replay
+restored retire retrieval retrieval retrieve retrieve rollout rollout sample sample search simulator split split step
+step task tasks tools update warmstart warmstart warmstart weights words write writer
 """
 """Every string in a call of one of them, as often as it is there; a new one is added here."""
 
