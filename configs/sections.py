@@ -63,6 +63,10 @@ class EvaluationConfig(Config):
     """Number of a panel's episodes whose outcome the writer predicts; 0 asks for none."""
     internalization: int = Field(default=0, ge=0, le=MANY, exclude_if=lambda every: every == 0)
     """Revisions between measurements of success with the best entry, none and a random one; 0 disables them."""
+    encoder: Annotated[str | None, Trusted("loads the model there")] = Field(
+        default=None, exclude_if=lambda model: model is None
+    )
+    """Encoder of trajectories for their Vendi score, as ``bank.retrieval.encoder.model``; null counts words."""
 
 
 class LineageConfig(Config):

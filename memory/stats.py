@@ -1,10 +1,15 @@
-"""Counters of entries: retrievals, successes, utility and visits."""
+"""Counters of entries: retrievals, successes, utility and visits, and the distribution of retrievals."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from coevo.configs.bank.bank import UtilityUpdateConfig
 from coevo.records.episode import Episode
+
+FROM = (0, 1, *(2**power for power in range(1, 11)))
+"""Least retrievals of each bin of a histogram; a bin ends where the next one begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +29,42 @@ class Stats:
     successes: int = 0
     utility: float = 0.5
     visits: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalCounts:
+    """Distribution of retrievals over entries (RetroAgent Fig. 7, which counts from 1 where this counts from 0).
+
+    Attributes:
+        least: retrievals of the entry retrieved least.
+        median: median of the entries.
+        most: retrievals of the entry retrieved most.
+        histogram: number of entries by bin, in the order of ``FROM``.
+    """
+
+    least: int
+    median: float
+    most: int
+    histogram: tuple[int, ...]
+
+    @property
+    def entries(self) -> int:
+        """Number of entries."""
+        return sum(self.histogram)
+
+    @property
+    def never(self) -> int:
+        """Number of entries that were never retrieved."""
+        return self.histogram[0]
+
+
+def retrieval_counts(entries: Iterable[str], stats: Mapping[str, Stats]) -> RetrievalCounts | None:
+    """Distribution of the retrievals of entries, by id; None without an entry. An entry without counters has 0."""
+    counts = np.array([stats[entry].retrievals if entry in stats else 0 for entry in entries], np.int64)
+    if not len(counts):
+        return None
+    bins = np.bincount(np.searchsorted(FROM, counts, side="right") - 1, minlength=len(FROM))
+    return RetrievalCounts(int(counts.min()), float(np.median(counts)), int(counts.max()), tuple(bins.tolist()))
 
 
 def retrieved(episodes: Iterable[Episode]) -> set[str]:

@@ -16,6 +16,7 @@ from coevo.lineage.workspace import Workspace
 
 if TYPE_CHECKING:
     from coevo.memory.bank.change import Judged, Ruling
+    from coevo.memory.stats import RetrievalCounts
 
 TOP = 10
 """Entries at either end of the ranking whose stories are shown."""
@@ -47,6 +48,7 @@ class Facts:
         parts: expense by part up to revision N.
         sizes: active entries at each revision.
         lives: lives by entry id, in order of creation; empty without a bank.
+        retrievals: how often the active entries were retrieved; None if there are none.
         highest: stories of the entries whose episodes succeeded most compared with others of their kind; ``lowest`` of
             those whose episodes succeeded least. Both are associations.
         judged: verdicts of replay, oldest first.
@@ -65,6 +67,7 @@ class Facts:
     parts: Sequence[Expense]
     sizes: Sequence[int | None]
     lives: Mapping[str, Life]
+    retrievals: "RetrievalCounts | None"
     highest: Sequence[Story]
     lowest: Sequence[Story]
     judged: Sequence["Judged"]
@@ -80,7 +83,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         CoevoError: the revision was dropped, or a part of it is damaged.
     """
     manifests, last = opened.history, opened.manifest.revision
-    found, judged, rulings = _of_bank(opened)
+    found, retrievals, judged, rulings = _of_bank(opened)
     highest, lowest = extremes(found, TOP)
     told = _stories(opened, [*highest, *lowest], judged, rulings)
     return Facts(
@@ -94,6 +97,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         parts=expenses(manifests)[-1],
         sizes=history.bank_sizes(manifests),
         lives=found,
+        retrievals=retrievals,
         highest=told[: len(highest)],
         lowest=told[len(highest) :],
         judged=judged,
@@ -103,11 +107,16 @@ def facts(opened: Reading, place: Workspace) -> Facts:
     )
 
 
-def _of_bank(opened: Reading) -> tuple[dict[str, Life], list["Judged"], list["Ruling"]]:
+def _of_bank(
+    opened: Reading,
+) -> tuple[dict[str, Life], "RetrievalCounts | None", list["Judged"], list["Ruling"]]:
+    from coevo.memory.stats import retrieval_counts
+
     if opened.manifest.state["config"]["bank"] is None:
-        return {}, [], []
+        return {}, None, [], []
     bank = opened.bank()
-    return lives(bank.entries(), opened.episode_tables(COLUMNS)), bank.judged(), bank.operations()
+    counts = retrieval_counts((entry.id for entry in bank.active()), bank.stats())
+    return lives(bank.entries(), opened.episode_tables(COLUMNS)), counts, bank.judged(), bank.operations()
 
 
 def _credits(opened: Reading) -> dict[str, dict[str, Any]]:

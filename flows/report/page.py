@@ -63,6 +63,7 @@ def _tables(told: Facts) -> dict[str, Any]:
         "headline": rows.headline(told),
         "revisions": rows.revision_rows(told),
         "entries": rows.entry_rows(told),
+        "retrievals": (("retrievals", "entries"), rows.retrieval_rows(told)),
         "verdicts": rows.verdict_rows(told),
         "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
         "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(told)),

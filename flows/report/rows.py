@@ -89,6 +89,17 @@ def entry_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return with_credit(ENTRY_COLUMNS, rows), rows
 
 
+def retrieval_rows(told: Facts) -> list[Row]:
+    """One row per bin of the histogram of retrievals, up to that of the entry retrieved most."""
+    from coevo.memory.stats import FROM
+
+    if told.retrievals is None:
+        return []
+    counts, ends = told.retrievals, (*(least - 1 for least in FROM[1:]), None)
+    bins = [(least, end, n) for least, end, n in zip(FROM, ends, counts.histogram, strict=True) if least <= counts.most]
+    return [{"retrievals": _bin(least, end), "entries": n} for least, end, n in bins]
+
+
 def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
     """Columns, and one row per verdict of replay, the latest first."""
     found = [
@@ -117,6 +128,10 @@ def setting_rows(told: Facts) -> list[Row]:
     """Configuration of the last revision."""
     settings = flat(told.manifests[-1].state["config"])
     return [{"setting": key, "value": str(value)} for key, value in sorted(settings.items())]
+
+
+def _bin(first: int, last: int | None) -> str:
+    return f"{first} or more" if last is None else str(first) if first == last else f"{first} to {last}"
 
 
 def _entry_row(life: Life) -> Row:

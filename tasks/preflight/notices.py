@@ -1,5 +1,6 @@
 """Notices before a start: what a run does in another way than its user may expect, one line each."""
 
+from collections.abc import Sequence
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -16,12 +17,16 @@ from coevo.memory.writers.base import Evidence, writer_of
 from coevo.models.policy.card import CARD, ignored
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
-from coevo.records.task import key_by
-from coevo.tasks.preflight.environment import guided, sampled
+from coevo.records.task import Task, key_by
+from coevo.tasks.preflight.environment import asked, guided, sampled
 from coevo.tasks.writing.teacher import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0
 """Most and fewest expert episodes in which a rule must find something, and seconds after which no more are played."""
+TASKS = 64
+"""Tasks of training, and of each panel, whose keys are compared, or a few more."""
+KEYS = ("scope+kind", "kind", "scope")
+"""Keys that tasks of training and of a panel may share, the narrowest first."""
 
 
 def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]:
@@ -32,7 +37,8 @@ def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]
         env: its environment if it is there; else it is made where a notice needs it.
     """
     unproven = None if config.bank is None else notice(config.bank.admission)
-    return [*([unproven] if unproven else []), *_sampling(config), *_guide(config, env), *_unread(config, env)]
+    said = [*([unproven] if unproven else []), *_sampling(config), *_guide(config, env), *_unread(config, env)]
+    return [*said, *_unreached(config, env)]
 
 
 def _sampling(config: RunConfig) -> list[str]:
@@ -78,3 +84,41 @@ def _unread(config: RunConfig, env: Environment[Any] | None) -> list[str]:
         "quotes feedback that names the action and a word of the task; a model writes there, as "
         "bank.writer.type=model-contrast"
     ]
+
+
+def _unreached(config: RunConfig, env: Environment[Any] | None) -> list[str]:
+    """Name each panel whose tasks have no key of the bank in common with training: it would never be shown an entry.
+
+    Panels with a bank of their own are left out, as is Discovery@k, whose later attempts read what the earlier wrote.
+    """
+    bank = config.bank
+    if bank is None or not (bank.retrieval.scoped and config.iterations) or config.evaluation.discovery > 1:
+        return []
+    env = env or make(config.env)
+    trained = _trained(config, env)
+    found = []
+    for name in dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels)):
+        panel = asked(env, "panel", partial(env.panel, name, min(TASKS, config.evaluation.tasks)))
+        if env.panel_bank(name) is None and not _shared(bank.key, trained, panel.tasks):
+            found.append(
+                f"bank.key={bank.key}: no task of panel {name} has the key of a training task, so the bank "
+                f"gives it no entry; set {_remedy(trained, panel.tasks)}"
+            )
+    return found
+
+
+def _trained(config: RunConfig, env: Environment[Any]) -> list[Task]:
+    """Tasks of some batches like those of the run: an environment may have no more tasks than a batch."""
+    count, draw = 1 if config.rollout.turns else config.rollout.tasks, key(config.seed, "notices", "keys")
+    return [task for number in range(-(-TASKS // count)) for task in sampled(env, count, extend(draw, number))]
+
+
+def _shared(what: str, trained: Sequence[Task], held_out: Sequence[Task]) -> bool:
+    pool = key_by(what)
+    return not {pool(task) for task in trained}.isdisjoint(map(pool, held_out))
+
+
+def _remedy(trained: Sequence[Task], held_out: Sequence[Task]) -> str:
+    """Settings under which the bank reaches held-out tasks."""
+    keys = [f"bank.key={what}" for what in KEYS if _shared(what, trained, held_out)]
+    return ", or ".join([*keys, "bank.retrieval.scoped=false"])

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from coevo.memory.admission.base import Decision
 from coevo.memory.admission.pending import Pending, changes_anything
-from coevo.memory.stats import retrieved
+from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
 from coevo.memory.writers.base import Evidence, Proposal
 from coevo.records.metric_names import UNTAKEN, UNWRITTEN
 from coevo.tasks.artifacts import write_references
@@ -22,10 +22,24 @@ def credit(session: Session) -> Result[None]:
     if config is None:
         return Result(None)
     bank.credit(episodes, utilities=session.evolves())
+    metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats))
     if config.utility is None:
-        return Result(None)
+        return Result(None, metrics)
     worth = [bank.stats[entry].utility for entry in sorted(retrieved(episodes)) if entry in bank.stats]
-    return Result(None, {"bank/utility": sum(worth) / len(worth) if worth else config.utility.initial})
+    return Result(None, metrics | {"bank/utility": sum(worth) / len(worth) if worth else config.utility.initial})
+
+
+def count_metrics(counts: RetrievalCounts | None) -> dict[str, float]:
+    """Metrics of how often the active entries have been retrieved so far; empty for an empty bank."""
+    if counts is None:
+        return {}
+    bins = {f"from_{least}": float(n) for least, n in zip(FROM, counts.histogram, strict=True)}
+    return {
+        "bank/retrieval/count_min": float(counts.least),
+        "bank/retrieval/count_median": counts.median,
+        "bank/retrieval/count_max": float(counts.most),
+        "bank/retrieval/never_share": counts.never / counts.entries,
+    } | {f"bank/retrieval/count_histogram/{name}": n for name, n in bins.items()}
 
 
 @stage("write candidates")

@@ -31,6 +31,7 @@ TRUSTED = {
     "EndpointAuthorConfig.key",
     "EndpointAuthorConfig.extra",
     "EncoderConfig.model",
+    "EvaluationConfig.encoder",
     "VllmEngineConfig.urls",
     "VllmEngineConfig.python",
     "DeepSpeedConfig.hostfile",

@@ -6,7 +6,7 @@ import pytest
 from attempts import attempt
 
 from coevo.configs.bank.bank import UtilityUpdateConfig
-from coevo.memory.stats import Stats, initial_stats, tally
+from coevo.memory.stats import FROM, RetrievalCounts, Stats, initial_stats, retrieval_counts, tally
 
 
 def test_an_episode_counts_once_for_every_entry_it_was_shown():
@@ -41,3 +41,21 @@ def test_entries_are_born_with_what_is_known_of_them():
         Stats("a", 4, 2, utility=0.4),
         Stats("b", utility=1.0),
     ]
+
+
+def test_retrievals_are_distributed_over_the_entries_asked_for():
+    held = {name: Stats(name, count) for name, count in (("a", 1), ("b", 3), ("c", 9), ("gone", 7))}
+    # 0, 0, 1, 3, 9: median 1; bins from 0, 1, 2, 4, 8.
+    assert retrieval_counts(["a", "b", "c", "new", "newer"], held) == RetrievalCounts(
+        0, 1.0, 9, (2, 1, 1, 0, 1, *(len(FROM) - 5) * (0,))
+    )
+    counts = retrieval_counts(["a", "b", "c", "new"], held)
+    assert (counts.median, counts.never, counts.entries) == (2.0, 1, 4)
+    assert retrieval_counts([], held) is None
+
+
+@pytest.mark.parametrize(
+    ("retrievals", "bin_"), [(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (1023, 10), (1024, 11), (5000, 11)]
+)
+def test_a_bin_ends_where_the_next_one_begins(retrievals, bin_):
+    assert retrieval_counts(["a"], {"a": Stats("a", retrievals)}).histogram.index(1) == bin_

@@ -1,7 +1,7 @@
 """``coevo bank``: entries of a run's bank, and their history."""
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -25,6 +25,9 @@ from coevo.flows.history.verdicts import (
     with_credit,
 )
 from coevo.records.entry import Entry
+
+if TYPE_CHECKING:
+    from coevo.memory.stats import RetrievalCounts
 
 app = typer.Typer(help="Show or change the experience bank of a run.", rich_markup_mode=None, add_completion=False)
 RunArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")]
@@ -80,6 +83,7 @@ def show(
     """Show the entries of the bank and how often each was used.
 
     `retrievals`: number of training episodes whose prompts held the entry. `successes`: number of these that succeeded.
+    A line below the table says how retrievals are distributed over all entries.
 
     With bank.retirement, also the latest measurement of each entry. `credit`: mean reward of replays with the entry,
     minus mean reward without it. `credit low`, `credit high`: its 95 % interval over so many pairs.
@@ -87,11 +91,16 @@ def show(
     Example: coevo bank show homerules-coevo-rl-1@5
     """
     with reading(run, workspace_at(workspace)) as opened:
-        rows = _entry_rows(opened)
+        rows, counts = _entry_rows(opened)
     if entries:
         chosen = {find_entry(entry, (row["id"] for row in rows)) for entry in entries}
         rows = [row for row in rows if row["id"] in chosen]
     _print(rows, with_credit(ENTRY_COLUMNS, rows), as_json, f"The bank of {opened.name} is empty.")
+    if counts is not None and not as_json:
+        output.line(
+            f"Retrievals per entry: {counts.least} to {counts.most}, median {counts.median:g}; {counts.never} of "
+            f"{counts.entries} entries never."
+        )
 
 
 @app.command()
@@ -161,15 +170,18 @@ app.command()(export)
 app.command("import")(import_)
 
 
-def _entry_rows(opened: Reading) -> list[dict[str, Any]]:
+def _entry_rows(opened: Reading) -> "tuple[list[dict[str, Any]], RetrievalCounts | None]":
+    from coevo.memory.stats import retrieval_counts
+
     bank = opened.bank()
     stats, latest = bank.stats(), latest_credits(bank.left_out())
-    return [
+    rows = [
         asdict(entry)
         | {name: getattr(stats.get(entry.id), name, 0) for name in ("retrievals", "successes")}
         | {name: latest.get(entry.id, {}).get(name) for name in CREDIT_COLUMNS}
         for entry in sorted(bank.active(), key=lambda entry: (entry.scope, entry.strategy))
     ]
+    return rows, retrieval_counts((row["id"] for row in rows), stats)
 
 
 def _size(entries: list[Entry], revision: int) -> int:

@@ -104,6 +104,17 @@ def test_entries_are_counted_as_the_bank_counts_them(page, coevo):
     assert list(life.all("path", "retired")) == []
 
 
+def test_retrievals_are_distributed_as_the_bank_counts_them(page, coevo):
+    counted = [row["retrievals"] for row in json.loads(coevo("bank", "show", "first", "--json").out)]
+    rows = page.one("table", id="table-retrievals").rows()
+    assert sum(row["entries"] for row in rows) == len(counted)
+    bins = {}
+    for row in rows:
+        first, *last = map(int, row["retrievals"].split(" to "))
+        bins[range(first, (last or [first])[0] + 1)] = row["entries"]
+    assert {each: sum(count in each for count in counted) for each in bins} == bins
+
+
 def test_it_stops_at_the_revision_named(coevo, tmp_path):
     assert coevo("report", "first@1", "--output", tmp_path / "one.html").code == 0
     found = read(tmp_path / "one.html")

@@ -16,6 +16,9 @@ EVALUATED = ("homerules-react",)
 """Recipes that learn nothing."""
 THEIRS = {
     "babyai-context-lite": ("update.critic.warmup=0",),
+    "babyai-context-lite-open": ("update.critic.warmup=0",),
+    "babyai-context-lite-pick-up-seq-go-to": ("update.critic.warmup=0",),
+    "babyai-context-lite-pickup": ("update.critic.warmup=0",),
     "homerules-context-lite": ("rollout.tasks=32",),
     "homerules-skillrl-style": ("bank.writer.below=1.0",),
 }

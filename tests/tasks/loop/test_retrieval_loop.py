@@ -66,6 +66,8 @@ def test_half_a_group_sees_the_bank_and_each_turn_says_what_it_saw(tmp_path):
         # The observation finds the very entries that the instruction has found.
         assert metrics["bank/retrieval/step_tokens"] == 0.0
         assert {stats.retrievals for stats in session.stores.bank.stats().values()} == {4}
+        # Three of four entries were found for either task's four rollouts with the bank.
+        assert (metrics["bank/retrieval/count_max"], metrics["bank/retrieval/never_share"]) == (4.0, 0.25)
 
 
 def test_step_entries_cost_tokens_of_their_own(tmp_path):

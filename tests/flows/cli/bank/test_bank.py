@@ -70,6 +70,14 @@ def test_log_ends_at_the_revision_named(bank):
     assert [row["revision"] for row in bank("log", "first@1")] == [1]
 
 
+def test_show_ends_with_the_distribution_of_retrievals(bank, coevo):
+    counts = sorted(row["retrievals"] for row in bank("show", "first"))
+    said = " ".join(coevo("bank", "show", "first").out.split())
+    of_all = f"{counts[0]} to {counts[-1]}, median {sum(counts) / 2:g}; {counts.count(0)} of 2 entries never."
+    assert said.endswith(f"Retrievals per entry: {of_all}")
+    assert "Retrievals per entry" not in coevo("bank", "show", "first@0").out
+
+
 def test_show_is_the_bank_of_the_revision(bank):
     assert bank("show", "first@0") == []
     assert {row["strategy"] for row in bank("show", "first@2")} == {SAFE, HEAT}
