@@ -84,6 +84,8 @@ class WarmStartConfig(Config):
     """Outcome that the taught reflections predict: that of the episode, or a random one; ``update.writer`` then has to
     teach it.
     """
+    lessons: float = Field(default=1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
+    """Probability with which a taught reflection tells a lesson; below 1 the choice is left to ``update.writer``."""
     lr: float = Field(default=5e-3, gt=0, le=100)
     """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
     warmup: int = Field(default=20, ge=0, le=MANY)

@@ -65,7 +65,7 @@ def seal(session: Session) -> Sealed:
 
 
 def kept_writing(session: Session) -> Kept:
-    """What the revision keeps of the questions to the writer's author; nothing if the run has none any more."""
+    """Part of the writing that the revision keeps: of the questions to the writer's author; nothing if the run has none any more."""
     writing = session.parts.writing
     if writing is None:
         return Kept()

@@ -11,7 +11,7 @@ from coevo.models.authors.prompt import Prompts
 from coevo.models.policy.cloning import Examples
 from coevo.records.draws import extend, key
 from coevo.records.task import key_by
-from coevo.tasks.writing.teacher import answered
+from coevo.tasks.writing.teacher import Chance, answered
 
 
 def teaches(config: RunConfig) -> ModelReflectionConfig | None:
@@ -28,11 +28,11 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
         return lambda step: ()
     pool, base = key_by(bank.key), key(config.seed, "warmstart", "reflections")
     writer, prompts, count = writer_of(asked, pool), Prompts(tokenizer, config.context.template), warm.reflections
+    chance = Chance(warm.predictions == "random", warm.lessons)
 
     def examples(step: int) -> Examples:
         draw = extend(base, step)
-        guesses = warm.predictions == "random"
-        found = answered(env, writer, pool, env.probe(count, draw).tasks, 1, draw, guesses)
+        found = answered(env, writer, pool, env.probe(count, draw).tasks, 1, draw, chance)
         return [(prompts.ids(question), prompts.target(answer)) for question, answer in found]
 
     return examples

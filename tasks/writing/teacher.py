@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +28,22 @@ NOTHING = Completion((), (), "", True)
 Answered = tuple[Question, str]
 
 
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """Parts of a taught answer that are drawn, so that training has something to choose.
+
+    Attributes:
+        guesses: True if predictions are.
+        told: probability with which a lesson is told.
+    """
+
+    guesses: bool = False
+    told: float = 1.0
+
+
+CERTAIN = Chance()
+
+
 def answered(
     env: Environment[object],
     writer: Writer,
@@ -34,7 +51,7 @@ def answered(
     tasks: Sequence[Task],
     replicas: int,
     draw: Key,
-    guesses: bool = False,
+    chance: Chance = CERTAIN,
 ) -> list[Answered]:
     """Questions of a writer about expert episodes, each with the answer of a perfect author.
 
@@ -45,13 +62,13 @@ def answered(
         tasks: tasks of other worlds than those of training and evaluation.
         replicas: episodes per task.
         draw: root of the draws.
-        guesses: predict a random outcome of each episode instead of its own.
+        chance: parts of the answers that are drawn.
 
     Raises:
         ConfigError: the environment has no expert, or does not know what its episodes reveal.
     """
     played = [episode(env, task, n, extend(draw, task.id, n)) for task in tasks for n in range(replicas)]
-    teacher = Teacher(env, played, extend(draw, "guess") if guesses else None)
+    teacher = Teacher(env, played, extend(draw, "guess"), chance)
     writer.write(Evidence(played, Library(()), References(key, 0), 0, teacher))
     return teacher.answered
 
@@ -87,12 +104,15 @@ class Teacher:
     Args:
         env: environment of the episodes.
         episodes: those that may be asked about.
-        guess: root of the draws of random predictions; None for true ones.
+        draw: root of the draws.
+        chance: parts of the answers that are drawn.
     """
 
-    def __init__(self, env: Environment[object], episodes: Sequence[Episode], guess: Key | None = None) -> None:
+    def __init__(
+        self, env: Environment[object], episodes: Sequence[Episode], draw: Key = (), chance: Chance = CERTAIN
+    ) -> None:
         self._env = env
-        self._guess = guess
+        self._draw, self._chance = draw, chance
         self._episodes = {each.id: each for each in episodes}
         self.answered: list[Answered] = []
 
@@ -103,9 +123,12 @@ class Teacher:
             form = FORMS.get(question.purpose)
             if form is None:
                 raise ConfigError(f"there is no teacher for {question.purpose}: choose another bank.writer.type")
-            fields = form(shown) | {"lessons": list(self._lessons(question.purpose, shown))}
-            if self._guess is not None and "success" in fields:
-                fields["success"] = bool(generator(extend(self._guess, shown[0].id)).integers(2))
+            rng = generator(extend(self._draw, shown[0].id))
+            fields = form(shown)
+            if self._chance.guesses and "success" in fields:
+                fields["success"] = bool(rng.integers(2))
+            lessons = list(self._lessons(question.purpose, shown))
+            fields["lessons"] = [each for each in lessons if self._chance.told == 1 or rng.random() < self._chance.told]
             text = json.dumps(fields) if question.schema else words.written(fields | {"subtasks": parts_of(shown[0])})
             self.answered.append((question, text))
         return [Reply(text, True) for _, text in self.answered[-len(questions) :]]

@@ -54,6 +54,21 @@ def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
         assert len(target) <= longest
 
 
+def test_taught_reflections_tell_a_share_of_the_lessons():
+    told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
+    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+
+    def lessons(*more):
+        made = reflections(load_recipe(POLICY, [*told, *more]), environment(), tokenizer)
+        return [set(tokenizer.decode(target).removesuffix("<|im_end|>").split(" # ")[1:]) for _, target in made(0)]
+
+    every, some = lessons(), lessons("warmstart.lessons=0.5")
+    assert all(mine <= his for his, mine in zip(every, some, strict=True))
+    total, kept = sum(map(len, every)), sum(map(len, some))
+    # Fair coins: within 4 standard deviations of a half.
+    assert abs(kept / total - 0.5) < 2 / total**0.5
+
+
 def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_else_differs():
     told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
     tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
