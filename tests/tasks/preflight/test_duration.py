@@ -34,6 +34,12 @@ def test_each_step_is_the_mean_of_an_iteration():
     assert "sync" not in found
 
 
+def test_internalization_plays_a_panel_three_times():
+    once = ("evaluation.every=10", "iterations=40", "evaluation.final_panels=[]", "bank.every=4", "lineage.every=4")
+    plain, more = (seconds(*once, f"evaluation.internalization={every}")["evaluation"] for every in (0, 5))
+    assert more / plain == pytest.approx((1 / 10 + 1 / 40 + 3 / (5 * 4)) / (1 / 10 + 1 / 40))
+
+
 def test_a_run_without_replay_or_update_has_neither():
     assert set(seconds(recipe="homerules-experience-only")) == {"rollout", "judging", "evaluation"}
     assert "judging" not in seconds("bank=null")
