@@ -10,7 +10,6 @@ from coevo.memory.state import BankState
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
-from coevo.records.writing import Rewarded
 from coevo.tasks.artifacts import references_of
 from coevo.tasks.draft import Draft, Played, Position
 from coevo.tasks.parts import Parts, Stores
@@ -35,7 +34,6 @@ class Session:
         self.recent: list[Episode] = []
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
-        self.answers: list[Rewarded] = []
         self.references = references_of(config, None)
         self.slots = Slots()
         self.ahead: Played | None = None

@@ -1,6 +1,6 @@
 """The policy loss: clipped surrogate, KL to a reference, entropy bonus."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,6 +53,18 @@ class LossOutput:
     loss: Tensor
     drift: Tensor
     totals: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A loss of completions, with its settings."""
+
+    function: Callable[[Completions, LossConfig], LossOutput]
+    config: LossConfig
+
+    def of(self, batch: Completions) -> LossOutput:
+        """Compute the loss."""
+        return self.function(batch, self.config)
 
 
 def policy_loss(batch: Completions, config: LossConfig) -> LossOutput:

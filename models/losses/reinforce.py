@@ -6,11 +6,8 @@ import torch
 
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update import WriterUpdateConfig
-from coevo.models.losses.policy import Completions, LossOutput
+from coevo.models.losses.policy import Completions, Loss, LossOutput
 from coevo.records.writing import Rewarded
-
-LOSS = LossConfig(aggregation="seq-mean-token-sum")
-"""Aggregation: the log-likelihood of a whole answer, and the mean over answers."""
 
 
 def reinforce_loss(batch: Completions, config: LossConfig) -> LossOutput:
@@ -21,6 +18,10 @@ def reinforce_loss(batch: Completions, config: LossConfig) -> LossOutput:
     """
     tokens = -batch.advantages * torch.where(batch.mask, batch.logprobs, 0.0)
     return LossOutput(loss=(batch.weights * tokens).sum(), drift=torch.zeros(0), totals={})
+
+
+REINFORCE = Loss(reinforce_loss, LossConfig(aggregation="seq-mean-token-sum"))
+"""Sum over the tokens of an answer, and mean over answers."""
 
 
 def advantages(answers: Sequence[Rewarded], config: WriterUpdateConfig) -> list[list[float]]:

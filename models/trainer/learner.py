@@ -5,7 +5,7 @@ The loss may have two terms (RetroAgent Eq. 4): that of the policy's turns, and 
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
@@ -15,12 +15,11 @@ import torch
 from torch import Tensor
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.mismatch import mismatch
-from coevo.models.losses.policy import Completions, LossOutput, averages, by_token, policy_loss
-from coevo.models.losses.reinforce import LOSS, reinforce_loss
+from coevo.models.losses.policy import Completions, Loss, LossOutput, averages, by_token, policy_loss
+from coevo.models.losses.reinforce import REINFORCE
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.batch import Batch, minibatches
@@ -51,15 +50,13 @@ class Term:
     Attributes:
         batch: its rows.
         fixed: their log-probs that stay fixed.
-        config: settings of its loss.
-        loss: loss of some rows.
+        loss: its loss.
         weight: factor of the loss.
     """
 
     batch: Batch
     fixed: Fixed
-    config: LossConfig
-    loss: Callable[[Completions, LossConfig], LossOutput]
+    loss: Loss
     weight: float = 1.0
 
 
@@ -106,12 +103,12 @@ class Learner:
 
     def _policy_term(self, batch: Batch) -> Term:
         fixed = Fixed(self._old_logprobs(batch), self.reference_logprobs(batch))
-        return Term(batch, fixed, self._config.loss, policy_loss)
+        return Term(batch, fixed, Loss(policy_loss, self._config.loss))
 
     def _writer_term(self, answers: Batch) -> Term:
         assert self._config.writer is not None
         unused = Fixed(answers.behaviour, answers.behaviour)
-        return Term(answers, unused, LOSS, reinforce_loss, self._config.writer.weight)
+        return Term(answers, unused, REINFORCE, self._config.writer.weight)
 
     def _schedule(self, terms: Sequence[Term], key: Key) -> Iterator[tuple[list[int], ...]]:
         """Rows of each term at each optimizer step; a term with fewer minibatches than another has none in the rest."""
@@ -178,7 +175,7 @@ class Learner:
 
     def _accumulate(self, term: Term, rows: list[int]) -> list[LossOutput]:
         """Accumulate the gradients of one minibatch of a term; return the outputs of all of its micro-batches."""
-        batch, loss, outputs = term.batch, term.config, list[LossOutput]()
+        batch, loss, outputs = term.batch, term.loss.config, list[LossOutput]()
         if not rows:
             return outputs
         weights = torch.zeros(batch.mask.shape)
@@ -214,9 +211,9 @@ class Learner:
         }
 
         def output(logprobs: Tensor, entropies: Tensor) -> LossOutput:
-            return term.loss(Completions(logprobs=logprobs, entropy=entropies, **given), term.config)
+            return term.loss.of(Completions(logprobs=logprobs, entropy=entropies, **given))
 
-        objective = Objective(lambda *values: output(*values).loss, by_token(term.config))
+        objective = Objective(lambda *values: output(*values).loss, by_token(term.loss.config))
         logprobs, entropies, loss = self._engine(self._packed(batch, rows), objective)
         deep.backward(self._engine, loss)
         return output(logprobs, entropies)

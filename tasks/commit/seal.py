@@ -1,7 +1,7 @@
 """Sealing: the revision in the making ends, and nothing that comes after changes what is committed of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from time import perf_counter
 
 from coevo.lineage.revision.code import code_revision, packages
@@ -65,12 +65,11 @@ def seal(session: Session) -> Sealed:
 
 
 def kept_writing(session: Session) -> Kept:
-    """Part of the writing that the revision keeps: of the questions to the writer's author; nothing if the run has none any more."""
+    """Part of the writing that the revision keeps; nothing if the run has no author any more."""
     writing = session.parts.writing
     if writing is None:
         return Kept()
-    kept = writing.seal(session.draft.revision, (episode.id for episode in session.recent))
-    return replace(kept, rewarded=tuple(session.answers))
+    return writing.seal(session.draft.revision, (episode.id for episode in session.recent))
 
 
 def state(session: Session) -> dict[str, object]:

@@ -36,7 +36,7 @@ from coevo.tasks.run.warmstart import start_metrics, warm_start
 from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
 from coevo.tasks.writing.artifact import FOLDER as WRITING
-from coevo.tasks.writing.artifact import Kept, read_writing
+from coevo.tasks.writing.artifact import read_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
 
@@ -73,10 +73,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
         pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, pruner(root)))
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
-        kept = read_writing(lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None)
-        writing = stack.enter_context(take_up_writing(config, stores, engine, head, kept))
+        writing = stack.enter_context(take_up_writing(config, stores, engine, head))
         session = Session(config, assemble(config, env, engine, trainer, writing), stores)
-        session.answers = list(kept.rewarded)
         session.accepted = accepted
         position(session, head, start)
         yield session
@@ -128,12 +126,13 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
 
 
 def take_up_writing(
-    config: RunConfig, stores: Stores, engine: Engine, head: Manifest | None, kept: Kept
+    config: RunConfig, stores: Stores, engine: Engine, head: Manifest | None
 ) -> AbstractContextManager[Writing | None]:
     """The writing of a run after its last revision, with the answers that arrived since."""
+    place = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
     journal = Journal(stores.paths.journal, 0 if head is None else head.revision + 1)
     author, warn = stores.paths.engine / "author", stores.reporter.warn
-    return open_writing(config, engine, author, journal, kept, warn)
+    return open_writing(config, engine, author, journal, read_writing(place), warn)
 
 
 def take_up_unfinished(session: Session, head: Manifest) -> None:

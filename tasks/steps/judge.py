@@ -39,7 +39,9 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     update = session.config.update
     if update is not None and update.trains_writer("replay"):
         tokenizer = session.parts.player.engine.policy.tokenizer
-        session.answers = replayed(proposal.authored, decision.judged, tokenizer)
+        # The configuration is refused where another model writes.
+        assert session.parts.writing is not None
+        session.parts.writing.rewarded = replayed(proposal.authored, decision.judged, tokenizer)
     return Result(decision, spent=apart(spent, "judging"))
 
 

@@ -27,8 +27,8 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
     made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
     metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
     spent = {} if writing is None else writing.cost()
-    if update.writer is not None and update.writer.reward == "prediction":
-        session.answers = predicted(made, update.writer.balance)
+    if writing is not None and update.writer is not None and update.writer.reward == "prediction":
+        writing.rewarded = predicted(made, update.writer.balance)
     if _reads(update):
         episodes = [replace(each.episode, progress=each.reflection.potential) for each in made]
     return Result(episodes, metrics, spent=spent)

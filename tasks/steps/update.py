@@ -49,17 +49,21 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
 
 def _answers(session: Session, config: UpdateConfig) -> Path | None:
     """File with the answers that train the writer in this update; None without any."""
-    if config.writer is None or not session.answers:
+    writing = session.parts.writing
+    if config.writer is None or writing is None or not writing.rewarded:
         return None
     path = session.stores.paths.staging / "answers.parquet"
-    write_answers(path, [answer.drawn for answer in session.answers], advantages(session.answers, config.writer))
+    write_answers(path, [answer.drawn for answer in writing.rewarded], advantages(writing.rewarded, config.writer))
     return path
 
 
 def _rewards(session: Session) -> dict[str, float]:
     """Mean reward of the answers' parts in this update, which is done with them; empty without any."""
-    rewards, session.answers = [part.reward for answer in session.answers for part in answer.credits], []
-    return {"policy/writer/reward": sum(rewards) / len(rewards)} if rewards else {}
+    writing = session.parts.writing
+    if writing is None or not writing.rewarded:
+        return {}
+    rewards, writing.rewarded = [part.reward for answer in writing.rewarded for part in answer.credits], []
+    return {"policy/writer/reward": sum(rewards) / max(1, len(rewards))}
 
 
 def _name(name: str) -> str:

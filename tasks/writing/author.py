@@ -20,7 +20,11 @@ UNANSWERED = "the author gave no reply"
 
 
 class Writing:
-    """The questions of a run's writer to its author, and the answers so far."""
+    """The questions of a run's writer to its author, and the answers so far.
+
+    Attributes:
+        rewarded: answers of the policy that the next update learns from.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class Writing:
             warn: reports that questions are not answered.
             learns: keep the tokens of answers, from which the policy learns to write.
         """
+        self.rewarded = list(kept.rewarded)
         self._learns = learns
         self._author, self._config, self._journal, self._warn = author, config, journal, warn
         self._identity = config.model_dump_json(exclude={"budget", "price"})
@@ -99,7 +104,8 @@ class Writing:
             for digest, found in self._answers.items()
             if found.revision == revision or awaited.intersection(found.episodes)
         }
-        kept = Kept(tuple(self._answers[digest] for digest in sorted(self._answers)), self._spent, tuple(self._rejects))
+        answers = tuple(self._answers[digest] for digest in sorted(self._answers))
+        kept = Kept(answers, self._spent, tuple(self._rejects), tuple(self.rewarded))
         self._rejects = []
         return kept
 

@@ -34,7 +34,7 @@ class Chance:
 
     Attributes:
         guesses: True if predictions are.
-        told: probability with which a lesson is told.
+        told: probability with which a lesson is written.
     """
 
     guesses: bool = False
@@ -109,7 +109,7 @@ class Teacher:
     """
 
     def __init__(
-        self, env: Environment[object], episodes: Sequence[Episode], draw: Key = (), chance: Chance = CERTAIN
+        self, env: Environment[object], episodes: Sequence[Episode], draw: Key, chance: Chance = CERTAIN
     ) -> None:
         self._env = env
         self._draw, self._chance = draw, chance

@@ -52,7 +52,7 @@ REFUSED = {
     "answers at another temperature": (
         TRAINED, ["bank.writer.author.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
     ),
-    "predictions of what is told": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
+    "predictions of what is said": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
     "gains of a batch": (TRAINED_WRITER, ["bank.admission.per=batch"], "gain of each", "bank.admission.per=entry"),
     "gains without replay": (
         TRAINED_WRITER, ["bank.admission={type: append}"], "gain of each candidate", "bank.admission.type=replay",

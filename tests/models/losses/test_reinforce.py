@@ -6,7 +6,7 @@ import torch
 from coevo.configs.update.update import WriterUpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.policy import Completions
-from coevo.models.losses.reinforce import LOSS, advantages, reinforce_loss
+from coevo.models.losses.reinforce import REINFORCE, advantages
 from coevo.records.writing import Credit, Drawn, Rewarded
 
 
@@ -48,11 +48,11 @@ def test_the_loss_is_the_mean_over_answers_of_advantage_times_log_likelihood():
     mask = torch.tensor([[True, True, True], [True, False, False]])
     gains = torch.tensor([[0.75] * 3, [-0.25, 0.0, 0.0]])
     nothing = torch.zeros(2, 3)
-    weights = weights_of(mask, torch.tensor([0, 1]), 3, LOSS.aggregation)
+    weights = weights_of(mask, torch.tensor([0, 1]), 3, REINFORCE.config.aggregation)
     batch = Completions(logprobs, nothing, nothing, nothing, nothing, gains, mask, weights)
-    loss = reinforce_loss(batch, LOSS).loss
+    loss = REINFORCE.of(batch).loss
     # -(0.75 * -1.75 + -0.25 * -2) / 2
-    assert float(loss) == pytest.approx((0.75 * 1.75 - 0.5) / 2)
+    assert loss.item() == pytest.approx((0.75 * 1.75 - 0.5) / 2)
     loss.backward()
     expected = torch.tensor([[-0.375] * 3, [0.125, 0.0, 0.0]])
     torch.testing.assert_close(logprobs.grad, expected)

@@ -40,7 +40,7 @@ def test_a_perfect_author_passes_the_examination_and_a_silent_one_does_not():
     class Perfect:
         def replies(self, questions):
             played = [episode(env, task, n, (*draws(task), n)) for task in tasks for n in range(exam.REPLICAS)]
-            yield from enumerate(Teacher(env, played)(questions))
+            yield from enumerate(Teacher(env, played, draw)(questions))
 
     class Silent:
         def replies(self, questions):
