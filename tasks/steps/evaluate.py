@@ -4,6 +4,7 @@ from functools import partial
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.envs.base import Environment
+from coevo.memory.diversity import diversity
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
@@ -19,7 +20,7 @@ from coevo.tasks.stage import stage
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.gate import panel_of
 from coevo.tasks.steps.reflect import panel_reflections
-from coevo.tasks.steps.rollout import diversity_metrics, outcome_metrics
+from coevo.tasks.steps.rollout import outcome_metrics
 from coevo.tasks.writing.author import aside_of
 
 
@@ -36,7 +37,8 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
         check_losses(episodes, session.config.rollout.lost_limit, name)
         metrics |= outcome_metrics(episodes, name) | discovery_metrics(session, panel, seen, episodes)
         metrics |= panel_reflections(session, name, episodes)
-        metrics |= diversity_metrics(episodes, name, session.config.evaluation.encoder)
+        scores = diversity(episodes, session.config.evaluation.encoder)
+        metrics |= {f"agent/vendi/{name}/{side}": score for side, score in scores.items()}
         metrics |= blind_expert(session, panel) if session.is_new() else {}
         outcomes[name] = Outcomes(panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes))
     return Result(outcomes, metrics)

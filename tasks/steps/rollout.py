@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 
-from coevo.memory.diversity import diversity
 from coevo.records.episode import Episode, Turn, played
 from coevo.records.faults import Fault
 from coevo.records.metric_names import FAULTS, UNUSABLE
@@ -43,8 +42,7 @@ def _now(session: Session, tasks: Sequence[Task]) -> Played:
 
 def _outcomes(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
     ended = [session.slots.whole(episode) for episode in episodes if not episode.following]
-    encoder = session.config.evaluation.encoder
-    figures = outcome_metrics(ended, "train") | diversity_metrics(ended, "train", encoder) if ended else {}
+    figures = outcome_metrics(ended, "train") if ended else {}
     if session.config.rollout.turns is None:
         return figures
     unfinished = len(episodes) - len(ended)
@@ -64,11 +62,6 @@ def outcome_metrics(episodes: Sequence[Episode], panel: str) -> dict[str, float]
         f"agent/truncated/{panel}": fmean(episode.truncated for episode in sound),
         f"agent/invalid/{panel}": sum(not turn.valid for turn in turns) / max(1, len(turns)),
     }
-
-
-def diversity_metrics(episodes: Sequence[Episode], panel: str, encoder: str | None) -> dict[str, float]:
-    """Vendi scores of a batch's trajectories (``evaluation.encoder``), by panel."""
-    return {f"agent/vendi/{panel}/{side}": score for side, score in diversity(episodes, encoder).items()}
 
 
 def unusable_metrics(episodes: Sequence[Episode], limit: float) -> dict[str, float]:

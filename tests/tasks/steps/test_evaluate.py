@@ -5,13 +5,15 @@ from itertools import chain
 import pytest
 from support.batches import entry
 from support.player import CONFIG, environment, player
+from support.sessions import opened
 
 from coevo.configs.bank.retrieval import TfidfConfig
+from coevo.configs.load.load import load_recipe
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
 from coevo.tasks.play.expert import expert_success, play_expert
 from coevo.tasks.play.retrieve import NOTHING, at_random, recall
-from coevo.tasks.steps.evaluate import panel_index, play_panel
+from coevo.tasks.steps.evaluate import evaluate, panel_index, play_panel
 
 
 def test_a_panel_is_played_with_its_own_bank():
@@ -70,3 +72,17 @@ def test_an_expert_that_is_told_everything_succeeds():
     shown = play_expert(environment(), task, told, key(1))
     assert shown[-1][2]
     assert [len(moment.history) for moment, _, _ in shown] == list(range(len(shown)))
+
+
+def test_panels_have_vendi_scores_with_the_encoder_of_the_run(tmp_path):
+    small = ("warmstart=null", "iterations=3", "rollout.tasks=2", "rollout.max_turns=2", "evaluation.tasks=4")
+    scores = []
+    for number, settings in enumerate(((), ("evaluation.encoder=all-MiniLM-L6-v2",))):
+        config = load_recipe("homerules-grpo", [*small, *settings])
+        with opened(tmp_path / str(number), config) as session:
+            found = evaluate(session).metrics
+            assert {name.split("/")[2] for name in found if "/vendi/" in name} >= {"seen-houses"}
+            scores.append({name: value for name, value in found.items() if "/vendi/" in name})
+    words, vectors = scores
+    assert words.keys() == vectors.keys()
+    assert words != vectors
