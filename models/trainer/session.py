@@ -61,7 +61,7 @@ class Session:
         self._learner = Learner(self._engine, frozen, settings)
         self._checked = settings.packing == "rows"
 
-    def update(self, batch: str, key_parts: list[int | str], answers: str) -> dict[str, float]:
+    def update(self, batch: str, key_parts: list[int | str], answers: str = "") -> dict[str, float]:
         """Run one update of policy and critic from a file of samples, and from one of a writer's answers if named."""
         samples, draws = self._read(batch), key(*key_parts)
         metrics = self._learner.update(samples, draws, self._read(answers) if answers else None)

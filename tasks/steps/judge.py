@@ -41,7 +41,8 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
         tokenizer = session.parts.player.engine.policy.tokenizer
         # The configuration is refused where another model writes.
         assert session.parts.writing is not None
-        session.parts.writing.rewarded = replayed(proposal.authored, decision.judged, tokenizer)
+        judged = [*session.stores.bank.judged(), *decision.judged]
+        session.parts.writing.rewarded = replayed(proposal.authored, judged, tokenizer)
     return Result(decision, spent=apart(spent, "judging"))
 
 

@@ -29,9 +29,16 @@ def predicted(made: Iterable[Reflected], balance: bool) -> list[Rewarded]:
 
 
 def replayed(authored: Iterable[Authored], judged: Sequence[Judged], tokenizer: Any) -> list[Rewarded]:
-    """Reward of each lesson: its paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
+    """Reward of each lesson: its latest paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
-    A lesson that no replay judged, since the bank knows it, has no reward. An answer without any lesson earns 0.
+    A lesson that the bank knows earns the gain that admitted it: if only new lessons counted, a writer that has written all
+    that is true would learn from what it invents. A lesson without a verdict has no reward. An answer without any lesson
+    earns 0.
+
+    Args:
+        authored: answers of the policy.
+        judged: verdicts of the run, oldest first.
+        tokenizer: of the policy.
     """
     gains = {name: each.verdict.difference for each in judged if each.verdict.pairs for name in each.verdict.candidates}
     found = (Rewarded(each.drawn, tuple(_credits(each, gains, tokenizer))) for each in authored)

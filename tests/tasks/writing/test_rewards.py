@@ -76,3 +76,11 @@ def test_the_tokens_of_a_lesson_earn_its_gain():
         (Credit(0, 2, 0.0),),
     ]
     assert [each.drawn for each in found] == [each.drawn for each in authored[:3]]
+
+
+def test_a_lesson_earns_what_its_last_replay_measured():
+    tokenizer = word_tokenizer(("#", "1", "a"))
+    ids = tuple(tokenizer("# 1 a", add_special_tokens=False)["input_ids"])
+    judged = [verdict("a", 0.5), verdict("a", 0.125), verdict("a", 0.0, pairs=0)]
+    (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"),))], judged, tokenizer)
+    assert found.credits == (Credit(0, 3, 0.125),)
