@@ -46,12 +46,14 @@ class WriterUpdateConfig(Config):
 
     reward: Literal["prediction", "replay"] = "prediction"
     """Reward of an answer: ``prediction``: 1 if the reflection predicts the outcome of its episode, else 0;
-    ``replay``: for the tokens of each lesson its gain in replays, known at the next update; 0 without a lesson.
+    ``replay``: for the tokens of each lesson its gain in replays, known at the next update.
     """
     scale: float = Field(default=1.0, gt=0, le=FACTOR)
     """Factor of the reward, such as the environment's largest one."""
     baseline: Literal["batch", "none"] = "batch"
-    """Baseline that is subtracted: the mean reward of the answers, or none (the paper)."""
+    """Baseline of predictions that is subtracted: their mean reward, or none (the paper). A gain has none: it is that
+    over a bank without the lesson.
+    """
     balance: bool = False
     """Weigh the predictions about successes and those about failures equally; otherwise a policy that seldom succeeds
     first learns to predict failure always.

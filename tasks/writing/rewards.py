@@ -31,9 +31,8 @@ def predicted(made: Iterable[Reflected], balance: bool) -> list[Rewarded]:
 def replayed(authored: Iterable[Authored], judged: Sequence[Judged], tokenizer: Any) -> list[Rewarded]:
     """Reward of each lesson: its latest paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
-    A lesson that the bank knows earns the gain that admitted it: if only new lessons counted, a writer that has written all
-    that is true would learn from what it invents. A lesson without a verdict has no reward. An answer without any lesson
-    earns 0.
+    A lesson that the bank knows earns the gain that admitted it: if only new lessons counted, a writer that has written
+    all that is true would learn from its inventions. A lesson without a verdict has no reward.
 
     Args:
         authored: answers of the policy.
@@ -46,8 +45,6 @@ def replayed(authored: Iterable[Authored], judged: Sequence[Judged], tokenizer: 
 
 
 def _credits(answer: Authored, gains: Mapping[str, float], tokenizer: Any) -> Iterator[Credit]:
-    if not answer.lessons:
-        yield Credit(0, len(answer.drawn.token_ids), 0.0)
     texts = [text for text, _ in answer.lessons]
     for (_, entry), item in zip(answer.lessons, items(tokenizer, answer.drawn.token_ids, texts), strict=True):
         if entry in gains and item is not None:

@@ -39,6 +39,11 @@ def test_each_part_has_its_own_advantage_and_other_tokens_none():
     assert second == pytest.approx([-1 / 12])
 
 
+def test_a_gain_is_an_advantage_over_silence():
+    found = advantages(answers((0.5, 1.0), (-0.25, 1.0)), WriterUpdateConfig(reward="replay", scale=2.0))
+    assert found == [pytest.approx([1.0, 1.0]), pytest.approx([-0.5, -0.5])]
+
+
 def test_no_answers_have_no_advantages():
     assert advantages([], WriterUpdateConfig()) == []
 
