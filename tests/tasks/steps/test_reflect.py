@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from support.answering import Scripted
 from support.batches import episode, turn
 from support.player import expert_player
 from support.sessions import opened, shaped
@@ -10,6 +11,11 @@ from support.sessions import opened, shaped
 from coevo.configs.load.load import load_recipe
 from coevo.memory.writers.quote.reflection import QuoteReflection
 from coevo.records.task import BY_SCOPE
+from coevo.records.writing import Credit, Drawn, Reply
+from coevo.tasks.steps.reflect import panel_reflections
+from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.journal import Journal
 
 SMALL = ["warmstart=null", "evaluation.tasks=4", "update.invalid_penalty=0.0", "update.reward.gamma=0.5"]
 SAID = {
@@ -53,3 +59,41 @@ def test_the_potential_of_the_environment_needs_no_reflection(tmp_path):
     # Progress 1, .2, .7 gains .8, 0, .5.
     assert returns == pytest.approx([1.35, 0.0, 0.375])
     assert not [name for name in metrics if name.startswith("policy/reflection/")]
+
+
+TRAINED = ["evaluation.tasks=4", "evaluation.reflections=4", "rollout.tasks=2", "rollout.group_size=2"]
+DRAWN = Drawn((1, 2), (3, 4))
+
+
+def writing_of(session, root, said):
+    """Writing of a session whose author gives one answer to every question."""
+    author = Scripted(lambda asked: Reply(said, True, 10, 4, drawn=DRAWN))
+    journal, config = Journal(root / "journal", session.draft.revision), session.config.bank.writer.author
+    return Writing(author, config, journal, Kept(), print, learns=True)
+
+
+def test_predictions_become_samples_of_the_next_update(tmp_path):
+    config = load_recipe("homerules-retroagent-trained", [*TRAINED, "update.writer.balance=false"])
+    with opened(tmp_path, config, played=expert_player()) as session:
+        writing = writing_of(session, tmp_path, "% 1 / 2 ? yes")
+        session.parts = replace(session.parts, writing=writing)
+        shaped(session, group())
+        metrics = session.draft.metrics
+    assert metrics["policy/reflection/potential"] == 0.5
+    assert [each.credits for each in writing.rewarded] == [(Credit(0, 2, reward),) for reward in (1.0, 0.0, 0.0)]
+    assert metrics["policy/reflection/accuracy"] == pytest.approx(1 / 3)
+    assert metrics["cost/writing/questions"] == 3.0
+
+
+def test_reflections_on_a_panel_are_measured_and_nothing_of_them_is_kept(tmp_path):
+    config = load_recipe("homerules-retroagent-trained", TRAINED)
+    with opened(tmp_path, config, played=expert_player()) as session:
+        writing = writing_of(session, tmp_path, "% 1 / 2 ? yes # 1 lotus mug in safe")
+        session.parts = replace(session.parts, writing=writing)
+        played = [replace(each, success=n > 0) for n, each in enumerate(group())]
+        found = panel_reflections(session, "seen-houses", played)
+        kept = writing.seal(session.draft.revision, [each.id for each in played])
+    place = "policy/reflection/seen-houses"
+    assert found == {f"{place}/recall_success": 1.0, f"{place}/recall_failure": 0.0, f"{place}/balanced_accuracy": 0.5}
+    assert (kept.answers, kept.rewarded, writing.cost()["cost/writing/questions"]) == ((), (), 0)
+    assert not (tmp_path / "journal").exists()
