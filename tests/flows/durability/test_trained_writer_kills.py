@@ -23,15 +23,16 @@ RECIPES = {
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_a_killed_run_learns_the_same(workspace, recipe):
     run = ("run", recipe, "iterations=3", "seed=5", *RECIPES[recipe])
-    done = coevo(*run, "--name", "whole", workspace=workspace)
+    whole, killed = f"whole-{recipe}", f"killed-{recipe}"
+    done = coevo(*run, "--name", whole, workspace=workspace)
     assert done.returncode == 0, done.stderr
-    arguments = (*run, "--name", "killed")
+    arguments = (*run, "--name", killed)
     for kill in KILLS:
         assert coevo(*arguments, workspace=workspace, kill=kill).returncode == -signal.SIGKILL, kill
-        arguments = ("resume", "killed")
+        arguments = ("resume", killed)
     done = coevo(*arguments, workspace=workspace)
     assert done.returncode == 0, done.stderr
-    found = states(workspace, "whole")
-    assert states(workspace, "killed") == found
+    found = states(workspace, whole)
+    assert states(workspace, killed) == found
     assert any(state["metrics"].get("policy/writer/answers") for state in found)
     assert all("policy/loss/" in " ".join(state["metrics"]) for state in found[1:])
