@@ -25,6 +25,7 @@ MEANT_FOR = {
     "homerules-slea-rl-qwen2.5-7b": "4xa100-80",
     "homerules-slea-rl-qwen2.5-1.5b": "1xa100-80",
     "homerules-retroagent-qwen2.5-7b": "4xh200",
+    "homerules-retroagent-trained-qwen2.5-7b": "4xh200",
     "homerules-jerp-qwen2.5-7b": "2xa100-80",
     "babyai-context-lite-qwen2.5-3b": "4xa100-80",
     "textworld-coevo-rl": "1xa100-80",
