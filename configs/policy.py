@@ -70,7 +70,7 @@ PolicyConfig = Annotated[ScratchPolicyConfig | PretrainedPolicyConfig, Field(dis
 
 
 class WarmStartConfig(Config):
-    """Cloning of expert episodes from other worlds, until the policy reads its prompt."""
+    """Cloning of expert episodes from other worlds, until the policy reads its prompt and writes what it is taught."""
 
     steps: int = Field(default=400, ge=0, le=MANY)
     """Maximum number of optimizer steps; 0 leaves the policy unchanged."""
@@ -102,3 +102,7 @@ class WarmStartConfig(Config):
     """Success with the right lessons from which cloning may stop."""
     margin: float = Field(default=0.5, ge=0, le=1)
     """Success above that with wrong lessons from which cloning may stop."""
+    write: float = Field(default=0.9, ge=0, le=1, exclude_if=lambda share: share == 0.9)
+    """Share of reflections as its teacher gives them, word for word, from which cloning may stop. It is not asked for
+    where the teacher leaves a choice (``predictions``, ``lessons``).
+    """

@@ -34,6 +34,16 @@ def padded(examples: Examples) -> tuple[torch.Tensor, torch.Tensor]:
     return ids, labels
 
 
+@torch.no_grad()
+def agreement(model: Any, examples: Examples) -> float:
+    """Share of examples, at least one, whose answer is the likeliest one at every token."""
+    right = 0
+    for ids, labels in parts(examples):
+        likeliest = model(input_ids=ids).logits[:, :-1].argmax(-1)
+        right += int(((likeliest == labels[:, 1:]) | (labels[:, 1:] == IGNORED)).all(1).sum())
+    return right / len(examples)
+
+
 def optimizers(model: Any, rate: float) -> list[torch.optim.Optimizer]:
     """Muon for the matrices of the blocks, AdamW for embeddings, norms and biases.
 

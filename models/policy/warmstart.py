@@ -1,7 +1,7 @@
-"""Cloning: training of a policy on expert answers, until it reads its lessons.
+"""Cloning: training of a policy on expert answers, until it reads its lessons, and writes them if it is taught to.
 
-The reading probe decides when to stop: success with true lessons, and its distance from success with false lessons. The
-probed and final policy is a running average of the weights.
+The probe decides when to stop: success with true lessons, its distance from success with false lessons, and the share
+of reflections as they are taught. The probed and final policy is a running average of the weights.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,10 +19,17 @@ from coevo.records.demonstration import Demonstration
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """Success rates with true lessons, and with false lessons."""
+    """Result of a probe.
+
+    Attributes:
+        right: success rate with true lessons.
+        wrong: success rate with false lessons.
+        written: share of reflections as the teacher gives them; None if none are taught, or they leave a choice.
+    """
 
     right: float
     wrong: float
+    written: float | None = None
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class WarmStartReport:
     """Result of cloning.
 
     Attributes:
-        passed: True if the reading probe was passed within the maximum number of steps.
+        passed: True if the probe was passed within the maximum number of steps.
         steps: optimizer steps taken.
         probe: the last probe.
     """
@@ -46,7 +53,7 @@ class WarmStartReport:
             "steps": float(self.steps),
             "right": self.probe.right,
             "wrong": self.probe.wrong,
-        }
+        } | ({} if self.probe.written is None else {"written": self.probe.written})
 
 
 def clone(
@@ -73,7 +80,7 @@ def clone(
     average = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.ema))  # type: ignore[no-untyped-call]
     made = optimizers(model, config.lr)
     result, step = ProbeResult(0.0, 0.0), 0
-    while step < config.steps and not _reads(result, config):
+    while step < config.steps and not _passes(result, config):
         model.train()
         examples = batches(context, demonstrations(step), more(step))
         loss = step_on(model, made, examples, _rate(step, config), config.clip)
@@ -84,10 +91,11 @@ def clone(
         progress(
             f"warm start: step {step} of at most {config.steps}, loss {loss:.3f}, "
             f"success with right lessons {result.right:.2f}, with wrong ones {result.wrong:.2f}"
+            f"{'' if result.written is None else f', reflections as taught {result.written:.2f}'}"
         )
     model.load_state_dict(average.module.state_dict())
     model.eval()
-    return WarmStartReport(_reads(result, config), step, result)
+    return WarmStartReport(_passes(result, config), step, result)
 
 
 def batches(
@@ -102,5 +110,6 @@ def _rate(step: int, config: WarmStartConfig) -> float:
     return config.lr * min(1.0, (step + 1) / max(1, config.warmup))
 
 
-def _reads(result: ProbeResult, config: WarmStartConfig) -> bool:
-    return result.right >= config.read and result.right - result.wrong >= config.margin
+def _passes(result: ProbeResult, config: WarmStartConfig) -> bool:
+    reads = result.right >= config.read and result.right - result.wrong >= config.margin
+    return reads and (result.written is None or result.written >= config.write)

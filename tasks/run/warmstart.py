@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -15,6 +16,7 @@ from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomic
 from coevo.lineage.revision.code import code_of
 from coevo.memory.writers.model.words import WORDS
 from coevo.models.policy.apart import build_apart
+from coevo.models.policy.cloning import agreement
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import Policy, build, save
 from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, clone
@@ -33,7 +35,15 @@ from coevo.tasks.writing.reflections import reflections, teaches
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
-METRICS = {"passed": "passed", "steps": "steps", "right": "success_true_lessons", "wrong": "success_false_lessons"}
+EXAMINED = range(-4, 0)
+"""Steps whose reflections are never taught: the probe asks for them."""
+METRICS = {
+    "passed": "passed",
+    "steps": "steps",
+    "right": "success_true_lessons",
+    "wrong": "success_false_lessons",
+    "written": "reflections_as_taught",
+}
 """Metric of each figure of the file, below ``policy/warmstart/``."""
 
 
@@ -108,14 +118,28 @@ def _clone(
     check_demonstrations(material(0), directory.with_suffix(".quarantine"))
     context = Context(config.context, policy.tokenizer)
     more = reflections(config, env, policy.tokenizer)
-    report = clone(policy, context, material, lambda probed: probe(config, warm, env, probed), warm, to.note, more)
+    certain = warm.predictions == "true" and warm.lessons == 1
+    asked = [example for step in EXAMINED for example in more(step)] if certain else []
+
+    def examined(probed: Policy) -> ProbeResult:
+        found = probe(config, warm, env, probed)
+        return replace(found, written=agreement(probed.model, asked)) if asked else found
+
+    report = clone(policy, context, material, examined, warm, to.note, more)
     if not report.passed:
-        right, wrong = report.probe.right, report.probe.wrong
-        to.warn(
-            f"after {report.steps} steps the warm-started policy succeeds with {right:.2f} of right and {wrong:.2f} of "
-            f"wrong lessons, short of warmstart.read={warm.read} and margin={warm.margin}; the run continues"
-        )
+        to.warn(f"after {report.steps} steps {shortfall(report.probe, warm)}; the run continues")
     return report
+
+
+def shortfall(found: ProbeResult, warm: WarmStartConfig) -> str:
+    """Result of a probe that was not passed, beside its limits."""
+    read = (
+        f"the warm-started policy succeeds with {found.right:.2f} of right and {found.wrong:.2f} of wrong lessons, "
+        f"against warmstart.read={warm.read} and margin={warm.margin}"
+    )
+    if found.written is None:
+        return read
+    return f"{read}, and gives {found.written:.2f} of its reflections as taught, against warmstart.write={warm.write}"
 
 
 def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], policy: Policy) -> ProbeResult:

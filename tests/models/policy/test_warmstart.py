@@ -4,7 +4,7 @@ from support.policies import WORDS
 
 from coevo.configs.context import ContextConfig
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig, WarmStartConfig
-from coevo.models.policy.cloning import IGNORED, padded
+from coevo.models.policy.cloning import IGNORED, agreement, padded
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, load, save
 from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, batches, clone
@@ -157,3 +157,25 @@ def test_adapters_of_a_pretrained_policy_learn_to_read_and_are_kept(tmp_path):
     assert all(torch.equal(value, after[name]) for name, value in base.items())
     save(adapted, tmp_path / "kept")
     assert reading(context)(load(tmp_path / "kept")) == report.probe
+
+
+def test_cloning_continues_until_reflections_are_as_taught():
+    written = iter((0.5, 0.89, 0.9, 1.0))
+    lines = []
+    _, report = cloned(QUICK, lambda probed: ProbeResult(1.0, 0.0, next(written)), lines.append)
+    assert (report.passed, report.steps, report.probe.written) == (True, 3 * QUICK.probe_every, 0.9)
+    assert report.figures()["written"] == 0.9
+    assert lines[-1].endswith("reflections as taught 0.90")
+
+
+def test_agreement_is_the_share_of_answers_whose_every_token_is_the_likeliest():
+    taught = policy()
+    prompt, told = (5, 6, 7), [9, 8]
+    with torch.no_grad():
+        for place in range(2):
+            ids = torch.tensor([[*prompt, *told[:place]]])
+            told[place] = int(taught.model(input_ids=ids).logits[0, -1].argmax())
+    other = (told[0], (told[1] + 1) % 10)
+    examples = [(prompt, tuple(told)), (prompt, other), (prompt, (told[0],)), (prompt, (other[1], told[1]))]
+    expected = 0.5 if other[1] != told[0] else 0.25
+    assert agreement(taught.model, examples) == expected

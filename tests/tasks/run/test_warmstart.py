@@ -48,10 +48,19 @@ def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
     assert (directory / "model.safetensors").stat().st_mtime_ns == made
     assert start_metrics(directory)["policy/warmstart/passed"] == 0.0
     (warning,) = listener.warnings
-    assert "short of warmstart.read=0.75" in warning
+    assert "against warmstart.read=0.75" in warning
     assert spoilt_warmstarts(place) == []
     (directory / "model.safetensors").write_bytes(b"half")
     assert spoilt_warmstarts(place) == [directory]
+
+
+@pytest.mark.parametrize(("more", "asked"), [((), True), (("warmstart.lessons=0.5",), False)])
+def test_reflections_are_asked_for_where_the_teacher_leaves_no_choice(tmp_path, more, asked):
+    listener = Listener()
+    made = load_recipe("homerules-retroagent-policy", [*SMALL, *more])
+    directory = warm_start(made, environment(), tmp_path, listener)
+    assert ("policy/warmstart/reflections_as_taught" in start_metrics(directory)) == asked
+    assert ("against warmstart.write=0.9" in listener.warnings[0]) == asked
 
 
 def test_a_damaged_one_is_named_and_made_again(tmp_path):
