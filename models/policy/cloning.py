@@ -35,12 +35,12 @@ def padded(examples: Examples) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @torch.no_grad()
-def agreement(model: Any, examples: Examples) -> float:
-    """Share of examples, at least one, whose answer is the likeliest one at every token."""
-    right = 0
+def agreement(model: Any, examples: Examples, free: Sequence[int] = ()) -> float:
+    """Share of examples, at least one, whose answer is the likeliest one at every token that is not free."""
+    right, unasked = 0, torch.tensor([IGNORED, *free])
     for ids, labels in parts(examples):
-        likeliest = model(input_ids=ids).logits[:, :-1].argmax(-1)
-        right += int(((likeliest == labels[:, 1:]) | (labels[:, 1:] == IGNORED)).all(1).sum())
+        likeliest, told = model(input_ids=ids).logits[:, :-1].argmax(-1), labels[:, 1:]
+        right += int(((likeliest == told) | torch.isin(told, unasked)).all(1).sum())
     return right / len(examples)
 
 

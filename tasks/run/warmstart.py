@@ -14,7 +14,7 @@ from coevo.configs.run import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
 from coevo.lineage.revision.code import code_of
-from coevo.memory.writers.model.words import WORDS
+from coevo.memory.writers.model.words import NO, WORDS, YES
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.cloning import agreement
 from coevo.models.policy.context import CONTEXT_WORDS, Context
@@ -118,12 +118,12 @@ def _clone(
     check_demonstrations(material(0), directory.with_suffix(".quarantine"))
     context = Context(config.context, policy.tokenizer)
     more = reflections(config, env, policy.tokenizer)
-    certain = warm.predictions == "true" and warm.lessons == 1
-    asked = [example for step in EXAMINED for example in more(step)] if certain else []
+    asked = [example for step in EXAMINED for example in more(step)] if warm.lessons == 1 else []
+    guesses = policy.tokenizer.convert_tokens_to_ids([YES, NO]) if warm.predictions == "random" else []
 
     def examined(probed: Policy) -> ProbeResult:
         found = probe(config, warm, env, probed)
-        return replace(found, written=agreement(probed.model, asked)) if asked else found
+        return replace(found, written=agreement(probed.model, asked, guesses)) if asked else found
 
     report = clone(policy, context, material, examined, warm, to.note, more)
     if not report.passed:

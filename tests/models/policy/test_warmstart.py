@@ -179,3 +179,4 @@ def test_agreement_is_the_share_of_answers_whose_every_token_is_the_likeliest():
     examples = [(prompt, tuple(told)), (prompt, other), (prompt, (told[0],)), (prompt, (other[1], told[1]))]
     expected = 0.5 if other[1] != told[0] else 0.25
     assert agreement(taught.model, examples) == expected
+    assert agreement(taught.model, examples[:2], free=[other[1]]) == 1.0

@@ -54,7 +54,9 @@ def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
     assert spoilt_warmstarts(place) == [directory]
 
 
-@pytest.mark.parametrize(("more", "asked"), [((), True), (("warmstart.lessons=0.5",), False)])
+@pytest.mark.parametrize(
+    ("more", "asked"), [((), True), (("warmstart.predictions=random",), True), (("warmstart.lessons=0.5",), False)]
+)
 def test_reflections_are_asked_for_where_the_teacher_leaves_no_choice(tmp_path, more, asked):
     listener = Listener()
     made = load_recipe("homerules-retroagent-policy", [*SMALL, *more])
