@@ -18,6 +18,7 @@ from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, reca
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.evaluate import play_panel
+from coevo.tasks.steps.gate import panel_of
 
 
 @stage("internalization")
@@ -42,7 +43,7 @@ def panels_of(session: Session) -> list[Panel]:
         CoevoError: there are none.
     """
     env, evaluation = session.parts.env, session.config.evaluation
-    found = [env.panel(name, evaluation.tasks) for name in evaluation.panels if env.panel_bank(name) is None]
+    found = [panel_of(session, name) for name in evaluation.panels if env.panel_bank(name) is None]
     if not found:
         raise CoevoError(
             f"evaluation.internalization={evaluation.internalization} compares entries of the run's bank, which no "

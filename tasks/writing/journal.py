@@ -74,11 +74,12 @@ def drawn_of(fields: Mapping[str, Any]) -> Drawn:
     """Tokens of an answer from the fields of their JSON.
 
     Raises:
-        ValueError: a field is not a list of token ids.
+        ValueError: a field is empty, or is not a list of token ids.
         TypeError, KeyError: likewise.
     """
     drawn = Drawn(tuple(fields["prompt_ids"]), tuple(fields["token_ids"]))
-    if all(type(number) is int and 0 <= number < LARGEST for number in (*drawn.prompt_ids, *drawn.token_ids)):
+    ids = (*drawn.prompt_ids, *drawn.token_ids)
+    if drawn.prompt_ids and drawn.token_ids and all(type(one) is int and 0 <= one < LARGEST for one in ids):
         return drawn
     raise ValueError("the tokens of an answer are token ids")
 

@@ -200,7 +200,7 @@ def test_tokens_of_answers_are_kept_only_where_the_policy_learns_to_write(tmp_pa
 
 
 def test_answers_that_wait_for_an_update_are_committed_and_read(tmp_path):
-    waiting = (Rewarded(DRAWN, (Credit(0, 1, 0.25), Credit(1, 2, -1.0))), Rewarded(Drawn((1,), ()), (), 2.0))
+    waiting = (Rewarded(DRAWN, (Credit(0, 1, 0.25), Credit(1, 2, -1.0))), Rewarded(Drawn((1,), (2,)), (), 2.0))
     write_writing(Kept(rewarded=waiting), tmp_path / "some")
     assert read_writing(tmp_path / "some" / "writing").rewarded == waiting
     write_writing(Kept(), tmp_path / "none")

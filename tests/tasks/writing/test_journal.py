@@ -112,6 +112,8 @@ def test_tokens_come_back_and_answers_without_any_have_the_line_that_they_had():
         {"prompt_ids": [1.0], "token_ids": [1]},
         {"prompt_ids": "12", "token_ids": [1]},
         {"prompt_ids": [1]},
+        {"prompt_ids": [], "token_ids": [1]},
+        {"prompt_ids": [1], "token_ids": []},
         {"prompt_ids": [1], "token_ids": [1], "more": 1},
         [1],
     ],
