@@ -19,7 +19,7 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.rewards import replayed
+from coevo.tasks.writing.rewards import gains_of, replayed
 
 MOST_READERS = 4
 """Most tasks on which the removal of an entry is replayed."""
@@ -41,8 +41,8 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
         tokenizer = session.parts.player.engine.policy.tokenizer
         # The configuration is refused where another model writes.
         assert session.parts.writing is not None
-        judged = [*session.stores.bank.judged(), *decision.judged]
-        session.parts.writing.rewarded = replayed(proposal.authored, judged, tokenizer)
+        gains = session.stores.bank.gains() | gains_of(decision.judged)
+        session.parts.writing.rewarded = replayed(proposal.authored, gains, tokenizer)
     return Result(decision, spent=apart(spent, "judging"))
 
 

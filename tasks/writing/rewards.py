@@ -1,7 +1,7 @@
 """Rewards of the policy's answers as writer: for a right prediction, or for lessons that replay finds useful."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from coevo.memory.bank.change import Judged
@@ -28,7 +28,12 @@ def predicted(made: Iterable[Reflected], balance: bool) -> list[Rewarded]:
     ]
 
 
-def replayed(authored: Iterable[Authored], judged: Sequence[Judged], tokenizer: Any) -> list[Rewarded]:
+def gains_of(judged: Iterable[Judged]) -> dict[str, float]:
+    """Latest paired gain of each candidate, by id; ``judged`` is oldest first."""
+    return {name: each.verdict.difference for each in judged if each.verdict.pairs for name in each.verdict.candidates}
+
+
+def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer: Any) -> list[Rewarded]:
     """Reward of each lesson: its latest paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
     A lesson that the bank knows earns the gain that admitted it: if only new lessons counted, a writer that has written
@@ -36,10 +41,9 @@ def replayed(authored: Iterable[Authored], judged: Sequence[Judged], tokenizer: 
 
     Args:
         authored: answers of the policy.
-        judged: verdicts of the run, oldest first.
+        gains: latest paired gain of each lesson that a replay judged, by the id of its entry.
         tokenizer: of the policy.
     """
-    gains = {name: each.verdict.difference for each in judged if each.verdict.pairs for name in each.verdict.candidates}
     found = (Rewarded(each.drawn, tuple(_credits(each, gains, tokenizer))) for each in authored)
     return [each for each in found if each.credits]
 

@@ -9,9 +9,10 @@ from support.sessions import do, iterate, opened
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
+from coevo.envs.registry import make
 from coevo.records.intervals import paired
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.internalize import gains, internalize
+from coevo.tasks.steps.internalize import gains, internalize, panels_of
 
 SMALL = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=4", "evaluation.tasks=48", "evaluation.every=1000",
@@ -110,3 +111,13 @@ def test_panels_that_do_not_read_the_bank_are_refused(tmp_path):
         pytest.raises(CoevoError, match=r"no panel of evaluation\.panels reads: add one that does"),
     ):
         internalize(session)
+
+
+def test_panels_are_those_of_the_world_in_force(tmp_path):
+    config, expert = configured("env.drift=2", "iterations=100"), expert_player()
+    env = make(config.env)
+    player = type(expert)(env, expert.context, expert.engine, expert.max_turns)
+    with opened(tmp_path, config, played=player) as session:
+        session.iteration = 9
+        (found,) = panels_of(session)
+    assert found.hash == env.at(10).panel(PANEL, 48).hash != env.panel(PANEL, 48).hash

@@ -12,7 +12,7 @@ from coevo.memory.writers.base import Authored
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.entry import Verdict
 from coevo.records.writing import Credit, Drawn
-from coevo.tasks.writing.rewards import predicted, replayed
+from coevo.tasks.writing.rewards import gains_of, predicted, replayed
 
 
 def drawn(number):
@@ -69,7 +69,7 @@ def test_the_tokens_of_a_lesson_earn_its_gain():
         answer("?"),
         answer("? # 1 c", "c"),
     ]
-    found = replayed(authored, judged, tokenizer)
+    found = replayed(authored, gains_of(judged), tokenizer)
     assert [each.credits for each in found] == [
         (Credit(1, 4, 0.5), Credit(4, 7, -0.25)),
         (Credit(4, 7, -0.25),),
@@ -81,5 +81,5 @@ def test_a_lesson_earns_what_its_last_replay_measured():
     tokenizer = word_tokenizer(("#", "1", "a"))
     ids = tuple(tokenizer("# 1 a", add_special_tokens=False)["input_ids"])
     judged = [verdict("a", 0.5), verdict("a", 0.125), verdict("a", 0.0, pairs=0)]
-    (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"),))], judged, tokenizer)
+    (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"),))], gains_of(judged), tokenizer)
     assert found.credits == (Credit(0, 3, 0.125),)
