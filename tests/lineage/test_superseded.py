@@ -1,10 +1,7 @@
 """Large optimizer state stays with the last revision and every k-th one, whatever is killed or runs beside it."""
 
-import os
-import signal
-from pathlib import Path
-
 import pytest
+from support.killed import killed
 from support.lineage_driver import Shelf, lineage_in, play, run_in
 
 from coevo.configs.errors import CoevoError
@@ -13,6 +10,27 @@ from coevo.lineage.objects.cache import Cache
 from coevo.lineage.revision import sparse
 from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import Workspace
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+
+from support.lineage_driver import run_in
+
+from coevo.lineage.revision import sparse
+from coevo.lineage.superseded import remove_superseded
+from coevo.lineage.workspace import Workspace
+
+unlink = Path.unlink
+
+def dying(path, missing_ok=False):
+    if not path.name.endswith(".dir"):  # every list is gone, and no file is
+        os.kill(os.getpid(), signal.SIGKILL)
+    unlink(path, missing_ok=missing_ok)
+
+Path.unlink, sparse.LARGE = dying, 0
+remove_superseded(Workspace(Path(sys.argv[1])), run_in(sys.argv[1]))
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -84,19 +102,7 @@ def test_what_another_run_keeps_stays(place, run):
 
 
 def test_a_kill_while_it_removes_leaves_a_run_that_the_next_removal_completes(place, run):
-    child = os.fork()
-    if not child:
-        unlink = Path.unlink
-
-        def dying(path, missing_ok=False):
-            if not path.name.endswith(".dir"):  # every list is gone, and no file is
-                os.kill(os.getpid(), signal.SIGKILL)
-            unlink(path, missing_ok=missing_ok)
-
-        Path.unlink = dying
-        remove(place)
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    killed(DYING, place)
     with lineage_in(place) as lineage:
         assert not lineage.recover(Shelf(run.bank))
     assert held(place) == [0, 10, 12]

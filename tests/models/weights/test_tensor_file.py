@@ -1,6 +1,5 @@
 """A streamed file has the bytes that safetensors writes; a failure leaves the file that was there."""
 
-import os
 import signal
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from support.disk import no_room
+from support.killed import killed
 
 from coevo.configs import space
 from coevo.configs.errors import CoevoError
@@ -19,6 +19,20 @@ NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
     lambda name: name != "__metadata__"
 )
 TENSORS = st.dictionaries(NAMES, st.tuples(st.sampled_from(list(DTYPES)), st.lists(st.integers(0, 3), max_size=3)))
+DYING = """
+import os, signal, sys
+from pathlib import Path
+
+import torch
+
+from coevo.models.weights.tensor_file import Spec, write_tensors
+
+def tensors():
+    yield torch.zeros(2)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_tensors(Path(sys.argv[1]), {name: Spec(torch.float32, (2,)) for name in "ab"}, tensors())
+"""
 
 
 def stream(path, tensors, metadata=None):
@@ -88,16 +102,7 @@ def test_a_disk_without_enough_room_is_named_before_anything_is_written(tmp_path
 
 def test_a_kill_in_the_middle_leaves_the_old_file(tmp_path):
     stream(tmp_path / "file", {"a": torch.ones(2), "b": torch.ones(2)})
-    child = os.fork()
-    if not child:
-
-        def dying():
-            yield torch.zeros(2)
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        write_tensors(tmp_path / "file", {name: Spec(torch.float32, (2,)) for name in "ab"}, dying())
-        os._exit(1)
-    assert os.waitpid(child, 0)[1] == signal.SIGKILL
+    killed(DYING, tmp_path / "file")
     assert load_file(tmp_path / "file")["a"].tolist() == [1, 1]
     stream(tmp_path / "file", {"a": torch.zeros(2)})
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
