@@ -5,11 +5,13 @@
 
 ``full`` leaves no room on the disk of a directory, ``readonly`` lets nothing below a directory be opened for writing,
 ``clock`` sets this process's clock, ``kill`` kills a server's process group, ``hang`` makes a file and then does
-nothing for ten minutes. The function then continues and meets the fault. Several faults may be named, each with
-its place. Production code has no hooks.
+nothing for ten minutes, ``die`` kills this process, and ``die:parent`` the one that started it before. The function
+then continues and meets the fault. Several faults may be named, each with its place; a place ``trainer:…`` is in the
+trainer's process. Production code has no hooks.
 """
 
 import functools
+import json
 import os
 import signal
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
+from support import struck_trainer
 from support.disk import cover, fill
 from support.kill_at import locate
 
@@ -49,10 +52,20 @@ def hang(mark):
     time.sleep(600)
 
 
-FAULTS = {"full": full, "readonly": readonly, "clock": clock, "kill": kill, "hang": hang}
+def die(who):
+    if who == "parent":
+        os.kill(os.getppid(), signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+FAULTS = {"full": full, "readonly": readonly, "clock": clock, "kill": kill, "hang": hang, "die": die}
+IN_TRAINER = "trainer:"
 
 
 def happen_at(what, target):
+    if target.startswith(IN_TRAINER):
+        happen_in_trainer(what, target.removeprefix(IN_TRAINER))
+        return
     kind, _, argument = what.partition(":")
     path, _, count = target.partition("@")
     left = [int(count)]
@@ -67,6 +80,14 @@ def happen_at(what, target):
         return original(*args, **kwargs)
 
     setattr(owner, name, struck)
+
+
+def happen_in_trainer(what, target):
+    """Put ``struck_trainer`` in place of the module that is the trainer's process."""
+    from coevo.models.trainer import launch
+
+    launch.CHILD = f"support.{Path(struck_trainer.__file__).stem}"
+    os.environ |= {struck_trainer.NAME: json.dumps([what, target]), "PYTHONPATH": str(Path(__file__).parents[1])}
 
 
 def driven(workspace, revisions):

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -90,7 +91,8 @@ def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monke
 
 def on(disk, *arguments, what="full", at=None):
     """A command on a disk, to which something happens at ``at``."""
-    fault = (f"{what}:{disk.place}", at) if at else ("clock:0", "os:fsync@1")
+    what = what if what.startswith("die") else f"{what}:{disk.place}"
+    fault = (what, at) if at else ("clock:0", "os:fsync@1")
     command = disk.inside(sys.executable, fault_at.__file__, *fault, "--", "coevo", *arguments)
     environment = os.environ | {"COEVO_WORKSPACE": str(disk.place)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
@@ -143,6 +145,29 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     assert on(disk, "resume", "first").returncode == 0
     copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
     assert published(copy) == [1, 2]
+    assert states(copy, "first") == states(workspace, "first")
+
+
+def test_saves_that_the_trainer_cannot_end_leave_the_same_states(
+    bereft, workspace, disk, prefect_url, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
+    monkeypatch.delenv("MLFLOW_TRACKING_URI")
+    monkeypatch.delenv("GIT_DIR")
+    shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    dead = on(disk, *RUN, what="die", at="trainer:coevo.models.weights.tensor_file:_write@4")
+    assert dead.returncode == 2
+    assert re.fullmatch(r"coevo: the trainer died \(exit status -9\).*\n", dead.stderr)
+    resumed = "resume", "first"
+    part = "trainer:coevo.models.trainer.checkpoint:_part@5"
+    assert on(disk, *resumed, what="die:parent", at=part).returncode == -signal.SIGKILL
+    full = on(disk, *resumed, what="full", at=part)
+    assert full.returncode == 2
+    assert re.fullmatch(r"coevo: .*No space left on device: make room; what is committed is safe.*\n", full.stderr)
+    disk.make_room()
+    assert on(disk, *resumed).returncode == 0
+    assert not list(disk.outside.rglob("*.part"))
+    copy = shutil.copytree(disk.outside, tmp_path / "copy", ignore=shutil.ignore_patterns(BALLAST))
     assert states(copy, "first") == states(workspace, "first")
 
 
