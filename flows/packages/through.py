@@ -2,9 +2,8 @@
 
 from contextlib import closing
 
-from coevo.configs.env import EnvConfig
 from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.rollout import RolloutConfig
+from coevo.configs.run import RunConfig
 from coevo.envs.registry import make
 from coevo.flows.evaluation import Evaluation, Request
 from coevo.flows.history.reference import reading
@@ -28,29 +27,28 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
         config, iteration = opened.config, opened.manifest.iteration
         place.trust.demand(opened.paths.name, config)
     tasks = request.tasks or config.evaluation.tasks
-    return play_through(url, config.env, iteration, request.panel, tasks, config.seed)
+    return play_through(url, config, iteration, request.panel, tasks)
 
 
-def play_through(url: str, env: EnvConfig, iteration: int, panel: str, tasks: int, seed: int) -> Evaluation:
+def play_through(url: str, config: RunConfig, iteration: int, panel: str, tasks: int) -> Evaluation:
     """Play a held-out panel with the agent behind a URL; outcomes equal those in the process of ``coevo evaluate``.
 
     Args:
         url: URL of ``coevo serve``.
-        env: configuration of the environment, which runs here.
+        config: configuration of the agent's run: its environment, which runs here, turn limit and seed of the draws.
         iteration: iteration of the environment's world, see ``Environment.at``.
         panel: a panel that is played with the agent's own bank.
         tasks: number of its tasks.
-        seed: seed of the draws; a run's evaluations use the run's seed.
 
     Raises:
         CoevoError: the panel does not exist or has entries of its own, or the endpoint does not answer.
     """
-    environment = make(env)
+    environment, seed = make(config.env), config.seed
     if panel not in environment.panels:
         raise CoevoError(f"{panel!r} is no panel of {environment.name}: choose one of {', '.join(environment.panels)}")
     if environment.panel_bank(panel) is not None:
         raise CoevoError(f"{panel}: is not played with the agent's own bank, and a served agent has no other one")
     played = environment.at(iteration).panel(panel, tasks)
     with closing(environment):
-        player = ServedPlayer(environment, url, seed, RolloutConfig().max_turns)
+        player = ServedPlayer(environment, url, seed, config.rollout.max_turns)
         return Evaluation(played, play_panel(player, played, NOTHING, seed, 0), {})

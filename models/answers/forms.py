@@ -13,30 +13,36 @@ class Form:
 
     Attributes:
         request: sentence of the system message that asks for it.
-        target: template of an expert's answer, with ``{thought}`` and ``{action}``.
+        action: template of the action, with ``{action}``.
+        thought: template of the text before it, with ``{thought}``.
     """
 
     request: str
-    target: str
+    action: str
+    thought: str = "{thought}\n"
 
     def write(self, answer: Answer) -> str:
         """An expert's answer in this format."""
-        return self.target.format(thought=answer.thought, action=answer.action)
+        return f"{self.thought}{self.action}".format(thought=answer.thought, action=answer.action)
+
+    def without_thought(self, action: str) -> str:
+        """An answer in this format that consists of its action."""
+        return self.action.format(action=action)
 
 
-_LABEL = Form("Answer with a line 'Thought: ...' and a line 'Action: ...'.", "Thought: {thought}\nAction: {action}")
+_LABEL = Form("Answer with a line 'Thought: ...' and a line 'Action: ...'.", "Action: {action}", "Thought: {thought}\n")
 
 FORMS: Mapping[str, Form] = {
     "auto": _LABEL,
     "label": _LABEL,
-    "tag": Form("Think first, then write the action as <action>...</action>.", "{thought}\n<action>{action}</action>"),
-    "call": Form("Answer with one tool call.", "{thought}\n<tool_call>\n{action}\n</tool_call>"),
-    "fence": Form("Think first, then write the action in one fenced code block.", "{thought}\n```\n{action}\n```"),
-    "plain": Form("Answer with the action alone, and with nothing else.", "{action}"),
+    "tag": Form("Think first, then write the action as <action>...</action>.", "<action>{action}</action>"),
+    "call": Form("Answer with one tool call.", "<tool_call>\n{action}\n</tool_call>"),
+    "fence": Form("Think first, then write the action in one fenced code block.", "```\n{action}\n```"),
+    "plain": Form("Answer with the action alone, and with nothing else.", "{action}", ""),
 }
 """Formats by the name of their parser (``context.parser``)."""
 
-WORDS = Form("", "think {thought} act {action}")
+WORDS = Form("", "act {action}", "think {thought} ")
 """Format of the ``words`` style, whose prompts ask for nothing."""
 
 

@@ -92,6 +92,15 @@ class Context:
         """True if the chat template's prompts end within thinking."""
         return opens_thinking(render(self._tokenizer, [{"role": "user", "content": ""}], self._config.template))
 
+    def gives_up(self, usable: Sequence[bool]) -> bool:
+        """Report whether so many unusable answers in a row as ``invalid_limit`` end an episode.
+
+        Args:
+            usable: for each answer so far, whether it holds an action.
+        """
+        limit = self.invalid_limit
+        return limit is not None and len(usable) >= limit and not any(usable[-limit:])
+
     def shown(self, entries: Sequence[Entry], instruction: str) -> tuple[Entry, ...]:
         """Entries, best first, that fit the budget of a task's prompt; a prompt leaves out the others."""
         return tuple(compress(entries, self._lines(tuple(map(Note.of, entries)), instruction)))

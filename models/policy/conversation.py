@@ -74,4 +74,4 @@ class Dialogue:
     def _answer(self, moment: Moment, number: int) -> Sequence[int]:
         if moment.played:
             return moment.played[number].completion.token_ids
-        return self._encoder.data(f"Action: {moment.history[number].action}")
+        return self._encoder.data(self._prose.answer(moment, moment.history[number].action))

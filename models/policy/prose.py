@@ -27,8 +27,7 @@ class Prose:
     """Messages of prompts in prose."""
 
     def __init__(self, config: ContextConfig, form: Form) -> None:
-        self._system = f"{SYSTEM} {form.request}"
-        self._calling = f"{SYSTEM} {(FORMS['call'] if config.parser == 'auto' else form).request}"
+        self._forms = {True: FORMS["call"] if config.parser == "auto" else form, False: form}
         self._past = _PAST[config.history]
         self._placement = config.placement
 
@@ -57,7 +56,7 @@ class Prose:
 
     def messages(self, moment: Moment, lessons: str, recent: Sequence[PastTurn]) -> tuple[str, ...]:
         """System message, with the environment's guide, and user message. With tools, ``auto`` asks for a call."""
-        asked = self._calling if moment.tools else self._system
+        asked = f"{SYSTEM} {self._form(moment).request}"
         system = f"{asked}\n\n{moment.guide}" if moment.guide else asked
         notes = f"\n{NOTES}\n{lessons}" if lessons else ""
         past = "".join(self._past.format(**turn._asdict()) for turn in recent)
@@ -74,9 +73,16 @@ class Prose:
         notes = f"\n{NOTES}\n{lessons}" if lessons else ""
         return f"Result: {feedback}\n{notes}\nYou observe: {observation}"
 
+    def answer(self, moment: Moment, action: str) -> str:
+        """Answer of an earlier turn, known by its action, in the form that the system message asks for."""
+        return self._form(moment).without_thought(action)
+
     def data(self, text: str) -> str:
         """Text as it is: control tokens in it do not act."""
         return text
+
+    def _form(self, moment: Moment) -> Form:
+        return self._forms[bool(moment.tools)]
 
 
 def _repeats(condition: str, lesson: str, instruction: str) -> bool:

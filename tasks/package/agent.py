@@ -13,6 +13,7 @@ from coevo.models.policy.context import Context
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry
+from coevo.records.faults import Fault
 from coevo.tasks.package.package import Package
 from coevo.tasks.play.retrieve import Experience, recall
 
@@ -24,7 +25,7 @@ class Asked:
     Attributes:
         instruction: instruction of the task.
         observation: current observation.
-        history: previous turns, oldest first.
+        history: previous turns, oldest first; the action of a turn whose answer was unusable is empty.
         scope: the environment's task key; empty selects only entries without scope.
         kind: family of the task; used if pools are by kind (``bank.key``).
         id: identity of the task, which keys its draws.
@@ -48,11 +49,19 @@ class Reply:
         text: generated text.
         answer: thought and action parsed from the text; the action is empty if none was found.
         shown: experience in the prompt, best first.
+        over: reason if unusable answers in a row have ended the episode (``context.invalid_limit``), in one line; empty
+            otherwise.
     """
 
     text: str
     answer: Answer
     shown: tuple[Entry, ...]
+    over: str = ""
+
+    @property
+    def fault(self) -> str:
+        """Reason why the answer holds no usable action, a ``Fault``; empty if it holds one."""
+        return self.answer.fault or ("" if self.answer.action else Fault.NO_ACTION)
 
 
 class Agent:
@@ -61,7 +70,7 @@ class Agent:
     def __init__(self, package: Package) -> None:
         config, policy = package.config, package.policy()
         self.seed = config.seed
-        self._index = package.index()
+        self._index, self._tools = package.index(), package.tools
         self._context = Context(config.context, policy.tokenizer)
         self._engine = embedded_engine(policy, config.rollout)
 
@@ -74,7 +83,7 @@ class Agent:
         root = key(seed, "evaluate")
         seen = recall(self._index, root)
         shown = [self._context.shown(_found(each, seen), each.instruction) for each in asked]
-        moments = list(map(_moment, asked, shown))
+        moments = list(map(self._moment, asked, shown))
         prompts = [self._context.prompt(moment) for moment in moments]
         self._engine.forget()
         completions = self._engine.generate(
@@ -83,14 +92,22 @@ class Agent:
                 for row, (each, prompt) in enumerate(zip(asked, prompts, strict=True))
             ]
         )
-        answers = map(self._context.read, completions, moments)
-        return [Reply(*each) for each in zip((one.text for one in completions), answers, shown, strict=True)]
+        answers = list(map(self._context.read, completions, moments))
+        ends = map(self._end, asked, answers)
+        return [Reply(*each) for each in zip((one.text for one in completions), answers, shown, ends, strict=True)]
+
+    def _moment(self, asked: Asked, shown: Sequence[Entry]) -> Moment:
+        lessons = tuple(map(Note.of, shown))
+        return Moment(asked.instruction, lessons, asked.history, asked.observation, asked.guide, self._tools)
+
+    def _end(self, asked: Asked, answer: Answer) -> str:
+        """Reason if the answer, or the turns before it, have ended the episode; empty otherwise."""
+        usable = [bool(action) for action in (*(turn.action for turn in asked.history), answer.action)]
+        if not (self._context.gives_up(usable) or self._context.gives_up(usable[:-1])):
+            return ""
+        limit = self._context.invalid_limit
+        return f"the episode is over: {limit} unusable answers in a row reach context.invalid_limit={limit}"
 
 
 def _found(asked: Asked, seen: Experience) -> tuple[Entry, ...]:
     return tuple(dict.fromkeys((*seen.of_task(asked), *seen.of_step(asked, asked.observation))))
-
-
-def _moment(asked: Asked, shown: Sequence[Entry]) -> Moment:
-    lessons = tuple(map(Note.of, shown))
-    return Moment(asked.instruction, lessons, asked.history, asked.observation, asked.guide)

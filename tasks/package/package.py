@@ -4,6 +4,7 @@
 <directory>/bank/         see ``coevo.memory.exchange.plain``; missing if the method has no bank
 <directory>/encoders/     sentence encoders that the configuration names by directory
 <directory>/config.json   the resolved configuration
+<directory>/tools.json    tools that the environment declares, as JSON schemas of functions
 <directory>/origin.json   ``Origin``
 """
 
@@ -12,13 +13,15 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
+from coevo.configs.sections import EvaluationConfig
+from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
@@ -26,10 +29,14 @@ from coevo.memory.retrieval.index import Index
 from coevo.models.policy.policy import Policy, bundle, load
 from coevo.records.draws import key
 from coevo.records.entry import Entry
+from coevo.records.task import Task
 from coevo.tasks.play.retrieve import index_of, is_shown
+from coevo.tasks.preflight.environment import asked, guided, sampled
 
 ENCODERS = "encoders"
 """Folder of a package with its encoders."""
+LOOKED_AT = 8
+"""Number of training tasks, and of tasks per panel, whose tools are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +107,11 @@ class Package:
         """Active entries of the bank; empty without a bank."""
         return [] if self.config.bank is None else PlainBank(self.directory / "bank").active()
 
+    @cached_property
+    def tools(self) -> tuple[Mapping[str, Any], ...]:
+        """Tools that prompts declare, as JSON schemas of functions; empty if actions are plain text."""
+        return tuple(json.loads(self._text("tools.json")))
+
     def _text(self, name: str) -> str:
         try:
             return (self.directory / name).read_text(encoding="utf-8")
@@ -118,10 +130,10 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: origin of the package.
 
     Raises:
-        CoevoError: the base model of the policy's adapters is missing, or an encoder's directory is, or prompts show
-            tools, which a request to an agent cannot hold.
+        CoevoError: the base model of the policy's adapters is missing, or an encoder's directory is, or the tools of
+            the environment differ from task to task.
     """
-    _refuse_tools(config)
+    tools = _tools(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")
     if bank is not None:
@@ -131,18 +143,30 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         encoder["model"] = _packed(encoder["model"], directory, number)
     for name, value in {"config": settings, "origin": asdict(origin)}.items():
         (directory / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
+    # Templates write the fields of a tool in their order.
+    (directory / "tools.json").write_text(json.dumps(tools, indent=1), encoding="utf-8")
     return Package(directory)
 
 
-def _refuse_tools(config: RunConfig) -> None:
-    """Refuse an environment whose tools stand in prompts; those of the ``words`` style hold no guide."""
+def _tools(config: RunConfig) -> list[Mapping[str, Any]]:
+    """Tools that every prompt of the run declares; those of the ``words`` style hold no guide."""
     if config.context.style == "words":
-        return
+        return []
     with closing(make(config.env)) as env:
-        (task,) = env.sample(1, key("tools"))
-        tools = env.guide(task).tools
-    if tools:
-        raise CoevoError(f"{env.name} declares tools, which no request to a served agent holds: package another run")
+        tasks = [*sampled(env, LOOKED_AT, key("tools")), *_of_panels(env, config.evaluation)]
+        declared = {json.dumps(guided(env, task).tools) for task in tasks}
+    if len(declared) > 1:
+        raise CoevoError(
+            f"{env.name} declares other tools from task to task, and a package holds one list: declare all of them in "
+            "every guide, and refuse a call that a task does not allow"
+        )
+    found: list[Mapping[str, Any]] = json.loads(declared.pop())
+    return found
+
+
+def _of_panels(env: Environment[Any], evaluation: EvaluationConfig) -> list[Task]:
+    names, size = dict.fromkeys((*evaluation.panels, *evaluation.final_panels)), min(LOOKED_AT, evaluation.tasks)
+    return [task for name in names for task in asked(env, "panel", partial(env.panel, name, size)).tasks]
 
 
 def _encoders(settings: Any) -> Iterator[dict[str, Any]]:

@@ -60,5 +60,8 @@ def _row(reply: Reply) -> dict[str, Any]:
         "text": reply.text,
         "thought": reply.answer.thought,
         "action": reply.answer.action,
+        "valid": not reply.fault,
+        "fault": str(reply.fault),
+        "over": reply.over,
         "retrieved": [{"id": entry.id, "strategy": entry.strategy} for entry in reply.shown],
     }

@@ -76,6 +76,7 @@ class Running:
         guide: how to act in the environment.
         cut: reason if the policy cannot continue; empty otherwise.
         lost: reason if the environment has failed; empty otherwise.
+        over: True if an agent that is served reports that its unusable answers have ended the episode.
     """
 
     attempt: Attempt
@@ -88,6 +89,7 @@ class Running:
     guide: Guide = NO_GUIDE
     cut: str = ""
     lost: str = ""
+    over: bool = False
 
     @classmethod
     def begun(cls, attempt: Attempt, start: tuple[object, str] | Loss, guide: Guide | Loss) -> "Running":
@@ -99,7 +101,7 @@ class Running:
     @property
     def stopped(self) -> bool:
         """True if the attempt cannot be continued, or the environment has ended it."""
-        return bool(self.cut or self.lost) or (self.last is not None and self.last.done)
+        return bool(self.cut or self.lost or self.over) or (self.last is not None and self.last.done)
 
     def moment(self, context: Context) -> Moment:
         """The next prompt's content; lasting experience comes first, so that it stays in the shared start."""

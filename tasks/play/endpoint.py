@@ -2,7 +2,7 @@
 
 import json
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -43,7 +43,9 @@ class ServedPlayer(Playing):
         replies = [reply for at in range(0, len(rows), ROWS) for reply in self._ask(rows[at : at + ROWS])]
         steps = self.step(running, [reply["action"] for reply in replies])
         for live, reply, step in zip(running, replies, steps, strict=True):
-            live.advance((), Completion((), (), reply["text"], True), Answer(reply["thought"], reply["action"]), step)
+            live.advance((), Completion((), (), reply["text"], True), _answer(reply), step)
+            # Packages of an earlier coevo, which bring their own code, do not report faults and ends.
+            live.over = bool(reply.get("over"))
             if not live.lost:
                 shown = tuple(entry["id"] for entry in reply["retrieved"])
                 live.turns[-1] = replace(live.turns[-1], retrieved=shown)
@@ -60,6 +62,10 @@ class ServedPlayer(Playing):
         except OSError as error:
             reason = getattr(error, "reason", error)
             raise CoevoError(f"{self._url} does not answer ({reason}): start it with `coevo serve`") from error
+
+
+def _answer(reply: Mapping[str, Any]) -> Answer:
+    return Answer(reply["thought"], reply["action"], reply.get("fault", ""))
 
 
 def _row(live: Running) -> dict[str, Any]:

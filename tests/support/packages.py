@@ -61,6 +61,7 @@ class AskedPlayer(ServedPlayer):
                 row["scope"],
                 row["kind"],
                 row["task"],
+                row.get("guide", ""),
             )
             for row in rows
         ]
@@ -69,6 +70,8 @@ class AskedPlayer(ServedPlayer):
                 "text": reply.text,
                 "thought": reply.answer.thought,
                 "action": reply.answer.action,
+                "fault": reply.fault,
+                "over": reply.over,
                 "retrieved": [{"id": entry.id} for entry in reply.shown],
             }
             for reply in self.agent.answer(asked, self._seed)

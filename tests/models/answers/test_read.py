@@ -183,10 +183,10 @@ CALL_MARKS = ("<think>", "</think>", "<tool_call>", "<function=a>", "<arg_key>",
 @pytest.mark.parametrize("finished", [True, False])
 @pytest.mark.parametrize("part", [*MARKS, *CALL_MARKS, "Observation:\n"])
 def test_no_answer_takes_long(part, finished):
-    begun = time.perf_counter()
+    begun = time.process_time()
     read(part * (20_000 // len(part)), tools=TOOLS, finished=finished)
     read("Action: " + part * (20_000 // len(part)), finished=finished)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 LONG = {
@@ -202,9 +202,9 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 def test_no_repeated_label_or_blank_takes_long(name):
-    begun = time.perf_counter()
+    begun = time.process_time()
     read(LONG[name], tools=TOOLS)
-    assert time.perf_counter() - begun < 2
+    assert time.process_time() - begun < 2
 
 
 @pytest.mark.parametrize(

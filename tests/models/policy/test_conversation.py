@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -329,3 +330,21 @@ def test_turns_that_are_given_as_text_are_rendered_as_messages():
     assert said.count("<|im_start|>assistant\nAction: go safe<|im_end|>\n<|im_start|>user\nResult: fine\n") == 1
     assert said.count("<|im_start|>assistant\nAction: take mug<|im_end|>\n<|im_start|>user\nResult: done\n") == 1
     assert said.index('- "so"') < said.index("You observe: hall <|im_end|>") < said.index("go safe")
+
+
+ANSWERS = {
+    "auto": "Action: go safe",
+    "tag": "<action>go safe</action>",
+    "call": "<tool_call>\ngo safe\n</tool_call>",
+    "fence": "```\ngo safe\n```",
+    "plain": "go safe",
+}
+
+
+@pytest.mark.parametrize("parser", ANSWERS)
+def test_answers_of_turns_that_are_given_as_text_have_the_form_that_the_prompt_asks_for(parser):
+    moment = Moment("go", (), (PastTurn("hall", "go safe", "fine"),), "safe")
+    assert f"assistant\n{ANSWERS[parser]}<|im_end|>\n" in decoded("qwen2_5", moment, parser=parser)
+    tools = replace(moment, tools=({"name": "go"},))
+    asked = ANSWERS["call" if parser == "auto" else parser]
+    assert f"assistant\n{asked}<|im_end|>\n" in decoded("qwen2_5", tools, parser=parser)

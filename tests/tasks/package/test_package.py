@@ -1,5 +1,6 @@
 """A package, and the agent that plays from it: as an evaluation in this process does, turn by turn."""
 
+import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -7,15 +8,17 @@ from pathlib import Path
 import pytest
 from support.packages import ORIGIN, AskedPlayer, Told, packaged
 from support.player import CONFIG, environment
+from support.tools import ACTION, CALL, ToolHouse, parrot
 
+from coevo.configs.env import PluginEnvConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe, validate
 from coevo.envs.base import Guide
-from coevo.envs.homerules import HomeRules
+from coevo.models.policy.policy import save
 from coevo.records.demonstration import PastTurn
 from coevo.records.draws import key
 from coevo.tasks.package.agent import Agent, Asked
-from coevo.tasks.package.package import Package
+from coevo.tasks.package.package import Package, pack
 from coevo.tasks.play.retrieve import NOTHING, index_of, recall
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.steps.evaluate import play_panel
@@ -122,15 +125,57 @@ def test_an_encoder_of_its_own_travels_with_the_package(tmp_path):
         packaged(tmp_path / "again", config)
 
 
-def test_tools_that_no_request_can_hold_are_refused(tmp_path, monkeypatch):
-    tool = {"name": "search", "parameters": {"type": "object"}}
-    monkeypatch.setattr(HomeRules, "guide", lambda *_: Guide(tools=(tool,)))
-    chat = CONFIG.model_copy(update={"context": CONFIG.context.model_copy(update={"style": "chat"})})
-    with pytest.raises(CoevoError, match="homerules declares tools, which no request to a served agent holds"):
-        packaged(tmp_path, chat)
+def chatting(tmp_path, text, kind=ToolHouse, limit=2):
+    """A package of a policy that says a text, in conversations with tools."""
+    save(parrot(text), tmp_path / "policy")
+    settings = [
+        f"env={{type: '{kind.__module__}:{kind.__name__}'}}",
+        *("policy.type=pretrained", f"policy.path={tmp_path / 'policy'}", "bank=null", "warmstart=null"),
+        *("context.style=conversation", f"context.invalid_limit={'null' if limit is None else limit}"),
+    ]
+    return pack(tmp_path / "package", tmp_path / "policy", None, load_recipe("homerules-coevo-rl", settings), ORIGIN)
+
+
+def test_a_package_holds_tools_whose_calls_are_its_actions(tmp_path):
+    package = chatting(tmp_path, CALL)
+    assert json.dumps(package.tools) == json.dumps(ToolHouse.tools)  # fields in their order
+    replies = Agent(package).answer([Asked("heat mug", "at hall", (), id="t", guide="Call a tool.")], SEED)
+    assert [(each.answer.action, each.fault, each.over) for each in replies] == [(ACTION, "", "")]
+
+
+def test_no_package_of_words_holds_tools(tmp_path):
+    plugin = PluginEnvConfig(type=f"{ToolHouse.__module__}:ToolHouse")
+    assert packaged(tmp_path, CONFIG.model_copy(update={"env": plugin})).tools == ()
+
+
+class Moody(ToolHouse):
+    """A household whose tools depend on the task."""
+
+    def guide(self, task):
+        return Guide("Call a tool.", (), self.tools[: 1 + len(task.instruction) % 2])
+
+
+def test_tools_that_differ_from_task_to_task_are_refused(tmp_path):
+    with pytest.raises(CoevoError, match="declares other tools from task to task") as refused:
+        chatting(tmp_path, CALL, Moody)
+    assert "\n" not in str(refused.value)
     assert not (tmp_path / "package").exists()
-    monkeypatch.undo()
-    assert packaged(tmp_path, chat).origin == ORIGIN
+
+
+def test_unusable_answers_have_a_reason_and_end_an_episode(tmp_path):
+    agent, idle, act = Agent(chatting(tmp_path, "hm")), PastTurn("at hall", "", "?"), PastTurn("at hall", "go", "ok")
+    histories = [(), (idle,), (idle, act), (idle, idle), (act, idle)]
+    replies = agent.answer([Asked("heat mug", "at hall", each) for each in histories], SEED)
+    assert {(each.answer.action, each.fault) for each in replies} == {("", "no action")}
+    assert [bool(each.over) for each in replies] == [False, True, False, True, True]
+    over = "the episode is over: 2 unusable answers in a row reach context.invalid_limit=2"
+    assert {each.over for each in replies} == {"", over}
+
+
+def test_without_a_limit_no_answer_ends_an_episode(tmp_path):
+    idle = (PastTurn("at hall", "", "?"),) * 9
+    (reply,) = Agent(chatting(tmp_path, "hm", limit=None)).answer([Asked("heat mug", "at hall", idle)], SEED)
+    assert (reply.over, reply.fault) == ("", "no action")
 
 
 def test_what_is_no_package_is_named(tmp_path):

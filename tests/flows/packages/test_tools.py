@@ -1,0 +1,63 @@
+"""A served agent of an environment with tools: calls are its actions, and unusable answers end episodes."""
+
+import json
+
+import pytest
+from support import small_run
+from support.endpoint import post, rows
+from support.tools import ACTION, CALL, ToolHouse, parrot
+
+from coevo.flows.endpoint.limits import DEFAULT
+from coevo.flows.evaluate import evaluate_revision
+from coevo.flows.evaluation import Request
+from coevo.flows.packages.serving import Address, serve
+from coevo.flows.packages.through import evaluate_through
+from coevo.lineage.workspace import Workspace
+from coevo.models.policy.policy import save
+
+pytestmark = pytest.mark.full
+REQUEST = Request("seen-houses", 3)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A workspace with a run whose policy calls a tool at every turn, and one whose policy never acts."""
+    root = tmp_path_factory.mktemp("tools")
+    for name, text in (("calls", CALL), ("idles", "hm")):
+        save(parrot(text), root / f"policy-{name}")
+        settings = [
+            f"env={{type: '{ToolHouse.__module__}:ToolHouse'}}",
+            *("context.style=conversation", "context.invalid_limit=3", "rollout.max_turns=4", "warmstart=null"),
+            *("policy.type=pretrained", f"policy.path={root / f'policy-{name}'}"),
+        ]
+        small_run.build(root, name, settings, policy=root / f"policy-{name}")
+    return Workspace(root)
+
+
+def said(evaluation):
+    return [
+        (each.truncated, each.cut, each.success, [(t.completion.text, t.action, t.fault, t.valid) for t in each.turns])
+        for each in evaluation.episodes
+    ]
+
+
+@pytest.mark.parametrize(("run", "turns"), [("calls", 4), ("idles", 3)])
+def test_episodes_through_the_endpoint_are_those_that_are_played_here(place, run, turns):
+    here = said(evaluate_revision(run, REQUEST, place))
+    row = {"instruction": "heat mug", "observation": "at hall"}
+    idle = {"observation": "at hall", "action": "", "feedback": ""}
+    with serve(run, Address(), DEFAULT, place) as server:
+        assert said(evaluate_through(server.url, run, REQUEST, place)) == here
+        status, body = post(server.url, rows(row, {**row, "history": [idle] * 2}))
+    assert [len(played) for *_, played in here] == [turns] * 3
+    assert [truncated for truncated, *_ in here] == [True] * 3
+    reply, last = json.loads(body)["predictions"]
+    acts = run == "calls"
+    wanted = {"text": CALL if acts else "hm", "action": ACTION if acts else "", "valid": acts, "over": ""}
+    assert (status, {name: reply[name] for name in wanted}, reply["fault"]) == (
+        200,
+        wanted,
+        "" if acts else "no action",
+    )
+    over = "the episode is over: 3 unusable answers in a row reach context.invalid_limit=3"
+    assert last["over"] == ("" if acts else over)
