@@ -45,6 +45,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
             "guessed": rehearsal.guessed,
             "guide": rehearsal.guide,
             "thinking": rehearsal.thinking,
+            "deviations": list(rehearsal.deviations),
             "text": rehearsal.prompt,
         },
         "memory": [_memory(need) for need in found.needs],
@@ -72,6 +73,8 @@ def show(said: dict[str, Any]) -> None:
         f"{prompts['answer']}, context window {policy['positions']}{guessed}"
     )
     output.line(f"thinking  {THINKING[prompts['thinking']].format(prompts['answer'])}")
+    for each in prompts["deviations"]:
+        output.line(f"template  {each}")
     for place in said["memory"]:
         output.line(f"memory    {place['where']}: {place['gib']:.1f} of {_there(place)} GiB")
         for what, gib in place["parts"].items():

@@ -7,7 +7,7 @@ stand before the current observation, and in a conversation in the message in wh
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import compress
 from threading import Lock
@@ -19,7 +19,7 @@ from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking
 from coevo.models.policy.conversation import Dialogue, branch_of
 from coevo.models.policy.encoding import Encoder
-from coevo.models.policy.layout import Layout
+from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
 from coevo.models.policy.template import render
 from coevo.models.policy.terse import CONTEXT_WORDS, Terse
@@ -74,6 +74,18 @@ class Context:
         messages = self._style.messages(moment, lessons, recent)
         piece = self._piece(("system", "user")[-len(messages) :], tools)
         return self._encoder.ids(piece.parts(self._encoder, messages))
+
+    def deviations(self, tools: Sequence[Mapping[str, Any]] = ()) -> tuple[str, ...]:
+        """Differences of a conversation's prompts from what the template renders, one sentence each, in fixed order.
+
+        Args:
+            tools: tools that the prompts declare.
+
+        Returns:
+            No sentence for prompts of the other styles, which are what the template renders.
+        """
+        found = self._dialogue(json.dumps(tools)).deviations if self._continues else frozenset()
+        return tuple(str(each) for each in Deviation if each in found)
 
     def target(self, answer: Answer) -> tuple[int, ...]:
         """Token ids of an expert's answer, including the end token."""

@@ -8,7 +8,7 @@ with the latest half of them, which later turns continue in the same way.
 from collections.abc import Sequence
 
 from coevo.models.policy.encoding import Encoder
-from coevo.models.policy.layout import Conversation
+from coevo.models.policy.layout import Conversation, Deviation
 from coevo.models.policy.prose import Prose
 from coevo.records.demonstration import Moment
 
@@ -37,6 +37,11 @@ class Dialogue:
     def __init__(self, layout: Conversation, encoder: Encoder, prose: Prose, limit: int | None) -> None:
         self._layout, self._encoder, self._prose, self._limit = layout, encoder, prose, limit
         self._end = encoder.split(layout.following.fixed[0])[0]
+
+    @property
+    def deviations(self) -> frozenset[Deviation]:
+        """Differences of its prompts from the template's rendering of the same messages."""
+        return self._layout.deviations
 
     def prompt(self, moment: Moment, lessons: str) -> tuple[int, ...]:
         """Token ids of the next prompt.

@@ -11,32 +11,24 @@
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
-from coevo.configs.sections import EvaluationConfig
-from coevo.envs.base import Environment
-from coevo.envs.registry import make
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
 from coevo.models.policy.policy import Policy, bundle, load
-from coevo.records.draws import key
 from coevo.records.entry import Entry
-from coevo.records.task import Task
+from coevo.tasks.package.tools import declared_tools
 from coevo.tasks.play.retrieve import index_of, is_shown
-from coevo.tasks.preflight.environment import asked, guided, sampled
 
 ENCODERS = "encoders"
 """Folder of a package with its encoders."""
-LOOKED_AT = 8
-"""Number of training tasks, and of tasks per panel, whose tools are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +125,7 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         CoevoError: the base model of the policy's adapters is missing, or an encoder's directory is, or the tools of
             the environment differ from task to task.
     """
-    tools = _tools(config)
+    tools = declared_tools(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")
     if bank is not None:
@@ -146,27 +138,6 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
     # Templates write the fields of a tool in their order.
     (directory / "tools.json").write_text(json.dumps(tools, indent=1), encoding="utf-8")
     return Package(directory)
-
-
-def _tools(config: RunConfig) -> list[Mapping[str, Any]]:
-    """Tools that every prompt of the run declares; those of the ``words`` style hold no guide."""
-    if config.context.style == "words":
-        return []
-    with closing(make(config.env)) as env:
-        tasks = [*sampled(env, LOOKED_AT, key("tools")), *_of_panels(env, config.evaluation)]
-        declared = {json.dumps(guided(env, task).tools) for task in tasks}
-    if len(declared) > 1:
-        raise CoevoError(
-            f"{env.name} declares other tools from task to task, and a package holds one list: declare all of them in "
-            "every guide, and refuse a call that a task does not allow"
-        )
-    found: list[Mapping[str, Any]] = json.loads(declared.pop())
-    return found
-
-
-def _of_panels(env: Environment[Any], evaluation: EvaluationConfig) -> list[Task]:
-    names, size = dict.fromkeys((*evaluation.panels, *evaluation.final_panels)), min(LOOKED_AT, evaluation.tasks)
-    return [task for name in names for task in asked(env, "panel", partial(env.panel, name, size)).tasks]
 
 
 def _encoders(settings: Any) -> Iterator[dict[str, Any]]:

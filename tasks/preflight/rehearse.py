@@ -52,6 +52,8 @@ class Rehearsal:
         prompt: first prompt of a training task as text, decoded from its token ids; empty without playing.
         guide: number of its tokens that are the environment's guide.
         thinking: thinking in answers, see ``thinking_of``; ``unknown`` without the tokenizer.
+        deviations: differences of a conversation's prompts from what the chat template renders; empty without the
+            tokenizer, and for other styles.
         problems: reasons why the policy cannot know or use its actions, one line each.
     """
 
@@ -65,6 +67,7 @@ class Rehearsal:
     prompt: str = ""
     guide: int = 0
     thinking: str = "none"
+    deviations: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -98,6 +101,7 @@ def _with_actions(
         prompt=text,
         guide=len(ids) - len(bare),
         thinking="unknown" if found.guessed else thinking_of(text, str(tokenizer.chat_template)),
+        deviations=() if found.guessed else context.deviations(shown.tools),
         problems=tuple(action_problems(env, None if config.context.style == "words" else prompt, limit, draw)),
     )
 

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from support.chat import chat
 from support.policies import qwen
+from support.tools import parrot
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.configs.bank.admission import notice
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe, names
+from coevo.models.policy.layout import Deviation
 from coevo.models.policy.policy import Policy, save
 
 SMALL, LARGE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b"
@@ -169,3 +171,14 @@ def test_what_the_run_does_not_follow_is_reported_at_its_start(coevo, chat_model
     monkeypatch.setattr("coevo.flows.operate.use_prefect", stop)
     lines = coevo("run", SMALL, *chat_model, "--workspace", tmp_path).out
     assert "sets top_k=20, repetition_penalty=1.1; the run does not follow it" in lines
+
+
+def test_a_conversation_names_how_its_prompts_differ_from_the_template(coevo, tmp_path):
+    save(parrot("hm"), tmp_path / "policy")
+    policy = ["policy.type=pretrained", f"policy.path={tmp_path / 'policy'}", "warmstart=null"]
+    shown = {}
+    for style in ("chat", "conversation"):
+        lines = coevo("run", SMALL, *policy, f"context.style={style}", "--dry-run").out.splitlines()
+        shown[style] = [line for line in lines if line.startswith("template")]
+    named = (Deviation.TOKENS, Deviation.END, Deviation.OPENING, Deviation.THOUGHTS)
+    assert shown == {"chat": [], "conversation": [f"template  {each}" for each in named]}
