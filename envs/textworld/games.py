@@ -48,6 +48,12 @@ def solution(file: Path) -> tuple[str, ...]:
     return tuple(json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["metadata"]["walkthrough"])
 
 
+def things(file: Path) -> dict[str, str]:
+    """Kind of each thing of a game by its name, sorted: ``c`` container, ``s`` supporter, ``k`` key, ``f`` food, …"""
+    found = (about for _, about in json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["infos"])
+    return dict(sorted((about["name"], about["type"]) for about in found if about["name"] and about["type"] != "r"))
+
+
 def _make(size: Size, seed: int, file: Path) -> None:
     import textworld
 

@@ -15,7 +15,7 @@ from coevo.records.draws import key
 from coevo.records.task import Task
 from coevo.tasks.preflight.environment import asked, guided, sampled
 
-LOOKED_AT = 8
+LOOKED_AT = 4
 """Number of training tasks, and of tasks per panel, whose tools are compared."""
 
 

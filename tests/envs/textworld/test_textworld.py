@@ -7,6 +7,7 @@ from multiprocessing import active_children
 import pytest
 from support.chat import chat
 from support.loop import played
+from textworld import Game
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.configs.env import PluginEnvConfig
@@ -57,6 +58,17 @@ def test_a_game_is_won_by_its_solution_and_repeats(tmp_path):
     assert all(step.valid and step.feedback for step in told)
     assert again[1] == told[0]
     assert again[0].observation == told[0].observation
+
+
+@pytest.mark.full
+def test_the_guide_of_a_game_names_its_things_and_the_commands_that_it_has(tmp_path):
+    options = {"rooms": 2, "objects": 6, "quest": 2, "games": 30, "folder": str(tmp_path)}
+    with closing(make(PluginEnvConfig(type="textworld", options=options))) as env:
+        for task in env.sample(6, key("guides")):
+            game = Game.load(str(env._file(task).with_suffix(".json")))
+            text, kinds = env.guide(task).text, {each.type for each in game.infos.values() if each.name}
+            assert f"Things of this game: {', '.join(sorted(game.objects_names))}." in text
+            assert ("eat" in text, "unlock" in text, "put" in text) == ("f" in kinds, "k" in kinds, "s" in kinds)
 
 
 @pytest.mark.full
