@@ -40,6 +40,7 @@ def test_the_example_keeps_every_promise(folder):
         *("no failures", "repeats", "pure", "panel new-lakes", "guide", "answers", "speed")
     ]
     assert all(each.passed for each in results), results
+    assert results[4].text == "4 verbs, all accepted"
     env.close()
     assert not [each for each in env.sample(20, key("a")) if each.data["number"] >= 10**6]
 
