@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.failures import Loss, attempted, one_line
+from coevo.envs.tools import flawed
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
 from coevo.records.entry import Entry
@@ -148,7 +149,9 @@ class Environment(ABC, Generic[State]):
         guide = attempted(partial(self.guide, task))
         if isinstance(guide, Loss):
             return guide
-        return (_unreadable(guide.text) if isinstance(guide, Guide) else _no("guide", guide)) or guide
+        if not isinstance(guide, Guide):
+            return _no("guide", guide)
+        return _unreadable(guide.text) or flawed(guide.tools) or guide
 
     def try_step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State] | Loss]:
         """Advance a batch as ``step`` does; a failure costs only its own episode.

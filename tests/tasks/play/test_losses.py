@@ -98,6 +98,16 @@ SEEN = Step(0, "hall", "", 0.0, False, False)
         ("guide", None, "invalid: NoneType None is no guide"),
         ("guide", Guide("\ud83d"), "invalid: str '\\ud83d' is no text that UTF-8 can encode"),
         ("guide", KeyError("shelf"), "exception: KeyError: 'shelf'"),
+        ("guide", Guide(tools=None), "invalid: NoneType None is no list of tools"),
+        ("guide", Guide(tools=("go",)), "invalid: str 'go' is no tool with a name"),
+        ("guide", Guide(tools=({"name": {1}},)), "invalid: dict {'name': {1}} is no JSON"),
+        ("guide", Guide(tools=({"function": {}},)), "invalid: dict {'function': {}} is no tool with a name"),
+        ("guide", Guide(tools=({"name": "go", "parameters": []},)), "invalid: list [] is no schema"),
+        (
+            "guide",
+            Guide(tools=({"name": "go", "parameters": {"required": None}},)),
+            "invalid: dict {'required': None} is no schema",
+        ),
     ],
 )
 def test_what_is_no_step_start_or_guide_costs_its_episode(monkeypatch, part, value, reason):
