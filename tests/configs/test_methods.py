@@ -166,7 +166,14 @@ def test_a_method_has_the_values_of_its_paper(name):
     assert {key: at(settings, key) for key in expected} == expected
 
 
-@pytest.mark.parametrize("name", [name for name in names("recipes") if "-qwen" in name])
-def test_language_models_have_room_for_lessons_of_their_own_length_except_in_slea_rl(name):
-    # SLEA-RL's number is 200. Eight lessons of 240 characters take about 60 tokens each, and their frame.
-    assert load_recipe(name).context.experience_tokens == (200 if "slea-rl" in name else 800)
+CONVERSING = ("coevo-rl", "jerp", "retroagent")
+"""Methods that keep the full history."""
+
+
+def test_pretrained_policies_converse_if_their_method_keeps_full_history():
+    recipes = {name: load_recipe(name) for name in names("recipes")}
+    pretrained = {name: each.context for name, each in recipes.items() if each.policy.type == "pretrained"}
+    conversing = {name for name in pretrained if any(method in name for method in CONVERSING)}
+    assert {(pretrained[name].style, pretrained[name].memory_length) for name in conversing} == {("conversation", None)}
+    assert {pretrained[name].style for name in pretrained.keys() - conversing} == {"chat"}
+    assert all("slea-rl" in name or "context-lite" in name for name in pretrained.keys() - conversing)

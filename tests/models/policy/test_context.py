@@ -7,9 +7,12 @@ from support.policies import WORDS
 from support.scripted import episodes
 
 from coevo.configs.context import ContextConfig
+from coevo.configs.load.load import load_recipe, names
 from coevo.envs.homerules.environment import HomeRules
 from coevo.memory.evidence.lessons import lessons
+from coevo.memory.text import LONGEST
 from coevo.models.policy.context import CONTEXT_WORDS, Context
+from coevo.models.policy.standin import Guess
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import key
@@ -353,3 +356,14 @@ def test_a_control_token_that_only_the_whole_prompt_makes_is_none_either():
     made = tokenizer.convert_tokens_to_ids("You observe: <x>")
     assert made not in context.prompt(Moment("go", (), (), "<x>"))
     assert made not in context.target(Answer("You observe: <x>", "go"))
+
+
+LONG = ("look into the second cabinet left of the stove before you open any drawer, since " * 3)[:LONGEST]
+
+
+def test_as_many_long_lessons_as_a_recipe_retrieves_fit_its_prompts():
+    for name in names("recipes"):
+        config = load_recipe(name)
+        if config.policy.type == "pretrained" and config.bank is not None:
+            found = tuple(entry(f"{LONG[:-1]}{number}") for number in range(config.bank.retrieval.k))
+            assert Context(config.context, Guess()).shown(found, "put a mug on the counter") == found, name
