@@ -34,7 +34,7 @@ class Model:
         """One reply per row.
 
         Raises:
-            UnfitError: a prompt is longer than the policy's context.
+            UnfitError: the agent cannot write a prompt, with its reason.
         """
         try:
             return self._loaded.predict(pd.DataFrame(rows), params=params)

@@ -11,10 +11,12 @@ from coevo.models.engines.base import Request
 from coevo.models.engines.transformers.engine import embedded_engine
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
-from coevo.records.draws import extend, key
+from coevo.records.draws import Key, extend, key
 from coevo.records.entry import Entry
+from coevo.records.episode import Completion
 from coevo.records.faults import Fault
 from coevo.tasks.package.package import Package
+from coevo.tasks.play.attempt import OVERLONG, overlong
 from coevo.tasks.play.retrieve import Experience, recall
 
 
@@ -49,8 +51,8 @@ class Reply:
         text: generated text.
         answer: thought and action parsed from the text; the action is empty if none was found.
         shown: experience in the prompt, best first.
-        over: reason if unusable answers in a row have ended the episode (``context.invalid_limit``), in one line; empty
-            otherwise.
+        over: reason if the episode is over, in one line: unusable answers in a row (``context.invalid_limit``), or a
+            prompt that is too long, which gets no answer; empty otherwise.
     """
 
     text: str
@@ -60,7 +62,7 @@ class Reply:
 
     @property
     def fault(self) -> str:
-        """Reason why the answer holds no usable action, a ``Fault``; empty if it holds one."""
+        """Reason why there is no usable action, a ``Fault`` or ``overlong``; empty if there is one."""
         return self.answer.fault or ("" if self.answer.action else Fault.NO_ACTION)
 
 
@@ -77,24 +79,37 @@ class Agent:
     def answer(self, asked: Sequence[Asked], seed: int) -> list[Reply]:
         """Answer one turn each, as one batch; equal turns with equal seeds get equal answers.
 
+        A prompt that is longer than the policy's context ends its own episode alone.
+
         Raises:
-            CoevoError: a prompt is longer than the policy's context.
+            CoevoError: the chat template cannot be used.
         """
         root = key(seed, "evaluate")
         seen = recall(self._index, root)
         shown = [self._context.shown(_found(each, seen), each.instruction) for each in asked]
         moments = list(map(self._moment, asked, shown))
         prompts = [self._context.prompt(moment) for moment in moments]
+        cuts = [overlong(prompt, self._engine.longest_prompt) for prompt in prompts]
+        completions = self._completions(asked, prompts, [row for row, cut in enumerate(cuts) if not cut], root)
+        rows = zip(asked, moments, shown, cuts, strict=True)
+        return [self._reply(*row, completions.get(number)) for number, row in enumerate(rows)]
+
+    def _completions(
+        self, asked: Sequence[Asked], prompts: Sequence[tuple[int, ...]], rows: Sequence[int], root: Key
+    ) -> dict[int, Completion]:
+        """Completions of these rows, drawn as one batch."""
         self._engine.forget()
-        completions = self._engine.generate(
-            [
-                Request(prompt, extend(root, each.id, len(each.history)), str(row))
-                for row, (each, prompt) in enumerate(zip(asked, prompts, strict=True))
-            ]
-        )
-        answers = list(map(self._context.read, completions, moments))
-        ends = map(self._end, asked, answers)
-        return [Reply(*each) for each in zip((one.text for one in completions), answers, shown, ends, strict=True)]
+        keys = [extend(root, asked[row].id, len(asked[row].history)) for row in rows]
+        requests = [Request(prompts[row], draw, str(row)) for row, draw in zip(rows, keys, strict=True)]
+        return dict(zip(rows, self._engine.generate(requests) if requests else (), strict=True))
+
+    def _reply(
+        self, asked: Asked, moment: Moment, shown: tuple[Entry, ...], cut: str, completion: Completion | None
+    ) -> Reply:
+        if completion is None:
+            return Reply("", Answer("", "", OVERLONG), (), cut)
+        answer = self._context.read(completion, moment)
+        return Reply(completion.text, answer, shown, self._end(asked, answer))
 
     def _moment(self, asked: Asked, shown: Sequence[Entry]) -> Moment:
         lessons = tuple(map(Note.of, shown))

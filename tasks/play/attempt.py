@@ -21,6 +21,17 @@ def nothing(observation: str) -> tuple[Entry, ...]:
     return ()
 
 
+OVERLONG = "overlong"
+"""Kind of the reason that ends an episode whose next prompt is too long."""
+
+
+def overlong(prompt: Sequence[int], most: int) -> str:
+    """Reason why a prompt leaves no room for an answer; empty if it has at most ``most`` tokens."""
+    if len(prompt) <= most:
+        return ""
+    return f"{OVERLONG}: a prompt of {len(prompt)} tokens, and the policy attends to {most} before its answer"
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One episode to play.

@@ -12,7 +12,7 @@ from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment
 from coevo.records.demonstration import Answer, PastTurn
 from coevo.records.episode import Completion
-from coevo.tasks.play.attempt import Running
+from coevo.tasks.play.attempt import OVERLONG, Running
 from coevo.tasks.play.play import Playing
 
 PATIENCE = 300.0
@@ -34,17 +34,22 @@ class ServedPlayer(Playing):
         self._seed = seed
 
     def play_turn(self, running: Sequence[Running]) -> None:
-        """Play one turn of each attempt.
+        """Play one turn of each attempt whose prompt is not too long for the agent.
 
         Raises:
             CoevoError: the endpoint does not answer, or refuses.
         """
         rows = [_row(live) for live in running]
         replies = [reply for at in range(0, len(rows), ROWS) for reply in self._ask(rows[at : at + ROWS])]
-        steps = self.step(running, [reply["action"] for reply in replies])
-        for live, reply, step in zip(running, replies, steps, strict=True):
-            live.advance((), Completion((), (), reply["text"], True), _answer(reply), step)
+        for live, reply in zip(running, replies, strict=True):
             # Packages of an earlier coevo, which bring their own code, do not report faults and ends.
+            live.cut = reply["over"] if reply.get("fault") == OVERLONG else ""
+        self._advance([(live, reply) for live, reply in zip(running, replies, strict=True) if not live.cut])
+
+    def _advance(self, answered: Sequence[tuple[Running, dict[str, Any]]]) -> None:
+        steps = self.step([live for live, _ in answered], [reply["action"] for _, reply in answered])
+        for (live, reply), step in zip(answered, steps, strict=True):
+            live.advance((), Completion((), (), reply["text"], True), _answer(reply), step)
             live.over = bool(reply.get("over"))
             if not live.lost:
                 shown = tuple(entry["id"] for entry in reply["retrieved"])

@@ -12,7 +12,7 @@ from coevo.models.policy.context import Context
 from coevo.records.demonstration import Moment
 from coevo.records.draws import extend
 from coevo.records.episode import Episode
-from coevo.tasks.play.attempt import Attempt, Running, group_of
+from coevo.tasks.play.attempt import Attempt, Running, group_of, overlong
 from coevo.tasks.play.pace import Item, Loop, Result, each_alone, in_step
 
 
@@ -104,11 +104,9 @@ class Player(Playing):
 
     def _fitting(self, live: Running, moment: Moment) -> tuple[int, ...]:
         """Prompt of the next turn; one that leaves no room for an answer cuts the attempt and is returned empty."""
-        prompt, most = self.context.prompt(moment), self.engine.longest_prompt
-        if len(prompt) <= most:
-            return prompt
-        live.cut = f"overlong: a prompt of {len(prompt)} tokens, and the policy attends to {most} before its answer"
-        return ()
+        prompt = self.context.prompt(moment)
+        live.cut = overlong(prompt, self.engine.longest_prompt)
+        return () if live.cut else prompt
 
     def play_turn(self, running: Sequence[Running]) -> None:
         """Play one turn of each attempt whose prompt is not too long, all in one batch."""

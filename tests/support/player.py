@@ -49,3 +49,10 @@ def alone(env=None, max_turns=CONFIG.rollout.max_turns, kind=Player, context=Non
 
 def expert_player():
     return ExpertPlayer(environment(), player().context, player().engine, CONFIG.rollout.max_turns)
+
+
+class Short:
+    """An engine that attends to few tokens."""
+
+    def __init__(self, engine, longest_prompt):
+        self.generate, self.forget, self.longest_prompt = engine.generate, engine.forget, longest_prompt

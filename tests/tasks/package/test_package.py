@@ -1,13 +1,14 @@
 """A package, and the agent that plays from it: as an evaluation in this process does, turn by turn."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.packages import ORIGIN, AskedPlayer, Told, packaged
-from support.player import CONFIG, environment
+from support.player import CONFIG, Short, environment
 from support.tools import ACTION, CALL, ToolHouse, parrot
 
 from coevo.configs.env import PluginEnvConfig
@@ -88,10 +89,34 @@ def test_another_seed_draws_otherwise(package):
     assert one != two
 
 
-def test_a_prompt_that_is_too_long_is_refused_in_one_line(package):
-    with pytest.raises(CoevoError, match="the policy attends to") as caught:
-        Agent(package).answer([Asked("mug " * 5000, "at hall")], SEED)
-    assert "\n" not in str(caught.value)
+def test_a_prompt_that_is_too_long_ends_its_own_episode_alone(package):
+    agent, short, long = Agent(package), Asked("task heat mug", "at hall"), Asked("mug " * 5000, "at hall")
+    (alone,), (cut, beside) = agent.answer([short], SEED), agent.answer([long, short], SEED)
+    assert (cut.text, cut.answer.action, cut.fault, cut.shown) == ("", "", "overlong", ())
+    assert re.fullmatch(r"overlong: a prompt of \d+ tokens, and the policy attends to \d+ before its answer", cut.over)
+    assert beside == alone
+    assert agent.answer([long], SEED) == [cut]
+
+
+class Shorter(AskedPlayer):
+    """Asks an agent whose policy attends to fewer tokens."""
+
+    def __init__(self, env, agent, most):
+        super().__init__(env, agent, SEED)
+        agent._engine = Short(agent._engine, most)
+
+
+def test_an_overlong_episode_through_an_agent_is_one_that_is_played_here(package):
+    panel, seen = environment().panel("seen-houses", 6), recall(package.index(), key(SEED, "evaluate"))
+    player = player_of(CONFIG, environment(), package.policy())
+    lengths = [len(turn.prompt_ids) for each in play_panel(player, panel, seen, SEED, 2) for turn in each.turns]
+    most = sorted(lengths)[len(lengths) // 2]
+    player.engine = Short(player.engine, most)
+    here = play_panel(player, panel, seen, SEED, 2)
+    there = play_panel(Shorter(environment(), Agent(package), most), panel, NOTHING, SEED, 2)
+    assert said(here) == said(there)
+    assert [(each.cut, each.truncated) for each in here] == [(each.cut, each.truncated) for each in there]
+    assert any(each.cut for each in there)
 
 
 def test_gates_of_retrieval_stay_closed_as_long_as_in_the_run(tmp_path):

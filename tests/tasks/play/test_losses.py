@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 from support.entries import entry
-from support.player import CONFIG, environment, player
+from support.player import CONFIG, Short, environment, player
 from support.sessions import opened
 from support.simulators import Household
 
@@ -41,13 +41,6 @@ class Fragile(HomeRules):
             raise KeyError("shelf")
         steps = super().step([state for _, state in states], actions)
         return [replace(step, state=(name, step.state)) for (name, _), step in zip(states, steps, strict=True)]
-
-
-class Short:
-    """An engine that attends to few tokens."""
-
-    def __init__(self, engine, longest_prompt):
-        self.generate, self.longest_prompt = engine.generate, longest_prompt
 
 
 def attempts(tasks=3, group=2):
