@@ -8,6 +8,7 @@ stand before the current observation, and in a conversation in the message in wh
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import compress
 from threading import Lock
@@ -28,6 +29,9 @@ from coevo.records.entry import Entry
 from coevo.records.episode import Completion, Turn
 
 __all__ = ["CONTEXT_WORDS", "Context"]
+
+TOOLS = "Tools, as JSON schemas:"
+"""Heading of the tools in the system's text, for templates that do not declare them."""
 
 
 class Context:
@@ -54,6 +58,7 @@ class Context:
         self._writing = Lock()
         self._lines = lru_cache(maxsize=4096)(self._fitting)
         self._dialogue = lru_cache(maxsize=64)(self._dialogue_of)
+        self._declares = lru_cache(maxsize=64)(self._declared)
         self._piece = lru_cache(maxsize=64)(lambda roles, tools: self._layout(tools).prompt(roles))
 
     def prompt(self, moment: Moment) -> tuple[int, ...]:
@@ -67,6 +72,7 @@ class Context:
 
     def _prompt(self, moment: Moment) -> tuple[int, ...]:
         lessons, tools = self._block(moment.lessons, moment.instruction), json.dumps(moment.tools)
+        moment = self._naming_tools(moment, tools)
         if self._continues:
             return self._dialogue(tools).prompt(moment, lessons)
         count, length = len(moment.history), self._config.memory_length
@@ -74,6 +80,19 @@ class Context:
         messages = self._style.messages(moment, lessons, recent)
         piece = self._piece(("system", "user")[-len(messages) :], tools)
         return self._encoder.ids(piece.parts(self._encoder, messages))
+
+    def _naming_tools(self, moment: Moment, tools: str) -> Moment:
+        """The moment, with its tools in the guide if the chat template does not declare them."""
+        if self._words or not moment.tools or self._declares(tools):
+            return moment
+        listed = "\n".join(json.dumps(dict(tool), ensure_ascii=False) for tool in moment.tools)
+        return replace(moment, guide=f"{moment.guide}\n\n{TOOLS}\n{listed}".strip())
+
+    def _declared(self, tools: str) -> bool:
+        """True if the chat template writes tools."""
+        asked = [{"role": "user", "content": ""}]
+        bare, full = (render(self._tokenizer, asked, self._config.template, each) for each in ((), json.loads(tools)))
+        return bare != full
 
     def deviations(self, tools: Sequence[Mapping[str, Any]] = ()) -> tuple[str, ...]:
         """Differences of a conversation's prompts from what the template renders, one sentence each, in fixed order.

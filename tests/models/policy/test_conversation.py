@@ -348,3 +348,14 @@ def test_answers_of_turns_that_are_given_as_text_have_the_form_that_the_prompt_a
     tools = replace(moment, tools=({"name": "go"},))
     asked = ANSWERS["call" if parser == "auto" else parser]
     assert f"assistant\n{asked}<|im_end|>\n" in decoded("qwen2_5", tools, parser=parser)
+
+
+@pytest.mark.parametrize("style", ["chat", "conversation"])
+@pytest.mark.parametrize(("name", "declares"), [("qwen3", True), ("llama3", False), ("gemma", False)])
+def test_tools_stand_in_the_text_where_a_template_does_not_declare_them(name, declares, style):
+    tool = {"name": "go", "description": "Go to a place.", "parameters": {"required": ["place"]}}
+    moment = Moment("go", (), (PastTurn("hall", "", "?"),), "safe", "Be quick.", (tool,))
+    said = decoded(name, moment, style=style)
+    assert said.count("Go to a place.") == 1
+    assert ("Be quick.\n\nTools, as JSON schemas:\n{" in said) == (not declares)
+    assert "Tools, as JSON" not in decoded(name, replace(moment, tools=()), style=style)
