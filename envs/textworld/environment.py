@@ -6,23 +6,13 @@ from typing import Any
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Guide, Step
 from coevo.envs.stateful.environment import Position, StatefulEnvironment
-from coevo.envs.textworld.games import FOLDER, Size, game_file, open_game, solution, things
+from coevo.envs.textworld.games import FOLDER, Size, commands, game_file, open_game, solution, things
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, generator, seed_of
 from coevo.records.task import Panel, Task
 
 HELD_OUT = 10**6
 """Seed of the first game that training leaves out."""
-COMMANDS = {
-    "look, inventory, examine THING, go north / south / east / west, take THING, drop THING": "",
-    "take THING from PLACE": "cs",
-    "put THING on PLACE": "s",
-    "insert THING into PLACE": "c",
-    "open / close THING": "cd",
-    "lock / unlock THING with KEY": "k",
-    "eat THING": "f",
-}
-"""Forms of commands, each with the kinds of things of which a game needs one to have it; empty for every game."""
 VERBS = ("look", "inventory", "examine", "go", "take")
 """Verbs that every game accepts."""
 
@@ -54,8 +44,7 @@ class TextWorld(StatefulEnvironment):
     def guide(self, task: Task) -> Guide:
         """Forms of the commands that a game has, and the names of its things."""
         kinds = things(self._file(task))
-        forms = (form for form, needed in COMMANDS.items() if not needed or not set(needed).isdisjoint(kinds.values()))
-        return Guide(f"One command per turn: {', '.join(forms)}. Things of this game: {', '.join(kinds)}.", VERBS)
+        return Guide(f"One command per turn: {commands(kinds)}. Things of this game: {', '.join(kinds)}.", VERBS)
 
     def advise(self, state: Position, moment: Moment, key: Key) -> Answer:
         """Next command of the game's own solution, which no agent sees; ``look`` beside it."""

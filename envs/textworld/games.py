@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,6 +10,17 @@ from typing import Any, NamedTuple
 
 FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coevo" / "textworld"
 """Place of the games; they can be made again, so it may be deleted."""
+
+COMMANDS = {
+    "look, inventory, examine THING, go north / south / east / west, take THING, drop THING": "",
+    "take THING from PLACE": "cs",
+    "put THING on PLACE": "s",
+    "insert THING into PLACE": "c",
+    "open / close THING": "cd",
+    "lock / unlock THING with KEY": "k",
+    "eat THING": "f",
+}
+"""Forms of commands, each with the kinds of things of which a game needs one to have it; empty for every game."""
 
 
 class Size(NamedTuple):
@@ -52,6 +64,12 @@ def things(file: Path) -> dict[str, str]:
     """Kind of each thing of a game by its name, sorted: ``c`` container, ``s`` supporter, ``k`` key, ``f`` food, …"""
     found = (about for _, about in json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))["infos"])
     return dict(sorted((about["name"], about["type"]) for about in found if about["name"] and about["type"] != "r"))
+
+
+def commands(kinds: Mapping[str, str]) -> str:
+    """Forms of the commands of a game with these things, see ``things``."""
+    present = set(kinds.values())
+    return ", ".join(form for form, needed in COMMANDS.items() if not needed or not present.isdisjoint(needed))
 
 
 def _make(size: Size, seed: int, file: Path) -> None:
