@@ -63,6 +63,8 @@ class EvaluationConfig(Config):
     """Number of a panel's episodes whose outcome the writer predicts; 0 asks for none."""
     internalization: int = Field(default=0, ge=0, le=MANY, exclude_if=lambda every: every == 0)
     """Revisions between measurements of success with the best entry, none and a random one; 0 disables them."""
+    retrieval: bool = Field(default=False, exclude_if=lambda measured: not measured)
+    """Measure Hit@1, Hit@3 and MRR of the run's retrieval at each evaluation, by the size of the pool."""
     encoder: Annotated[str | None, Trusted("loads the model there")] = Field(
         default=None, exclude_if=lambda model: model is None
     )

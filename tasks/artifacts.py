@@ -5,6 +5,7 @@
     baselines/baselines.json       by task id, the highest mean success of a group so far (RetroAgent's Phi)
     trials/trials.json             candidates on trial, with the rewards of their groups so far
     standings/standings.json       firings in a row that neither judged nor retrieved an entry, for retirement
+    taught/taught.json             tasks that entries were written from, for the quality of retrieval
 
 A resumed or rolled-back run continues from those of its revision.
 """
@@ -19,17 +20,20 @@ import pyarrow.parquet as pq
 
 from coevo.configs.run import RunConfig
 from coevo.lineage.lineage import Lineage
-from coevo.memory import standing, trials
+from coevo.memory import standing, taught, trials
 from coevo.memory.evidence.references import References
 from coevo.memory.standing import Standing
+from coevo.memory.taught import Taught
 from coevo.memory.trials import OnTrial
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.episode import Episode
 from coevo.records.task import key_by
 
 EPISODES, REFERENCES, BASELINES, TRIALS, STANDINGS = "episodes", "references", "baselines", "trials", "standings"
+TAUGHT = "taught"
 """Names of the artifacts."""
 PARQUET, JSON, TRIALS_JSON, STANDINGS_JSON = "episodes.parquet", "baselines.json", "trials.json", "standings.json"
+TAUGHT_JSON = "taught.json"
 
 
 def write_episodes(episodes: Iterable[Episode], directory: Path) -> None:
@@ -105,3 +109,15 @@ def write_standings(standings: Mapping[str, Standing], staging: Path) -> None:
 def read_standings(directory: Path | None) -> dict[str, Standing]:
     """Standings of a committed artifact, by entry id; none for None."""
     return {} if directory is None else standing.parse((directory / STANDINGS_JSON).read_text(encoding="utf-8"))
+
+
+def write_taught(tasks: Iterable[Taught], staging: Path) -> None:
+    """Stage the tasks that entries were written from for the commit."""
+    directory = staging / TAUGHT
+    directory.mkdir(parents=True)
+    (directory / TAUGHT_JSON).write_text(taught.text(tasks) + "\n", encoding="utf-8")
+
+
+def read_taught(directory: Path | None) -> dict[str, Taught]:
+    """Tasks of a committed artifact, by id; none for None."""
+    return {} if directory is None else taught.parse((directory / TAUGHT_JSON).read_text(encoding="utf-8"))

@@ -10,7 +10,7 @@ from coevo.memory.state import BankState
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
-from coevo.tasks.artifacts import references_of
+from coevo.tasks.artifacts import read_taught, references_of
 from coevo.tasks.draft import Draft, Played, Position
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.play.arms import Arms
@@ -35,6 +35,7 @@ class Session:
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}
         self.references = references_of(config, None)
+        self.taught = read_taught(None)
         self.slots = Slots()
         self.ahead: Played | None = None
         self.arms: Arms | None = None

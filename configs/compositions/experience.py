@@ -30,6 +30,7 @@ def flaws(config: RunSections) -> Iterator[str]:
     yield from _ranked(config)
     yield from _discovery(config)
     yield from _internalized(config)
+    yield from _found_again(config)
     yield from _approved(config)
     yield from _tried(config)
 
@@ -142,6 +143,22 @@ def _internalized(config: RunSections) -> Iterator[str]:
         yield (
             f"evaluation.internalization={every} compares entries of a bank, but bank=null has none: set "
             "evaluation.internalization=0, or a bank"
+        )
+
+
+def _found_again(config: RunSections) -> Iterator[str]:
+    """Check that retrieval ranks a bank for instructions, which it is measured by."""
+    if not config.evaluation.retrieval:
+        return
+    if config.bank is None:
+        yield (
+            "evaluation.retrieval=true searches a bank, but bank=null has none: set evaluation.retrieval=false, or "
+            "a bank"
+        )
+    elif config.bank.retrieval.type == "cluster":
+        yield (
+            "evaluation.retrieval=true asks with instructions, but bank.retrieval.type=cluster answers observations: "
+            "set evaluation.retrieval=false, or another bank.retrieval.type"
         )
 
 

@@ -10,7 +10,7 @@ from coevo.configs.bank.retrieval import AnyRetrievalConfig, ClusterRetrievalCon
 from coevo.memory.catalogue import Catalogue, Rows
 from coevo.memory.clusters import Clusters
 from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, BestScore, Question, Scorer, scorer_of
+from coevo.memory.retrieval.base import NEVER, BestScore, Question, Score, Scorer, scorer_of
 from coevo.memory.stats import Stats
 from coevo.memory.text import WORD
 from coevo.records import draws
@@ -39,6 +39,8 @@ class Index:
     Attributes:
         config: settings of scoring, and the number of results.
         key: pool that a task searches.
+        library: the active entries.
+        score: score function, fitted to them.
         tally: counts of the scorer, such as fallbacks to the library or explorations.
         seconds: time of the scorer's own parts, by name.
     """
@@ -62,10 +64,10 @@ class Index:
         """
         self.config = config
         self.key = key
-        self._library = Library(entries, stats, clusters)
+        self.library = Library(entries, stats, clusters)
         self._scorer = scorer or scorer_of(config)
-        self._score = self._scorer.fit(self._library) if len(self._library) else _nothing
-        self._best = self._score if isinstance(self._score, BestScore) else None
+        self.score: Score = self._scorer.fit(self.library) if len(self.library) else _nothing
+        self._best = self.score if isinstance(self.score, BestScore) else None
         self._pools: dict[str | None, _Pool] = {}
         self.tally: Counter[str] = Counter()
         self.seconds: defaultdict[str, float] = defaultdict(float)
@@ -80,8 +82,8 @@ class Index:
 
         Its clusters are those given, else the same.
         """
-        clusters = self._library.clusters if clusters is None else clusters
-        return Index(self._library.catalogue.over(entries), self.config, stats, clusters, self._scorer, self.key)
+        clusters = self.library.clusters if clusters is None else clusters
+        return Index(self.library.catalogue.over(entries), self.config, stats, clusters, self._scorer, self.key)
 
     def search(self, query: str, scope: str, draw: draws.Key | None = None) -> list[Hit]:
         """The best entries, best first; ties: later edit, then lower id.
@@ -93,7 +95,7 @@ class Index:
         pool = self._pool(scope if self.config.scoped else None)
         question = Question(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
         found = self._found(question, pool.shelves)
-        return [Hit(self._library.entry(pool.rows[place]), score) for place, score in found]
+        return [Hit(self.library.entry(pool.rows[place]), score) for place, score in found]
 
     def _found(self, question: Question, shelves: _Shelves) -> list[tuple[int, float]]:
         """Positions in ``question.rows`` and scores of the results.
@@ -106,7 +108,7 @@ class Index:
             scores = scores.round(12)
             best = top(scores, k)
             return list(zip(able[best].tolist(), scores[best].tolist(), strict=True))
-        scores = self._score(question).round(12)
+        scores = self.score(question).round(12)
         if scores.max(initial=NEVER) == NEVER:
             return []
         best = np.concatenate([places[top(scores[places], k)] for places, k in shelves])
@@ -114,8 +116,8 @@ class Index:
 
     def _pool(self, scope: str | None) -> "_Pool":
         if scope not in self._pools:
-            rows = self._library.rows(scope)
-            shelves = _shelves(self._library, rows, self.config)
+            rows = self.library.rows(scope)
+            shelves = _shelves(self.library, rows, self.config)
             self._pools[scope] = _Pool(rows, shelves, common_words(scope))
         return self._pools[scope]
 

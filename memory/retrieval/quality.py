@@ -6,7 +6,7 @@ prompt, may stand in any order: a measure is its mean over all orders, so that i
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -27,10 +27,13 @@ from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats, Library
 from coevo.memory.retrieval.base import NEVER, Question, Score
 from coevo.memory.retrieval.index import common_words
-from coevo.records.draws import Key, extend, generator
+from coevo.records.draws import Key, extend, generator, key
 from coevo.records.intervals import Interval, of_share
 from coevo.records.task import About
 from coevo.records.task import Key as PoolKey
+
+QUERIES = 1000
+"""Most queries that are measured."""
 
 
 @dataclass(frozen=True)
@@ -61,12 +64,14 @@ class Quality:
         hit_at_1: probability that the first entry is right.
         hit_at_3: probability that one of the first three is right.
         mrr: mean reciprocal rank of the first right entry.
+        precision: expected share of right ones among the entries that are retrieved; 0 where none is.
     """
 
     queries: int
     hit_at_1: Interval
     hit_at_3: Interval
     mrr: Interval
+    precision: Interval
 
 
 def by_text(own: AnyRetrievalConfig) -> list[AnyRetrievalConfig]:
@@ -94,13 +99,13 @@ def chance(question: Question) -> Floats:
     return np.zeros(len(question.rows))
 
 
-def queries_of(library: Library, tasks: Mapping[str, About], key: PoolKey | None) -> list[Query]:
+def queries_of(library: Library, tasks: Mapping[str, About], pool: PoolKey | None) -> list[Query]:
     """One query per task that an active entry was distilled from, in the order of the tasks.
 
     Args:
         library: entries to search.
         tasks: training tasks by the ids of their episodes.
-        key: pool that a task searches; None searches the whole library.
+        pool: key of the pool that a task searches; None searches the whole library.
     """
     right: dict[str, set[int]] = defaultdict(set)
     for row, entry in enumerate(library.entries):
@@ -109,7 +114,7 @@ def queries_of(library: Library, tasks: Mapping[str, About], key: PoolKey | None
                 right[tasks[source].id].add(row)
     found = []
     for task in {task.id: task for task in tasks.values() if task.id in right}.values():
-        scope = None if key is None else key(task)
+        scope = None if pool is None else pool(task)
         rows = library.rows(scope)
         shared = np.intersect1d(rows, np.array(sorted(right[task.id]), np.intp))
         if len(shared):
@@ -117,7 +122,21 @@ def queries_of(library: Library, tasks: Mapping[str, About], key: PoolKey | None
     return found
 
 
-def measure(score: Score, queries: Sequence[Query], size: int | None, draw: Key) -> Quality | None:
+def some(every: list[Query], seed: int) -> list[Query]:
+    """At most ``QUERIES`` of the queries, drawn at random."""
+    if len(every) <= QUERIES:
+        return every
+    places = generator(key(seed, "retrieval", "queries")).choice(len(every), QUERIES, replace=False)
+    return [every[place] for place in sorted(places.tolist())]
+
+
+def usual_sizes(queries: Iterable[Query]) -> list[int]:
+    """5, 10, 20, 50, 100 and so on, below the largest pool."""
+    largest = max((len(query.rows) for query in queries), default=0)
+    return [digit * 10**power for power in range(8) for digit in (1, 2, 5) if 5 <= digit * 10**power < largest]
+
+
+def measure(score: Score, queries: Sequence[Query], size: int | None, k: int, seed: int) -> Quality | None:
     """Quality with pools of a size; None if no query has a pool so large.
 
     A pool holds a right entry and others, drawn at random from the rows of the query, other right ones among them. Its
@@ -127,13 +146,15 @@ def measure(score: Score, queries: Sequence[Query], size: int | None, draw: Key)
         score: score function, fitted to the library of the queries.
         queries: queries; those with fewer rows than the size are left out.
         size: number of entries of a pool; None for all rows.
-        draw: key of the pools.
+        k: number of entries that are retrieved.
+        seed: seed of the run, for the pools.
     """
+    draw = key(seed, "retrieval", "pools")
     pools = [(query, _pool(query, size, draw)) for query in queries if size is None or len(query.rows) >= size]
     if not pools:
         return None
-    hits, thirds, ranks = zip(*(_outcome(score, query, pool, draw) for query, pool in pools), strict=True)
-    return Quality(len(pools), *(of_share(fmean(values), len(pools)) for values in (hits, thirds, ranks)))
+    measures = zip(*(_outcome(score, query, pool, k, draw) for query, pool in pools), strict=True)
+    return Quality(len(pools), *(of_share(fmean(values), len(pools)) for values in measures))
 
 
 def expected(scores: Floats, right: npt.NDArray[np.bool_]) -> tuple[float, float, float]:
@@ -148,6 +169,16 @@ def expected(scores: Floats, right: npt.NDArray[np.bool_]) -> tuple[float, float
     return float(chances[ranks <= 1].sum()), float(chances[ranks <= 3].sum()), float((chances / ranks).sum())
 
 
+def precision(scores: Floats, right: npt.NDArray[np.bool_], k: int) -> float:
+    """Expected share of right entries among the best ``k`` that match, over the orders of equal scores."""
+    count = min(k, int((scores > NEVER).sum()))
+    if count == 0:
+        return 0.0
+    last = np.sort(scores)[-count]
+    above, tied = scores > last, scores == last
+    return float(right[above].sum() + (count - above.sum()) * right[tied].mean()) / count
+
+
 def _pool(query: Query, size: int | None, draw: Key) -> Rows:
     if size is None:
         return query.rows
@@ -157,6 +188,7 @@ def _pool(query: Query, size: int | None, draw: Key) -> Rows:
     return np.sort(np.append(others, right))
 
 
-def _outcome(score: Score, query: Query, pool: Rows, draw: Key) -> tuple[float, float, float]:
+def _outcome(score: Score, query: Query, pool: Rows, k: int, draw: Key) -> tuple[float, float, float, float]:
     question = Question(query.text, pool, query.without, draw, Counter(), defaultdict(float))
-    return expected(score(question).round(12), np.isin(pool, query.right))
+    scores, right = score(question).round(12), np.isin(pool, query.right)
+    return *expected(scores, right), precision(scores, right, k)

@@ -7,13 +7,14 @@ from time import perf_counter
 from coevo.lineage.revision.code import code_revision, packages
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
-from coevo.tasks.artifacts import STANDINGS, TRIALS, write_standings, write_trials
+from coevo.tasks.artifacts import STANDINGS, TAUGHT, TRIALS, write_standings, write_taught, write_trials
 from coevo.tasks.draft import Draft
 from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
 from coevo.tasks.play.unfinished import write_unfinished
 from coevo.tasks.run.approval import waiting, write_proposal
 from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
+from coevo.tasks.steps.retrieval import sources
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.artifact import Kept, write_writing
 
@@ -53,6 +54,8 @@ def seal(session: Session) -> Sealed:
         write_trials(session.bank.trials, staging)
     if session.bank.standings or lineage.path(STANDINGS).exists():
         write_standings(session.bank.standings, staging)
+    if session.config.evaluation.retrieval or lineage.path(TAUGHT).exists():
+        write_taught(sources(session).values(), staging)
     if session.parts.writing is not None or lineage.path(WRITING).exists():
         write_writing(kept_writing(session), staging)
     if session.draft.proposed is not None:

@@ -18,7 +18,7 @@ from coevo.models.engines.base import Engine
 from coevo.models.trainer.client import Trainer
 from coevo.records.episode import Episode
 from coevo.tasks import artifacts
-from coevo.tasks.artifacts import BASELINES, REFERENCES, STANDINGS, TRIALS
+from coevo.tasks.artifacts import BASELINES, REFERENCES, STANDINGS, TAUGHT, TRIALS
 from coevo.tasks.draft import Draft, Result
 from coevo.tasks.parts import Stores
 from coevo.tasks.placement import trainer_environment
@@ -110,11 +110,12 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.waiting = waits(head)
     session.draft = Draft(revision=head.revision + 1)
     lineage = session.stores.lineage
-    names = (BASELINES, REFERENCES, TRIALS, STANDINGS)
+    names = (BASELINES, REFERENCES, TRIALS, STANDINGS, TAUGHT)
     kept = {name: lineage.path(name) for name in names if name in head.artifacts}
     session.baselines = artifacts.read_baselines(kept.get(BASELINES))
     session.bank.trials = artifacts.read_trials(kept.get(TRIALS))
     session.bank.standings = artifacts.read_standings(kept.get(STANDINGS))
+    session.taught = artifacts.read_taught(kept.get(TAUGHT))
     session.references = artifacts.references_of(session.config, kept.get(REFERENCES))
     if unfinished.FOLDER in head.artifacts and session.config.rollout.turns is not None:
         take_up_unfinished(session, head)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from coevo.memory.admission.base import Decision
 from coevo.memory.admission.pending import Pending, changes_anything
 from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
+from coevo.memory.taught import Taught
 from coevo.memory.writers.base import Evidence, Proposal
 from coevo.records.metric_names import UNTAKEN, UNWRITTEN
 from coevo.tasks.artifacts import write_references
@@ -54,6 +55,8 @@ def write(session: Session) -> Result[Proposal]:
     ask = ask_of(writing, revision)
     evidence = Evidence(session.recent, session.bank.library(), session.references, revision, ask)
     proposal = writer.write(evidence)
+    if session.config.evaluation.retrieval:
+        session.taught |= {episode.task.id: Taught.of(episode.task) for episode in session.recent}
     spent = {}
     if writing is not None:
         writing.refused(proposal.rejects)

@@ -20,6 +20,7 @@ from coevo.tasks.stage import stage
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.gate import panel_of
 from coevo.tasks.steps.reflect import panel_reflections
+from coevo.tasks.steps.retrieval import retrieval_quality
 from coevo.tasks.steps.rollout import outcome_metrics
 from coevo.tasks.writing.author import aside_of
 
@@ -27,7 +28,7 @@ from coevo.tasks.writing.author import aside_of
 @stage("evaluate")
 def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
     """Outcomes of the panels that are due, with the policy and bank of the revision in the making."""
-    outcomes, metrics = dict[str, Outcomes](), dict[str, float]()
+    outcomes, metrics = dict[str, Outcomes](), retrieval_quality(session)
     for name in session.panels_due():
         panel = panel_of(session, name)
         index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)

@@ -14,7 +14,6 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.flows.console.trust import trust_run
 from coevo.flows.history.reference import Reading, reading
-from coevo.records.draws import Key, generator, key
 from coevo.records.entry import Entry
 from coevo.records.task import Task, key_by
 
@@ -23,10 +22,9 @@ if TYPE_CHECKING:
     from coevo.memory.retrieval.base import Score
     from coevo.memory.retrieval.quality import Query
 
-QUERIES = 1000
-"""Maximum number of queries; of more, so many are drawn."""
 COLUMNS_READ = ("id", "env", "kind", "instruction", "scope", "split", "data")
-MEASURES = ("hit_at_1", "hit_at_3", "mrr")
+SHOWN = ("hit_at_1", "hit_at_3", "mrr")
+MEASURES = (*SHOWN, "precision")
 
 
 def retrieval(
@@ -46,7 +44,8 @@ def retrieval(
 
     A query is the instruction of a training task that entries were written from. Entries from this task are right.
     `hit at 1`, `hit at 3`: share of queries with a right entry first, or among the first three. `mrr`: mean reciprocal
-    rank of the first right entry. Brackets hold 95 % intervals. Equal scores count as any order of them.
+    rank of the first right entry. Brackets hold 95 % intervals. Equal scores count as any order of them. With --json,
+    also `precision`: share of right ones among the bank.retrieval.k entries that are retrieved.
 
     `pool`: number of entries searched, a right one and others drawn at random; `all`: every entry that training would
     search. `random` is the baseline of a random order. No task of an evaluation panel is read.
@@ -80,16 +79,16 @@ def _sizes(pools: str | None) -> list[int] | None:
 def _measured(opened: Reading, sizes: list[int] | None, unscoped: bool) -> dict[str, Any]:
     """The document of ``--json``."""
     from coevo.memory.library import Library
-    from coevo.memory.retrieval.quality import queries_of
+    from coevo.memory.retrieval.quality import queries_of, some
 
     bank, settings, seed = opened.bank(), opened.config.bank, opened.config.seed
     assert settings is not None
     library, scoped = Library(bank.active()), settings.retrieval.scoped and not unscoped
     every = queries_of(library, _tasks(opened, library.entries), key_by(settings.key) if scoped else None)
-    queries = _some(every, key(seed, "retrieval", "queries"))
+    queries = some(every, seed)
     scores, refused = _scores(settings.retrieval, library) if queries else ({}, {})
     found = {"run": opened.name, "entries": len(library), "scoped": scoped, "tasks": len(every)}
-    rows = _rows(scores, queries, sizes, key(seed, "retrieval", "pools"))
+    rows = _rows(scores, queries, sizes, settings.retrieval.k, seed)
     return found | {"rows": rows, "not_measured": refused}
 
 
@@ -102,13 +101,6 @@ def _tasks(opened: Reading, entries: Sequence[Entry]) -> dict[str, Task]:
 
 def _task(row: dict[str, Any]) -> Task:
     return Task(row["env"], row["kind"], row["instruction"], row["scope"], row["split"], json.loads(row["data"]))
-
-
-def _some(every: "list[Query]", draw: Key) -> "list[Query]":
-    """At most ``QUERIES`` of the queries, drawn at random."""
-    if len(every) <= QUERIES:
-        return every
-    return [every[place] for place in sorted(generator(draw).choice(len(every), QUERIES, replace=False).tolist())]
 
 
 def _scores(own: AnyRetrievalConfig, library: "Library") -> "tuple[dict[str, Score], dict[str, str]]":
@@ -127,13 +119,14 @@ def _scores(own: AnyRetrievalConfig, library: "Library") -> "tuple[dict[str, Sco
 
 
 def _rows(
-    scores: "Mapping[str, Score]", queries: "Sequence[Query]", sizes: list[int] | None, draw: Key
+    scores: "Mapping[str, Score]", queries: "Sequence[Query]", sizes: list[int] | None, k: int, seed: int
 ) -> list[dict[str, Any]]:
-    from coevo.memory.retrieval.quality import measure
+    from coevo.memory.retrieval.quality import measure, usual_sizes
 
-    largest = max((len(query.rows) for query in queries), default=0)
-    pools = (*(_usual(largest) if sizes is None else sizes), None)
-    measured = [(name, pool, measure(score, queries, pool, draw)) for name, score in scores.items() for pool in pools]
+    pools = (*(usual_sizes(queries) if sizes is None else sizes), None)
+    measured = [
+        (name, pool, measure(score, queries, pool, k, seed)) for name, score in scores.items() for pool in pools
+    ]
     return [
         {"retrieval": name, "pool": pool, "queries": found.queries}
         | {measure: asdict(getattr(found, measure)) for measure in MEASURES}
@@ -142,17 +135,12 @@ def _rows(
     ]
 
 
-def _usual(largest: int) -> list[int]:
-    """5, 10, 20, 50, 100 and so on, below the largest pool."""
-    return [digit * 10**power for power in range(8) for digit in (1, 2, 5) if 5 <= digit * 10**power < largest]
-
-
 def _print(found: dict[str, Any]) -> None:
     rows = [
-        row | {"pool": str(row["pool"] or "all")} | {name: _interval(**row[name]) for name in MEASURES}
+        row | {"pool": str(row["pool"] or "all")} | {name: _interval(**row[name]) for name in SHOWN}
         for row in found["rows"]
     ]
-    output.table(rows, ("retrieval", "pool", "queries", *MEASURES))
+    output.table(rows, ("retrieval", "pool", "queries", *SHOWN))
     for name, reason in found["not_measured"].items():
         output.line(f"{name} is not measured: {reason}")
     searched = "its task's pool in the bank" if found["scoped"] else "the whole bank"

@@ -197,3 +197,11 @@ def test_internalization_needs_a_bank_and_leaves_hashes_alone_where_it_is_off():
     with pytest.raises(ConfigError, match=r"bank=null has none: set evaluation\.internalization=0, or a bank"):
         load_recipe("homerules-grpo", ["evaluation.internalization=5"])
     assert "internalization" not in load_recipe(RECIPE).model_dump(mode="json")["evaluation"]
+
+
+def test_the_quality_of_retrieval_needs_a_bank_that_answers_instructions():
+    with pytest.raises(ConfigError, match=r"bank=null has none: set evaluation\.retrieval=false, or a bank"):
+        load_recipe("homerules-grpo", ["evaluation.retrieval=true"])
+    with pytest.raises(ConfigError, match=r"bank\.retrieval\.type=cluster answers observations"):
+        load_recipe("homerules-slea-rl", ["evaluation.retrieval=true"])
+    assert "retrieval" not in load_recipe(RECIPE).model_dump(mode="json")["evaluation"]

@@ -13,7 +13,7 @@ from coevo.configs.bank.retrieval import Bm25Config, EncoderConfig, FieldWeights
 from coevo.memory.library import Library
 from coevo.memory.retrieval.base import NEVER, SCORERS, scorer_of
 from coevo.memory.retrieval.index import Index
-from coevo.memory.retrieval.quality import by_text, chance, expected, measure, queries_of
+from coevo.memory.retrieval.quality import by_text, chance, expected, measure, precision, queries_of, some, usual_sizes
 from coevo.records.draws import generator, key
 from coevo.records.task import BY_SCOPE, Task
 
@@ -99,7 +99,7 @@ def test_in_the_whole_bank_ranks_are_those_of_the_index(config):
         hits = index.search(query.text, "")
         score = next(hit.score for hit in hits if hit.entry is library.entry(right))
         ranks.append(fmean(1 / (n + 1) for n, hit in enumerate(hits) if hit.score == score))
-    found = measure(scorer_of(config).fit(library), queries, None, key(0))
+    found = measure(scorer_of(config).fit(library), queries, None, 4, 0)
     assert found.queries == len(queries) == 30
     assert found.mrr.mean == pytest.approx(fmean(ranks))
     assert 0.2 < found.hit_at_1.mean < 1
@@ -108,7 +108,7 @@ def test_in_the_whole_bank_ranks_are_those_of_the_index(config):
 @pytest.mark.parametrize("size", [1, 4, 20])
 def test_a_random_order_finds_one_of_n_by_chance(size):
     _, queries = made(40)
-    found = measure(chance, queries, size, key(0))
+    found = measure(chance, queries, size, 4, 0)
     assert found.hit_at_1.mean == pytest.approx(1 / size)
     assert found.hit_at_3.mean == pytest.approx(min(1, 3 / size))
     assert found.mrr.mean == pytest.approx(sum(1 / n for n in range(1, size + 1)) / size)
@@ -123,29 +123,29 @@ def test_every_scorer_gets_the_same_pools_and_every_pool_a_right_entry():
             pools.append(question.rows.tolist())
             return np.arange(len(question.rows)) * (1.0 if name == "one" else -1.0)
 
-        measure(score, queries, 7, key(0))
+        measure(score, queries, 7, 4, 0)
     assert seen["one"] == seen["other"]
     for rows, query in zip(seen["one"], queries, strict=True):
         assert rows == sorted(set(rows))
         assert len(rows) == 7
         assert set(query.right.tolist()) <= set(rows)
     others = []
-    measure(lambda question: others.append(question.rows.tolist()) or chance(question), queries, 7, key(1))
+    measure(lambda question: others.append(question.rows.tolist()) or chance(question), queries, 7, 4, 1)
     assert others != seen["one"]
 
 
 def test_queries_with_fewer_entries_are_left_out():
     _, queries = made(40)
     small = [replace(queries[0], rows=queries[0].right)]
-    assert measure(chance, [*small, *queries[1:]], 2, key(0)).queries == len(queries) - 1
-    assert measure(chance, small, 2, key(0)) is None
-    assert measure(chance, small, None, key(0)).hit_at_1.mean == 1.0
+    assert measure(chance, [*small, *queries[1:]], 2, 4, 0).queries == len(queries) - 1
+    assert measure(chance, small, 2, 4, 0) is None
+    assert measure(chance, small, None, 4, 0).hit_at_1.mean == 1.0
 
 
 def test_larger_pools_are_harder():
     library, queries = made(300, words=2)
     score = scorer_of(TfidfConfig()).fit(library)
-    ranks = [measure(score, queries, size, key(0)).mrr.mean for size in (5, 20, 100, None)]
+    ranks = [measure(score, queries, size, 4, 0).mrr.mean for size in (5, 20, 100, None)]
     assert ranks == sorted(ranks, reverse=True)
     assert ranks[0] > ranks[-1] + 0.1
 
@@ -165,3 +165,41 @@ def test_a_random_order_of_several_right_entries():
     hit, third, _ = expected(np.zeros(10), right)
     assert hit == pytest.approx(0.3)
     assert third == pytest.approx(1 - comb(7, 3) / comb(10, 3))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_precision_is_the_mean_over_the_orders_of_equal_scores(seed):
+    rng = generator(key(seed, "ties"))
+    scores, k = rng.choice([NEVER, 0.0, 0.5, 1.0], 6), int(rng.integers(1, 8))
+    right, shares = rng.random(6) < 0.4, []
+    for order in permutations(range(6)):
+        ranked = [scores[place] for place in order]
+        if ranked == sorted(ranked, reverse=True):
+            retrieved = [right[at] for at in order if scores[at] > NEVER][:k]
+            shares.append(fmean(map(float, retrieved)) if retrieved else 0.0)
+    assert precision(scores, right, k) == pytest.approx(fmean(shares))
+
+
+def test_worked_values_of_precision():
+    right = np.array([True, False, True, False])
+    assert precision(np.array([0.9, 0.8, 0.7, NEVER]), right, 2) == 0.5
+    assert precision(np.array([0.9, 0.8, 0.7, NEVER]), right, 4) == pytest.approx(2 / 3)
+    assert precision(np.array([0.9, 0.7, 0.7, 0.7]), right, 2) == pytest.approx((1 + 1 / 3) / 2)
+    assert precision(np.full(4, NEVER), right, 2) == 0.0
+
+
+def test_the_larger_a_pool_the_fewer_of_its_retrieved_entries_are_right_by_chance():
+    _, queries = made(40)
+    assert [measure(chance, queries, size, 4, 0).precision.mean for size in (4, 8, 20)] == [1 / 4, 1 / 8, 1 / 20]
+
+
+def test_so_many_queries_are_drawn_and_the_usual_sizes_are_below_the_largest_pool(monkeypatch):
+    _, queries = made(60)
+    assert some(queries, 0) == queries
+    assert usual_sizes(queries) == [5, 10, 20, 50]
+    assert usual_sizes([]) == []
+    monkeypatch.setattr("coevo.memory.retrieval.quality.QUERIES", 10)
+    drawn = some(queries, 0)
+    assert len({each.task for each in drawn}) == 10
+    assert drawn == [each for each in queries if each in drawn]
+    assert some(queries, 1) != drawn

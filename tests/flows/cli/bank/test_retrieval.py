@@ -25,6 +25,7 @@ def test_a_task_finds_its_entries_in_pools_and_in_the_whole_bank(measured):
     whole = rows(found)["tfidf", None]
     assert whole["queries"] == 1
     assert whole["hit_at_1"]["mean"] == whole["hit_at_3"]["mean"] == whole["mrr"]["mean"] == 1.0
+    assert whole["precision"]["mean"] == 1.0
     # Wilson's interval of one success in one trial.
     assert whole["mrr"]["low"] == pytest.approx(1 / (1 + 1.96**2))
     assert found == measured("first", "--pools", "1,2,3")

@@ -1,0 +1,37 @@
+"""Tasks that entries were written from: by their source episodes, and as text."""
+
+from dataclasses import replace
+
+import pytest
+from support.entries import entry
+
+from coevo.configs.errors import CoevoError
+from coevo.memory.taught import Taught, by_source, parse, text
+from coevo.records.episode import Episode
+from coevo.records.task import Task
+
+TASK = Task("homerules", "heat", "heat the pan", "lotus", "train", {"n": 1})
+TOLD = Taught(TASK.id, "heat", "heat the pan", "lotus")
+
+
+def test_tasks_are_found_by_the_ids_of_episodes():
+    assert Taught.of(TASK) == TOLD
+    sources = Episode.name(3, "rollout-2", TASK, 1), Episode.name(3, "rollout-2.0.4", TASK, 0)
+    entries = [replace(entry("a"), sources=("1/r/unknown/0", *sources)), replace(entry("b"), sources=("x",))]
+    found = by_source({TASK.id: TOLD}, entries)
+    assert found == dict.fromkeys(sorted(sources), TOLD)
+    assert list(found) == sorted(sources)
+
+
+def test_they_survive_their_text():
+    other = Taught("b", "cool", "größer", "")
+    assert parse(text([TOLD, other, TOLD])) == {TOLD.id: TOLD, "b": other}
+    assert text([TOLD, other]) == text([other, TOLD])
+
+
+@pytest.mark.parametrize(
+    "lines", ["", "{}", '[{"id": "a"}]', '[{"id": "a", "kind": "", "instruction": 1, "scope": ""}]']
+)
+def test_tasks_of_another_form_are_refused_in_one_line(lines):
+    with pytest.raises(CoevoError, match=r"taught tasks cannot be read: .*roll back to another$"):
+        parse(lines)
