@@ -16,17 +16,30 @@ ARMS = 64
 """Most arms of a study."""
 
 
+MetricName = Annotated[str, Field(pattern=r"^(agent|bank|cost|policy)/\S+$", max_length=200)]
+"""Name as in ``coevo log``, for example ``agent/success/seen-houses``."""
+
+
 class MetricConfig(Config):
     """Metric of a run that arms are compared by."""
 
-    name: str = Field(pattern=r"^(agent|bank|cost|policy)/\S+$", max_length=200)
+    name: MetricName
     """Name as in ``coevo log``, for example ``agent/success/seen-houses``."""
+    minus: MetricName | None = None
+    """Metric of the same run and iteration to subtract; null subtracts nothing."""
+    below: float | None = None
+    """Value below which the finding claims that the metric is in the reference arm; null claims none."""
     over: Literal["end", "area"] = "end"
     """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them."""
     better: Literal["higher", "lower"] = "higher"
     """Direction that counts as better."""
     claimed: bool = True
     """The finding is about this metric; false shows it without a verdict."""
+
+    @property
+    def title(self) -> str:
+        """Name of the metric, and of the one that it is reduced by."""
+        return self.name if self.minus is None else f"{self.name} minus {self.minus}"
 
 
 class ArmConfig(Config):
@@ -56,7 +69,7 @@ class StudyConfig(Config):
     settings: tuple[Override, ...] = Field(default=(), max_length=100)
     """Settings of every arm, as ``KEY=VALUE``; those of an arm win."""
     arms: tuple[ArmConfig, ...] = Field(default=(), max_length=ARMS)
-    """The arms, at least two unless ``needs`` says what is missing."""
+    """The arms: at least two, or one with a metric that claims ``below``; none if ``needs`` says what is missing."""
     reference: Name | None = None
     """Arm that the others are compared with; null is the first one."""
     seeds: int = Field(default=5, ge=1, le=1000)
@@ -73,8 +86,11 @@ class StudyConfig(Config):
             raise ValueError(f"arms: two have the same name: name each of {', '.join(names)} once")
         if self.needs:
             return self
-        if len(names) < 2 or not self.metrics:
-            raise ValueError("arms and metrics: a study compares at least two arms by at least one metric: add them")
+        if len(names) < 1 + all(metric.below is None for metric in self.metrics) or not self.metrics:
+            raise ValueError(
+                "arms and metrics: a study compares at least two arms by at least one metric, or one arm by a metric "
+                "with below: add them"
+            )
         if self.reference is not None and self.reference not in names:
             raise ValueError(f"reference={self.reference} is no arm: choose one of {', '.join(names)}")
         if self.base.expected is not None:

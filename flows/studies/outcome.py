@@ -73,19 +73,28 @@ def is_finished(each: Planned, revisions: Sequence[Manifest]) -> bool:
 
 
 def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> float:
-    """Value of a metric of a run, from the revisions that led to the last one.
+    """Value of a metric of a run, or of a difference of two, from the revisions that led to the last one.
 
     Raises:
-        CoevoError: the run has no such metric.
+        CoevoError: the run has no such metric, or never both at once.
     """
     led = history.trail(revisions)
-    points = {each.iteration: each.metrics[metric.name] for each in led if metric.name in each.metrics}
+    points = _points(metric.name, led, run)
+    if metric.minus is not None:
+        less = _points(metric.minus, led, run)
+        points = {iteration: points[iteration] - less[iteration] for iteration in points.keys() & less.keys()}
     if not points:
-        known = {name for each in led for name in each.metrics}
-        raise CoevoError(
-            f"run {run!r} has no metric {metric.name!r}.{nearest(metric.name, known)} `coevo log {run} --json` has all"
-        )
+        raise CoevoError(f"run {run!r} never has {metric.name!r} and {metric.minus!r} at once: compare other metrics")
     return points[max(points)] if metric.over == "end" else area(points)
+
+
+def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
+    """Values of a metric by iteration, at least one."""
+    points = {each.iteration: each.metrics[name] for each in led if name in each.metrics}
+    if not points:
+        known = {other for each in led for other in each.metrics}
+        raise CoevoError(f"run {run!r} has no metric {name!r}.{nearest(name, known)} `coevo log {run} --json` has all")
+    return points
 
 
 def area(points: Mapping[int, float]) -> float:

@@ -116,15 +116,15 @@ def _seeded(config: RunConfig, seed: int) -> RunConfig:
     return config.model_copy(update={"seed": seed})
 
 
-def _check_metrics(study: StudyConfig, each: Planned) -> None:
+def _check_metrics(study: StudyConfig, run: Planned) -> None:
     """Check that an arm plays the panels of the study's metrics of success."""
-    evaluation = each.config.evaluation
-    for metric in study.metrics:
-        folder, _, panel = metric.name.rpartition("/")
+    evaluation = run.config.evaluation
+    for metric, name in ((each, name) for each in study.metrics for name in (each.name, each.minus or "")):
+        folder, _, panel = name.rpartition("/")
         played = [TRAINING, *evaluation.panels, *(evaluation.final_panels if metric.over == "end" else ())]
         if folder == SUCCESS and panel not in played:
             raise ConfigError(
-                f"{study.name}, arm {each.arm.name}: metrics: {metric.name}: the arm does not play the panel {panel!r}."
+                f"{study.name}, arm {run.arm.name}: metrics: {name}: the arm does not play the panel {panel!r}."
                 f"{nearest(panel, played)} It plays {', '.join(played)}"
             )
 

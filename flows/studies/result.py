@@ -14,7 +14,7 @@ AS_CLAIMED = "as the paper"
 REVERSED = "reversed"
 UNDECIDED = "undecided"
 VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
-"""An interval that excludes 0 on the side that is claimed, on the other side, or does not exclude it."""
+"""An interval that excludes 0, or the bound of a claim, on the side that is claimed, on the other side, or neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Row:
     """One arm by one metric.
 
     Attributes:
-        metric: name of the metric, and ``over`` as in the study.
+        metric: title of the metric, and ``over`` as in the study.
         over: ``end`` or ``area``.
         arm: name of the arm.
         seeds: number of its finished runs.
@@ -80,7 +80,7 @@ class Result:
         }
 
     def _values(self, outcome: Outcome) -> dict[str, float]:
-        names = [f"{metric.name}/{metric.over}" for metric in self.study.metrics]
+        names = [f"{metric.title}/{metric.over}" for metric in self.study.metrics]
         return dict(zip(names, outcome.values, strict=True))
 
 
@@ -116,7 +116,7 @@ def _row(
     mean = of_mean(list(ours.values())) if len(ours) > 1 else None
     costs = [outcome.spent for outcome in found if outcome.arm == arm.name]
     return Row(
-        metric=metric.name,
+        metric=metric.title,
         over=metric.over,
         arm=arm.name,
         seeds=len(ours),
@@ -127,11 +127,27 @@ def _row(
         difference_low=None if spread is None else spread.low,
         difference_high=None if spread is None else spread.high,
         pairs=len(seeds),
-        expected=arm.expected if metric.claimed else None,
-        verdict=verdict(metric, arm, spread),
+        expected=_expected(metric, arm, base),
+        verdict=_bounded(metric, mean) if arm is base else verdict(metric, arm, spread),
         episodes=_mean([spent.episodes for spent in costs]),
         tokens=_mean([spent.tokens for spent in costs]),
     )
+
+
+def _expected(metric: MetricConfig, arm: ArmConfig, base: ArmConfig) -> str | None:
+    """Claim of the finding about an arm."""
+    if arm is base:
+        return None if metric.below is None else f"below {metric.below:g}"
+    return arm.expected if metric.claimed else None
+
+
+def _bounded(metric: MetricConfig, found: Interval | None) -> str | None:
+    """Verdict on the reference arm by the interval of its mean; None where the finding claims no bound."""
+    if metric.below is None:
+        return None
+    if found is None or found.low <= metric.below <= found.high:
+        return UNDECIDED
+    return AS_CLAIMED if found.mean < metric.below else REVERSED
 
 
 def verdict(metric: MetricConfig, arm: ArmConfig, difference: Interval | None) -> str | None:

@@ -40,7 +40,7 @@ def ablate(
     unfinished one continues from its last revision.
 
     `interval`, `of difference`: 95 % over the seeds by Student's t; differences from the reference arm are paired by
-    seed. `verdict`: as the paper, reversed, or undecided, where the interval holds 0.
+    seed. `verdict`: as the paper, reversed, or undecided, where the interval holds 0 or the bound that is claimed.
 
     A run that stops for approval exits with code 3.
 
@@ -134,8 +134,8 @@ def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
         return
     output.line(f"{study.name}, after {study.paper}: {study.finding}")
     for metric in study.metrics:
-        output.line(f"{metric.name}, {'at the end' if metric.over == 'end' else 'mean over the run'}")
-        found = [asdict(row) for row in result.rows if (row.metric, row.over) == (metric.name, metric.over)]
+        output.line(f"{metric.title}, {'at the end' if metric.over == 'end' else 'mean over the run'}")
+        found = [asdict(row) for row in result.rows if (row.metric, row.over) == (metric.title, metric.over)]
         output.table([_cells(row, study) for row in found], ROWS)
     output.line(result.summary())
 
@@ -149,7 +149,7 @@ def _cells(row: dict[str, Any], study: StudyConfig) -> dict[str, object]:
         "interval": _interval(row["low"], row["high"], ""),
         "difference": None if row["difference"] is None else f"{row['difference']:+.3f}",
         "of_difference": _interval(row["difference_low"], row["difference_high"], "+"),
-        "expected": "reference" if is_base else row["expected"],
+        "expected": row["expected"] or ("reference" if is_base else None),
         "verdict": row["verdict"],
         "episodes": None if row["episodes"] is None else round(row["episodes"]),
         "tokens": None if row["tokens"] is None else round(row["tokens"]),

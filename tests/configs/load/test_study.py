@@ -1,5 +1,7 @@
 """Studies are read, checked in one line, changed and made from grids; every arm of a shipped one is possible."""
 
+from pathlib import Path
+
 import pytest
 
 from coevo.configs.errors import ConfigError
@@ -46,7 +48,7 @@ def test_every_arm_of_a_shipped_study_is_a_configuration_of_its_own(study):
     assert len({config.digest() for config in configs}) == len(configs)
     assert {config.iterations for config in configs} != {0}
     assert configured(study, study.arms[0], 2).seed == 2
-    assert any(arm.expected for arm in study.arms)
+    assert any(arm.expected for arm in study.arms) or any(metric.below is not None for metric in study.metrics)
 
 
 @pytest.mark.parametrize("study", [study for study in STUDIES if study.needs], ids=lambda study: study.name)
@@ -121,3 +123,16 @@ def test_a_grid_has_an_arm_for_each_combination():
 def test_an_axis_that_is_not_written_so_is_refused(axes, said):
     with pytest.raises(ConfigError, match=said):
         grid("homerules-coevo-rl", axes)
+
+
+def test_one_arm_is_enough_for_a_bound(mine):
+    one = MINE.replace("  - {name: many, expected: worse, settings: [bank.retrieval.k=4]}\n", "")
+    metric = "{name: agent/success/seen-houses"
+    path = Path(mine())
+    path.write_text(one.replace(metric, f"{metric}, below: 0.5"))
+    assert [arm.name for arm in load_study(str(path)).arms] == ["few"]
+    path.write_text(one)
+    with pytest.raises(
+        ConfigError, match="at least two arms by at least one metric, or one arm by a metric with below"
+    ):
+        load_study(str(path))

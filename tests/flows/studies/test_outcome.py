@@ -1,10 +1,13 @@
 """Outcomes are read from finished runs; those that are missing or unfinished are left out."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.study import changed, stored_study
-from coevo.flows.studies.outcome import outcomes
+from coevo.configs.study import MetricConfig
+from coevo.flows.studies.outcome import outcomes, value
 from coevo.flows.studies.plan import runs_of
 from coevo.lineage.workspace import Workspace
 from tests.flows.studies.conftest import SETTINGS, build
@@ -29,3 +32,30 @@ def test_a_metric_that_no_revision_has_is_refused_with_the_nearest_name(studied)
     study = stored_study(SETTINGS | {"metrics": [{"name": "bank/sizes"}]}, "test")
     with pytest.raises(CoevoError, match=r"run 'few-few-s1' has no metric 'bank/sizes'\. Did you mean 'bank/size'\?"):
         outcomes(study, runs_of(study), studied)
+
+
+def test_a_difference_is_that_of_two_metrics_of_one_iteration(studied):
+    metrics = [
+        {"name": "agent/success/seen-houses", "minus": name, "over": over}
+        for name in ("agent/success/seen-houses", "bank/size")
+        for over in ("end", "area")
+    ]
+    study = stored_study(SETTINGS | {"metrics": metrics}, "test")
+    found = outcomes(study, runs_of(study), studied)[0].values
+    # The size of the bank, 2, is last known after 2 iterations, where success is .25.
+    assert found[:3] == pytest.approx((0.0, 0.0, 0.25 - 2))
+
+
+def test_two_metrics_that_never_meet_are_refused(studied):
+    names = {"name": "agent/success/seen-houses", "minus": "agent/success/seen-house"}
+    study = stored_study(SETTINGS | {"metrics": [names]}, "test")
+    with pytest.raises(CoevoError, match=r"has no metric 'agent/success/seen-house'\. Did you mean"):
+        outcomes(study, runs_of(study), studied)
+    revisions = [
+        SimpleNamespace(
+            revision=n, iteration=n, metrics={f"bank/{n}": 1.0}, state={"restored_from": None, "parent": [None, 0][n]}
+        )
+        for n in (0, 1)
+    ]
+    with pytest.raises(CoevoError, match=r"'run' never has 'bank/0' and 'bank/1' at once: compare other metrics"):
+        value(MetricConfig(name="bank/0", minus="bank/1"), revisions, "run")

@@ -59,6 +59,7 @@ def test_a_longer_run_is_another_configuration(study, tmp_path):
     [
         ({"name": "agent/success/seen-house"}, "Did you mean 'seen-houses'"),
         ({"name": "agent/success/no-bank", "over": "area"}, "the arm does not play the panel 'no-bank'"),
+        ({"name": "bank/size", "minus": "agent/success/seen"}, "agent/success/seen: the arm does not play the panel"),
     ],
 )
 def test_a_metric_of_a_panel_that_is_not_played_is_refused(metric, said, tmp_path):

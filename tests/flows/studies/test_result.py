@@ -85,3 +85,32 @@ def test_a_reversed_finding_is_counted_and_kept():
 def test_an_area_is_the_mean_height_of_a_curve():
     assert area({0: 0.0, 10: 1.0, 40: 1.0}) == pytest.approx((5 + 30) / 40)
     assert area({7: 0.25}) == 0.25
+
+
+BOUNDED = stored_study(
+    SETTINGS
+    | {
+        "arms": [{"name": "few"}],
+        "metrics": [{"name": "agent/success/a", "minus": "agent/success/b", "below": 0.05}, {"name": "bank/size"}],
+    },
+    "test",
+)
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict"),
+    [
+        # t(.975, 2) = 4.302653, half an interval is that times sd / sqrt(3): .024841 for the first two.
+        ((0.01, 0.02, 0.03), "as the paper"),
+        ((0.08, 0.09, 0.10), "reversed"),
+        ((0.03, 0.04, 0.05), "undecided"),
+        ((0.01,), "undecided"),
+    ],
+)
+def test_a_bound_is_claimed_of_the_reference(values, verdict):
+    found = compared(BOUNDED, [outcome("few", seed, each, 20) for seed, each in enumerate(values, 1)])
+    row, other = found.rows
+    assert (row.metric, row.expected, row.verdict) == ("agent/success/a minus agent/success/b", "below 0.05", verdict)
+    assert (other.expected, other.verdict) == (None, None)
+    assert found.summary().endswith(f"1 {verdict}")
+    assert list(found.document()["runs"][0]["values"]) == [f"{row.metric}/end", "bank/size/end"]
