@@ -1,0 +1,40 @@
+"""A run that tries candidates within its groups: killed amid trial, firing and commit, it ends as one that was not."""
+
+import signal
+
+import pytest
+from support.fsck import fsck
+from support.runs import SMALL, coevo, states
+
+pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+
+KILLS = (
+    "coevo.tasks.commit.seal:write_trials@1+",
+    "coevo.tasks.play.arms:WithCandidate.of_step@5",
+    "coevo.memory.state:BankState.proceed@1+",
+    "coevo.lineage.repository:Repository.seal@1",
+)
+"""Amid the commit that begins trials, the rollout that tries, the firing that ends them, and the commit of that."""
+UNJUDGED = tuple(setting for setting in SMALL if not setting.startswith("bank.admission."))
+TRIED = "bank.admission={type: within-group, iterations: 1, delta: -1.0}"
+RUN = ("run", "homerules-coevo-rl", "iterations=3", "seed=5", *UNJUDGED, TRIED, "evaluation.retrieval=true")
+
+
+def test_a_killed_run_tries_and_admits_the_same(workspace):
+    done = coevo(*RUN, "--name", "whole", workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    arguments = (*RUN, "--name", "killed")
+    for kill in KILLS:
+        assert coevo(*arguments, workspace=workspace, kill=kill).returncode == -signal.SIGKILL, kill
+        arguments = ("resume", "killed")
+    done = coevo(*arguments, workspace=workspace)
+    assert done.returncode == 0, done.stderr
+    found = states(workspace, "whole")
+    assert states(workspace, "killed") == found
+    assert fsck(workspace, "killed") == []
+    begun, ended, groups = (
+        [state["metrics"].get(f"bank/trial/{name}", 0) for state in found] for name in ("begun", "ended", "groups")
+    )
+    assert begun[1] > 0 and ended[2] == begun[1] and groups[2] > 0
+    assert found[-1]["metrics"]["bank/size"] > 0
+    assert {"trials", "taught"} <= found[-1]["artifacts"].keys()
