@@ -128,6 +128,13 @@ class Environment(ABC, Generic[State]):
         """
         return self
 
+    def renewed(self, task: Task) -> Task:
+        """A training task of any iteration with the facts in force here; itself unless its world drifts.
+
+        It stays a training task: no panel holds it.
+        """
+        return task
+
     @abstractmethod
     def start(self, task: Task) -> tuple[State, str]:
         """First state and observation of a task."""

@@ -64,6 +64,10 @@ class HomeRules(Environment[State]):
         """Training tasks with equally likely families, houses, objects and targets."""
         return tasks.sample(self._config, self._changes, count, key)
 
+    def renewed(self, task: Task) -> Task:
+        """The same goal with the facts of its house in force; itself without ``drift``, or in another world."""
+        return task if self._config.drift is None else tasks.renewed(self._config, self._changes, task)
+
     def panel(self, name: str, size: int) -> Panel:
         """Held-out combinations, families in turn; a smaller panel is the beginning of a larger one.
 

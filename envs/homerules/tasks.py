@@ -80,6 +80,14 @@ def sample(config: HomeRulesConfig, changes: Mapping[str, int], count: int, draw
     return [task_of(goal, level, f"train/{config.world}", "train", changes.get(goal.house, 0)) for goal in goals]
 
 
+def renewed(config: HomeRulesConfig, changes: Mapping[str, int], task: Task) -> Task:
+    """Training task with its house as it is after ``changes``; a task of another world or level stays as it is."""
+    goal, level, world = goal_of(task), task.data["level"], f"train/{config.world}"
+    if task.split != "train" or (level, task.data["world"]) != (config.level, world):
+        return task
+    return task_of(goal, level, world, "train", changes.get(goal.house, 0))
+
+
 class Pools(NamedTuple):
     """Goals by family, those of the panels in a fixed random order."""
 

@@ -3,7 +3,7 @@ tasks that taught them? (CoEvo-RL Eq. 7)"""
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
@@ -88,13 +88,25 @@ def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
 
 
 def source_tasks(session: Session, candidates: Sequence[Entry]) -> list[Task]:
-    """The tasks that produced the candidates, in the order they were played."""
+    """The tasks that produced the candidates, in the order they were played, with the facts in force."""
     sources = {source for entry in candidates for source in entry.sources}
-    return list({e.task.id: e.task for e in session.recent if e.id in sources}.values())
+    return in_force(session, (episode.task for episode in session.recent if episode.id in sources))
 
 
 def readers(session: Session, entries: Sequence[Entry]) -> list[Task]:
-    """At most ``MOST_READERS`` tasks since the last firing that retrieved one of the entries, in playing order."""
+    """At most ``MOST_READERS`` tasks since the last firing that retrieved one of the entries, in playing order.
+
+    They have the facts in force.
+    """
     shown, ids = session.recent, {entry.id for entry in entries}
-    found = {e.task.id: e.task for e in shown if any(ids.intersection(turn.retrieved) for turn in e.turns)}
-    return list(found.values())[:MOST_READERS]
+    found = (e.task for e in shown if any(ids.intersection(turn.retrieved) for turn in e.turns))
+    return in_force(session, found)[:MOST_READERS]
+
+
+def in_force(session: Session, tasks: Iterable[Task]) -> list[Task]:
+    """Different tasks of this or earlier iterations, in their order, with the facts of this iteration.
+
+    A lesson about facts that have changed since is no longer true for the rest of the run.
+    """
+    env = session.parts.env.at(session.iteration + 1)
+    return list({task.id: task for task in map(env.renewed, tasks)}.values())

@@ -10,6 +10,7 @@ each half's baseline is the mean of that half.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from coevo.configs.bank.admission import WithinGroupAdmissionConfig
@@ -20,6 +21,7 @@ from coevo.tasks.draft import Result
 from coevo.tasks.play.arms import Arms
 from coevo.tasks.session import Session
 from coevo.tasks.stage import untracked
+from coevo.tasks.steps.judge import in_force
 
 
 def with_revisited(session: Session, drawn: Sequence[Task]) -> list[Task]:
@@ -43,7 +45,8 @@ def _chosen(session: Session) -> dict[str, tuple[OnTrial, Task]]:
     config = _config(session)
     if config is None or not session.evolves() or session.iteration < session.warmup():
         return {}
-    return revisited(session.bank.trials, round(config.revisit * session.config.rollout.tasks))
+    trials = [replace(trial, tasks=tuple(in_force(session, trial.tasks))) for trial in session.bank.trials]
+    return revisited(trials, round(config.revisit * session.config.rollout.tasks))
 
 
 def _config(session: Session) -> WithinGroupAdmissionConfig | None:

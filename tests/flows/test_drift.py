@@ -1,33 +1,37 @@
 """A run in a world that drifts, with the expert for a policy: tasks, panels and a resume follow the iteration."""
 
+from statistics import fmean
 from types import SimpleNamespace
 
 from support.player import player
-from support.sessions import iterate, opened
+from support.sessions import batch, do, iterate, opened, shaped
 
 import coevo.flows.evaluate
 from benchmarks.learning.scripted import ExpertPlayer
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
+from coevo.envs.homerules.world import facts
 from coevo.envs.registry import make
 from coevo.flows.evaluate import evaluate_revision
 from coevo.flows.evaluation import Request
 from coevo.lineage.workspace import Workspace
+from coevo.records.entry import Entry, entry_id
 from coevo.tasks.draft import Position
+from coevo.tasks.steps.bank import write
 from coevo.tasks.steps.batch import tasks_of
-from coevo.tasks.steps.gate import limits_at
+from coevo.tasks.steps.gate import gate_episodes, limits_at
+from coevo.tasks.steps.judge import MOST_READERS, judge, readers, source_tasks
 
-CONFIG = load_recipe(
-    "homerules-experience-only",
-    [
-        "warmstart=null", "env.drift=2", "env.houses=2", "rollout.tasks=4", "rollout.group_size=2", "iterations=6",
-        "evaluation.tasks=4", "evaluation.every=1", "evaluation.final_panels=[]", "bank.retirement={replays: 1}",
-    ],
-)  # fmt: skip
+SETTINGS = [
+    "warmstart=null", "env.drift=2", "env.houses=2", "rollout.tasks=4", "rollout.group_size=2", "iterations=6",
+    "evaluation.tasks=4", "evaluation.every=1", "evaluation.final_panels=[]", "bank.retirement={replays: 1}",
+]  # fmt: skip
+CONFIG = load_recipe("homerules-experience-only", SETTINGS)
+ANYWHERE = Entry(entry_id("", "all is well"), "all is well", "", "", "task", "", "train", (), 0, 0)
 
 
-def expert():
-    return ExpertPlayer(make(CONFIG.env), player().context, player().engine, CONFIG.rollout.max_turns)
+def expert(config=CONFIG):
+    return ExpertPlayer(make(config.env), player().context, player().engine, config.rollout.max_turns)
 
 
 def panels_of(lineage):
@@ -70,3 +74,59 @@ def test_a_resumed_run_continues_in_the_world_of_its_iteration(tmp_path):
         return [manifest.state["tables"] | manifest.state["panels"] for manifest in log]
 
     assert states(tmp_path / "whole", [6]) == states(tmp_path / "parts", [3, 2, 1])
+
+
+LATE = ["bank.every=4", "iterations=8", "env.drift=3", "env.houses=1", "rollout.tasks=8"]
+
+
+def late(*settings):
+    return load_recipe("homerules-experience-only", [*SETTINGS, *LATE, *settings])
+
+
+def changes(tasks):
+    return {task.data.get("changes", 0) for task in tasks}
+
+
+def test_a_firing_over_a_change_replays_under_the_facts_in_force(tmp_path):
+    """Lessons of the first three iterations are about facts that the fourth, in which the writer fires, lacks."""
+    config = late("bank.admission={type: replay, replays: 8, per: entry}", "bank.retirement=null")
+    with opened(tmp_path, config, played=expert(config)) as session:
+        for _ in range(3):
+            iterate(session)
+        assert changes(episode.task for episode in session.recent) == {0}
+        shaped(session, batch(session))
+        assert changes(episode.task for episode in session.recent) == {0, 1}
+        proposal = do(session, write)
+        assert changes(source_tasks(session, proposal.entries)) == {1}
+        decision = do(session, judge, proposal)
+        (house,) = {episode.task.scope for episode in session.recent}
+        worth = {each.candidates[0].strategy: each.verdict.difference for each in decision.judged}
+    for count, helps in ((0, False), (1, True)):
+        held = facts(1, "train/0", house, count)
+        gains = [worth[lesson] for lesson in map(held.lesson, held.subjects) if lesson in worth]
+        assert gains
+        assert (fmean(gains) > 0) == helps
+
+
+def test_readers_of_an_entry_have_the_facts_in_force(tmp_path):
+    config = late()
+    with opened(tmp_path, config, entries=[ANYWHERE], played=expert(config)) as session:
+        for _ in range(3):
+            iterate(session)
+        shaped(session, batch(session))
+        found = readers(session, [ANYWHERE])
+        assert len(found) == MOST_READERS == len({task.id for task in found})
+        assert changes(found) == {1}
+
+
+def test_source_tasks_on_trial_are_played_with_the_facts_in_force(tmp_path):
+    config = late("bank.admission={type: within-group, iterations: 6}", "bank.every=1", "rollout.group_size=4")
+    with opened(tmp_path, config, played=expert(config)) as session:
+        for _ in range(3):
+            iterate(session)
+        assert changes(task for trial in session.bank.trials for task in trial.tasks) == {0}
+        episodes = batch(session)
+        assert changes(episode.task for episode in episodes) == {1}
+        gate_episodes(session, episodes)
+        tried = [episode.task.id for episode in episodes if session.arms.treats(episode.task.id, episode.replica)]
+        assert len(tried) > len({*tried}) > 0

@@ -70,3 +70,15 @@ def test_panels_follow_the_facts_in_force_and_show_it_in_their_hash():
 def test_a_period_is_at_least_one_iteration():
     with pytest.raises(CoevoError, match=r"env\.drift = 0"):
         HomeRules(drift=0)
+
+
+def test_a_renewed_task_has_the_facts_in_force_and_stays_in_training():
+    env, plain = HomeRules(drift=DRIFT), HomeRules()
+    old, new = (env.at(iteration).sample(200, key(0)) for iteration in (DRIFT, DRIFT + 1))
+    assert [env.at(DRIFT + 1).renewed(task) for task in old] == new
+    assert [env.at(DRIFT).renewed(task) for task in new] == old
+    assert all(plain.renewed(task) is task for task in old)
+    held = env.panel("other-facts", 8).tasks
+    assert [env.at(DRIFT + 1).renewed(task) for task in held] == list(held)
+    panel = {task.id for task in env.at(3000).panel("seen-houses", 96).tasks}
+    assert not {env.at(3000).renewed(task).id for task in old} & panel
