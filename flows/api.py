@@ -156,7 +156,7 @@ def evaluate(
         workspace: directory of runs.
 
     Returns:
-        Evaluation with ``success``, ``stderr`` and ``episodes``.
+        Evaluation with ``success``, ``stderr``, ``vendi`` and ``episodes``.
 
     Raises:
         CoevoError: the revision, the panel or the bank does not exist.

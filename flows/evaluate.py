@@ -15,6 +15,7 @@ from coevo.flows.history.reference import Reading, reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.base import admission_of
 from coevo.memory.clusters import Clusters
+from coevo.memory.diversity import diversity
 from coevo.memory.state import BankState
 from coevo.memory.writers.base import writer_of
 from coevo.records.draws import key
@@ -58,14 +59,15 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
         player = player_with(config, env, engine)
         episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)
+        vendi = diversity(episodes, config.evaluation.encoder)
         if not request.discovery:
-            return Evaluation(panel, episodes, {})
+            return Evaluation(panel, episodes, {}, vendi)
         start = bank_of(run if request.bank == "own" else other, config)
         journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
         opened = open_writing(config, engine, scratch / "author", journal, Kept(), reporter().warn)
         learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
-        return Evaluation(panel, episodes, shares)
+        return Evaluation(panel, episodes, shares, vendi)
 
 
 def configured(run: Reading, request: Request) -> RunConfig:

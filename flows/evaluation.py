@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel
@@ -37,11 +37,13 @@ class Evaluation:
         panel: the panel.
         episodes: one per task, in the panel's order.
         discovery: share of the tasks solved within k attempts, by k.
+        vendi: Vendi score of the ``successes`` and of the ``failures``, see ``coevo.memory.diversity``.
     """
 
     panel: Panel
     episodes: Sequence[Episode]
     discovery: Mapping[int, float]
+    vendi: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def success(self) -> float:

@@ -33,7 +33,8 @@ def evaluate(
 ) -> None:
     """Evaluate a run on a held-out panel.
 
-    The bank is read-only, and the run does not change. Shows success over all tasks and per type of task. With
+    The bank is read-only, and the run does not change. Shows success over all tasks and per type of task, and the
+    Vendi score of successes and failures: the effective number of different trajectories. With
     --discovery K, also shows the share of tasks that are solved within 1 to K attempts; a lesson written between
     attempts serves its own task only and is discarded.
 
@@ -49,12 +50,13 @@ def evaluate(
     row = {"run": run, "panel": panel, "bank": bank, **_figures(result, lost), "panel_hash": result.panel.hash[:HASH]}
     kinds = [{"type": kind, **_figures(part, lost)} for kind, part in result.by_kind().items()]
     attempts = [{"attempts": number, "solved": share} for number, share in result.discovery.items()]
+    vendi = [{"trajectories": side, "vendi": score} for side, score in result.vendi.items()]
     if as_json:
         found = {str(number): share for number, share in result.discovery.items()}
-        output.document(row | {"types": kinds, "discovery": found})
+        output.document(row | {"types": kinds, "discovery": found, "vendi": dict(result.vendi)})
         return
     output.table([row | {"panel_hash": row["panel_hash"][:SHOWN]}], tuple(row))
-    for rows in (kinds, attempts):
+    for rows in (kinds, attempts, vendi):
         if rows:
             output.line()
             output.table(rows, tuple(rows[0]))

@@ -1,6 +1,7 @@
 """Evaluation of a served agent: a panel is played here, and a URL answers with the actions."""
 
 from contextlib import closing
+from dataclasses import replace
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
@@ -8,6 +9,7 @@ from coevo.envs.registry import make
 from coevo.flows.evaluation import Evaluation, Request
 from coevo.flows.history.reference import reading
 from coevo.lineage.workspace import Workspace
+from coevo.memory.diversity import diversity
 from coevo.tasks.play.endpoint import ServedPlayer
 from coevo.tasks.play.retrieve import NOTHING
 from coevo.tasks.steps.evaluate import play_panel
@@ -27,7 +29,8 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
         config, iteration = opened.config, opened.manifest.iteration
         place.trust.demand(opened.paths.name, config)
     tasks = request.tasks or config.evaluation.tasks
-    return play_through(url, config, iteration, request.panel, tasks)
+    found = play_through(url, config, iteration, request.panel, tasks)
+    return replace(found, vendi=diversity(found.episodes, config.evaluation.encoder))
 
 
 def play_through(url: str, config: RunConfig, iteration: int, panel: str, tasks: int) -> Evaluation:

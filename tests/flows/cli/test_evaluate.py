@@ -46,6 +46,7 @@ def test_the_run_s_own_attempts_come_out_again(evaluated):
     assert found.success == metrics[f"agent/success/{PANEL}"]
     assert found.discovery == {number: metrics[f"bank/discovery/{PANEL}/{number}"] for number in (1, 2, 3)}
     assert found.discovery[3] > found.discovery[1]
+    assert found.vendi == {side: metrics[f"agent/vendi/{PANEL}/{side}"] for side in ("failures", "successes")}
 
 
 def test_types_of_tasks_add_up_to_all(evaluated):
@@ -100,6 +101,8 @@ def test_the_command_shows_types_and_attempts(evaluated, capsys):
     assert list(found["discovery"]) == ["1", "2"]
     assert all(each["type"] in shown[0] for each in found["types"])
     assert "attempts  solved" in shown[0]
+    assert set(found["vendi"]) == {"successes", "failures"}
+    assert "trajectories  vendi" in shown[0]
 
 
 def test_a_type_whose_episodes_are_all_lost_has_no_success(evaluated, monkeypatch, capsys):
