@@ -75,6 +75,13 @@ def test_returns_add_up():
     assert episode().shaped == 0.75
 
 
+def test_a_later_part_of_an_episode_follows_the_earlier_ones():
+    first, second = episode().turns
+    earlier = replace(episode(), turns=(first,), shaping=0.5)
+    later = replace(episode(), turns=(second,), start=1, success=False)
+    assert later.after(earlier) == replace(episode(), turns=(first, second), shaping=0.25, start=0, success=False)
+
+
 def test_entries_survive_arrow():
     entry = Entry(entry_id("s", "x"), "x", "when", "go x", "s x", "s", "train", ("1/rollout/t/0",), 1, 1)
     assert table_to_entries(entries_to_table([entry])) == [entry]

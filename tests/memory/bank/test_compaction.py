@@ -5,12 +5,13 @@ import shutil
 from contextlib import suppress
 from itertools import pairwise
 
+import pyarrow as pa
 import pytest
 
 from coevo.memory.bank import table as versioned
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.bank.compaction import FEW, IDLE
+from coevo.memory.bank.compaction import FEW, FRAGMENT, IDLE, compaction
 from coevo.memory.stats import Stats
 
 WRITES = 40
@@ -101,3 +102,35 @@ def test_a_write_adds_little_beyond_what_it_changes(tmp_path):
         bank.merge(change)
         added = sum(file.stat().st_size for file in names(tmp_path) - before)
         assert added <= 1.2 * change.tables()["stats"].nbytes + 64 * 1024
+
+
+class Placed:
+    """A table whose rows stand in fragments of these sizes; answers the one query of a plan."""
+
+    def __init__(self, rows, sizes):
+        places = [(number << FRAGMENT) + row for number, size in enumerate(sizes) for row in range(size)]
+        self._answer = rows.select(["id"]).append_column("_rowid", pa.array(places, pa.uint64()))
+
+    def search(self):
+        return self
+
+    with_row_id = select = lambda self, _: self
+
+    def to_arrow(self):
+        return self._answer
+
+
+def kibibytes(first, count):
+    """Rows of 1024 bytes each: four bytes of id, four of its offset, and the rest."""
+    ids = pa.array([f"{row:04}" for row in range(first, first + count)])
+    rest = pa.FixedSizeBinaryArray.from_buffers(pa.binary(1016), count, [None, pa.py_buffer(bytes(1016 * count))])
+    return pa.table({"id": ids, "rest": rest})
+
+
+def test_a_write_takes_along_the_smallest_fragments_up_to_its_own_size_and_64_kib():
+    sizes = [40, 20, 20, 20, 20, 20, 28, 30]
+    rows, new = kibibytes(0, sum(sizes)), kibibytes(5000, 64)
+    planned = compaction(Placed(rows, sizes), rows, new)
+    taken = [int(row) for row in planned.rows["id"].to_pylist()]
+    assert taken == list(range(40, 168)), "128 rows of 1 KiB, without the first fragment and the last"
+    assert planned.idle == ()

@@ -131,7 +131,7 @@ BYTES = {
     "no object": (b"[1]\n", "line 1: [1] is no object"),
     "deep": (b"[" * 100_000, "not readable as JSON"),
     "a blank line": (b"\n", "line 1: not readable as JSON"),
-    "a long line": (b'{"strategy": "' + b"x" * LONGEST_LINE, f"line 1: is longer than {LONGEST_LINE} bytes"),
+    "a long line": (b'{"strategy": "' + b"x" * 2**20, "line 1: is longer than 1048576 bytes"),
 }
 
 
@@ -260,7 +260,7 @@ def test_a_text_that_compresses_well_is_refused_before_it_is_decompressed(tmp_pa
     pq.write_table(table, path, compression="zstd", use_dictionary=False, write_statistics=False)
     assert path.stat().st_size < LARGEST
     pool = request.getfixturevalue("allocated")
-    assert "when decompressed" in refusal(path)
+    assert "is larger than 67108864 bytes when decompressed" in refusal(path)
     assert pool.max_memory() < LONGEST_LINE
 
 

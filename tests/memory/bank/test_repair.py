@@ -1,0 +1,57 @@
+"""Damaged files of a bank are replaced from another bank, and no others."""
+
+import shutil
+
+import pytest
+
+from coevo.memory.bank.bank import Bank
+from coevo.memory.bank.change import BankChange
+from coevo.memory.bank.check import faults
+from coevo.memory.bank.files import manifest_name, read_version
+from coevo.memory.bank.repair import find_mend, place, related
+from coevo.memory.stats import Stats
+
+
+@pytest.fixture
+def banks(tmp_path):
+    """A bank and its copy, and the recorded versions of their counters."""
+    bank, recorded = Bank(tmp_path / "own"), set()
+    for visits in range(3):
+        bank.merge(BankChange(stats=(Stats(f"e{visits}", visits),)))
+        recorded.add((bank.versions()["stats"], bank.hashes()["stats"]))
+    shutil.copytree(tmp_path / "own", tmp_path / "other")
+    return tmp_path / "own", tmp_path / "other", recorded
+
+
+def mended(own, other, recorded, scratch):
+    """Files that repair the bank and the versions that have their content again, once the files are in place."""
+    mend = find_mend(own, "stats", recorded, related(own, [other]))
+    place(own, mend, recorded, scratch)
+    return mend.files, mend.versions
+
+
+def test_only_the_damaged_file_is_taken_though_the_donor_lacks_another(banks, tmp_path):
+    own, other, recorded = banks
+    table, last = own / "stats.lance", max(version for version, _ in recorded)
+    newest = read_version(table / manifest_name(last)).read
+    first = read_version(table / manifest_name(last - 2)).read
+    (damaged,) = set(newest) - set(read_version(table / manifest_name(last - 1)).read)
+    (table / damaged).write_bytes(b"")
+    (other / "stats.lance" / first[0]).unlink()
+    copy = other / "stats.lance" / damaged
+    assert mended(own, other, recorded, tmp_path / "scratch") == ({damaged: copy}, {last})
+    assert faults(own, {"stats": recorded}) == []
+
+
+def test_a_lost_manifest_is_taken_alone(banks, tmp_path):
+    own, other, recorded = banks
+    second = sorted(recorded)[1][0]
+    (own / "stats.lance" / manifest_name(second)).unlink()
+    copy = other / "stats.lance" / manifest_name(second)
+    assert mended(own, other, recorded, tmp_path / "scratch") == ({manifest_name(second): copy}, {second})
+    assert faults(own, {"stats": recorded}) == []
+
+
+def test_a_bank_without_a_common_file_is_no_donor(banks, tmp_path):
+    Bank(tmp_path / "stranger").merge(BankChange(stats=(Stats("e0"),)))
+    assert related(banks[0], [tmp_path / "stranger"]) == []
