@@ -77,11 +77,7 @@ COMPARED = list(dict.fromkeys(figure.benchmark for figure in FIGURES))
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run benchmarks by name. Returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
-    parser.add_argument(
-        "--check", action="store_true", help="measure anew, fail where a ratio is worse than the kept one"
-    )
+    parser = _parser()
     given = parser.parse_args(arguments)
     unknown = [name for name in given.names if name not in BENCHMARKS]
     if unknown:
@@ -91,6 +87,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except CoevoError as error:
         sys.stderr.write(f"benchmarks: {error}\n")
         return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(BENCHMARKS)}")
+    parser.add_argument(
+        "--check", action="store_true", help="measure anew, fail where a ratio is worse than the kept one"
+    )
+    return parser
 
 
 def _measure(names: Sequence[str]) -> int:

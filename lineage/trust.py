@@ -7,7 +7,7 @@ setting of ``coevo.configs.trust``; another value of the same setting needs a ne
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,11 +55,7 @@ class Trust:
         """
         left = self.open_questions(run, config)
         if left:
-            names = ",".join(each.name for each in left)
-            raise UntrustedError(
-                f"run {run!r} has settings that are not confirmed here: {'; '.join(map(described, left))}; if you "
-                f"trust them, add --trust {names}, for example: coevo resume {run} --trust {names}"
-            )
+            raise _unconfirmed(run, left)
         extend_path(config)
 
     def confirm(self, run: str, settings: Iterable[Setting]) -> None:
@@ -107,6 +103,14 @@ def described(setting: Setting) -> str:
 def extend_path(config: RunConfig) -> None:
     """Extend Python's path by ``python_path``, after all installed packages; the user must have confirmed it."""
     sys.path.extend(folder for folder in config.python_path if folder not in sys.path)
+
+
+def _unconfirmed(run: str, left: Sequence[Setting]) -> UntrustedError:
+    names = ",".join(each.name for each in left)
+    return UntrustedError(
+        f"run {run!r} has settings that are not confirmed here: {'; '.join(map(described, left))}; if you "
+        f"trust them, add --trust {names}, for example: coevo resume {run} --trust {names}"
+    )
 
 
 def _added(confirmed: Mapping[str, list[Any]], settings: Iterable[Setting]) -> dict[str, list[Any]]:

@@ -82,18 +82,19 @@ def write_batch(case: Case, path: Path) -> None:
     """Write a batch of rows that share nothing but their length, so that every token is forwarded."""
     draws = generator(key("gpu", "batch"))
     drawn = draws.integers(RESERVED, case.shape.vocabulary, (case.rows, case.prompt + case.answer)).tolist()
-    rows = [
-        {
-            "episode": f"e{number}",
-            "group": f"g{number // 8}",
-            "turn": 0,
-            "prompt_ids": ids[: case.prompt],
-            "token_ids": ids[case.prompt :],
-            "logprobs": [-10.0] * case.answer,
-            "advantage": [1.0 - 2.0 * (number % 2)] * case.answer,
-            "value": [],
-            "return": [],
-        }
-        for number, ids in enumerate(drawn)
-    ]
+    rows = [_row(case, number, ids) for number, ids in enumerate(drawn)]
     pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES), path)
+
+
+def _row(case: Case, number: int, ids: list[int]) -> dict[str, object]:
+    return {
+        "episode": f"e{number}",
+        "group": f"g{number // 8}",
+        "turn": 0,
+        "prompt_ids": ids[: case.prompt],
+        "token_ids": ids[case.prompt :],
+        "logprobs": [-10.0] * case.answer,
+        "advantage": [1.0 - 2.0 * (number % 2)] * case.answer,
+        "value": [],
+        "return": [],
+    }

@@ -68,6 +68,10 @@ def _print(found: Comparison) -> None:
         output.table([_cells(each) for each in differences], COLUMNS)
     output.line()
     output.table([_expense_cells(row) for row in found.expense_rows()], EXPENSES)
+    _print_gaps(found)
+
+
+def _print_gaps(found: Comparison) -> None:
     if any(each.low is None for each in found.differences):
         output.line("Some differences are without an interval: the runs do not both store outcomes of the same tasks.")
     if found.apart():

@@ -1,6 +1,6 @@
 """Validation of a request (``coevo.tasks.package.signature``), field by field and without conversions."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -105,10 +105,14 @@ def question(body: bytes, limits: Limits) -> Question:
         raise refusal(422, _first(error)) from None
     except ValueError as error:
         raise refusal(422, f"not JSON: {error}") from None
-    for number, row in enumerate(rows):
-        if row.size() > limits.text:
-            raise refusal(413, f"row {number} has {row.size()} bytes of text: at most {limits.text}")
+    _check_sizes(rows, limits.text)
     return Question([row.complete() for row in rows], params.model_dump())
+
+
+def _check_sizes(rows: Iterable[Row], most: int) -> None:
+    for number, row in enumerate(rows):
+        if row.size() > most:
+            raise refusal(413, f"row {number} has {row.size()} bytes of text: at most {most}")
 
 
 def _rows(given: Any, most: int) -> Any:

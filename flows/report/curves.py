@@ -1,6 +1,6 @@
 """Figures over revisions: success and reward by panel, distribution of advantages, seconds per stage."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -75,19 +75,24 @@ def spread(history: Sequence[Manifest]) -> tuple[Plot, Band] | None:
 def durations(history: Sequence[Manifest]) -> tuple[Plot, list[Layer]] | None:
     """Seconds per stage, stacked, of every revision that has times; None without times."""
     spent = {m.revision: stages(m) for m in history}
-    totals: dict[str, list[float]] = {}
-    for found in spent.values():
-        for name, value in found.items():
-            totals.setdefault(name, []).append(value)
-    if not totals:
+    names = _longest_first(spent.values())
+    if not names:
         return None
-    names = sorted(totals, key=lambda name: -sum(totals[name]))
     x = across(history[-1].revision)
     y = upwards([sum(found.values()) for found in spent.values()], HEIGHT, include=[0])
     under = dict.fromkeys(spent, 0.0)
     groups = [[name] for name in names[:LARGEST]] + ([names[LARGEST:]] if len(names) > LARGEST else [])
     layers = [_layer(group, spent, under, x, y) for group in groups]
     return Plot(HEIGHT, x, y), layers
+
+
+def _longest_first(spent: Iterable[dict[str, float]]) -> list[str]:
+    """Stages by their seconds in all revisions."""
+    totals: dict[str, list[float]] = {}
+    for found in spent:
+        for name, value in found.items():
+            totals.setdefault(name, []).append(value)
+    return sorted(totals, key=lambda name: -sum(totals[name]))
 
 
 def _layer(

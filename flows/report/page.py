@@ -5,6 +5,7 @@ script and loads nothing from elsewhere.
 """
 
 from base64 import b64encode
+from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,8 @@ from coevo.flows.report.graph import graph
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+    from coevo.memory.bank.change import Ruling
 
 HERE = Path(__file__).parent
 
@@ -41,10 +44,6 @@ def page(told: Facts) -> str:
 
 def _figures(told: Facts) -> dict[str, Any]:
     last = told.manifests[-1].revision
-    edits: dict[str, list[int]] = {}
-    for ruling in told.rulings:
-        for entry in ruling.entries if ruling.outcome == "applied" else ():
-            edits.setdefault(entry, []).append(ruling.revision)
     return {
         "success": by_panel(told.manifests, "success"),
         "reward": by_panel(told.manifests, "reward"),
@@ -52,9 +51,18 @@ def _figures(told: Facts) -> dict[str, Any]:
         "spread": spread(told.manifests),
         "durations": durations(told.manifests),
         "graph": graph(told.manifests, set(told.kept), dict(told.tags), told.offshoots),
-        "lifelines": life_lines(told.lives.values(), edits, last),
+        "lifelines": life_lines(told.lives.values(), _edits(told.rulings), last),
         "intervals": intervals(told.judged, last) if told.judged else None,
     }
+
+
+def _edits(rulings: Iterable["Ruling"]) -> dict[str, list[int]]:
+    """Revisions in which an operation changed an entry, by id."""
+    edits: dict[str, list[int]] = {}
+    for ruling in rulings:
+        for entry in ruling.entries if ruling.outcome == "applied" else ():
+            edits.setdefault(entry, []).append(ruling.revision)
+    return edits
 
 
 def _tables(told: Facts) -> dict[str, Any]:

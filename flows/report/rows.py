@@ -1,5 +1,6 @@
 """The report's tables: rows of plain values under column names."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from coevo.flows.history import history
@@ -46,10 +47,16 @@ def headline(told: Facts) -> list[tuple[str, str]]:
     if told.lives:
         active = sum(life.entry.active for life in told.lives.values())
         found.append(("entries, of all that ever were", f"{active} of {len(told.lives)}"))
+    return [*found, *_expense(told)]
+
+
+def _expense(told: Facts) -> Iterator[tuple[str, str]]:
+    """Episodes, tokens and seconds of learning, without those that were not counted."""
     spent = told.spent[-1]
     for name, count in (("episodes", spent.episodes), ("tokens", spent.tokens)):
-        found += [] if count is None else [(f"{name} for learning", f"{count:,}")]
-    return [*found, ("seconds of learning", f"{spent.seconds:,.0f}")]
+        if count is not None:
+            yield f"{name} for learning", f"{count:,}"
+    yield "seconds of learning", f"{spent.seconds:,.0f}"
 
 
 def revision_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:

@@ -3,6 +3,7 @@
 import json
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.servers import ensure_mlflow_ui
@@ -21,11 +22,16 @@ def mlflow_pages(workspace: Path) -> str:
     url = ensure_mlflow_ui(workspace)
     if url not in (server.url for server in recorded(workspace)):
         return url
-    headers = {"Content-Type": "application/json"}
-    request = urllib.request.Request(url + SEARCH, json.dumps(NEWEST).encode(), headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            found = json.load(answer).get("experiments", [])
+        found = _newest(url)
     except OSError:  # the first page shows what is wrong
         return url
     return url + page_of(found[0]["experiment_id"]) if found else url
+
+
+def _newest(url: str) -> list[dict[str, Any]]:
+    """The newest experiment with the view, if there is one."""
+    headers = {"Content-Type": "application/json"}
+    request = urllib.request.Request(url + SEARCH, json.dumps(NEWEST).encode(), headers)
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return list(json.load(answer).get("experiments", []))

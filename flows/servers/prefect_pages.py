@@ -22,15 +22,20 @@ def prefect_pages(workspace: Path) -> str:
     pages = api.removesuffix("/api")
     if pages not in (server.url for server in recorded(workspace)):
         return pages
-    authorization = "Basic " + b64encode(secret_of(workspace).encode()).decode()
-    request = urllib.request.Request(pages + LINKS, method="POST", headers={"Authorization": authorization})
+    secret = secret_of(workspace)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return pages + str(json.load(answer)["link"])
+        return pages + _new_link(pages, secret)
     except OSError as error:
         raise ServerError(
             f"the Prefect server at {pages} gives no link ({error}): see its log, then try again"
         ) from None
+
+
+def _new_link(pages: str, secret: str) -> str:
+    authorization = "Basic " + b64encode(secret.encode()).decode()
+    request = urllib.request.Request(pages + LINKS, method="POST", headers={"Authorization": authorization})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return str(json.load(answer)["link"])
 
 
 def page_to(link: str, workspace: Path) -> str:

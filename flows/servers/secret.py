@@ -69,11 +69,14 @@ def _read(path: Path) -> str:
     except OSError as error:
         raise CoevoError(f"{path}: {error.strerror}: remove it, the next command makes a new one") from None
     with os.fdopen(opened, "rb") as file:
-        mode = os.fstat(file.fileno()).st_mode
-        if not stat.S_ISREG(mode) or mode & 0o077:
-            raise CoevoError(
-                f"{path}: others may know this secret (mode {stat.S_IMODE(mode):o}, 600 is needed): remove it, the "
-                "next command makes a new one; a file system without modes cannot hold a workspace"
-            )
+        _check_private(path, os.fstat(file.fileno()).st_mode)
         text = file.read(200).decode(errors="replace").strip()
     return text if FORM.fullmatch(text) else ""
+
+
+def _check_private(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode) or mode & 0o077:
+        raise CoevoError(
+            f"{path}: others may know this secret (mode {stat.S_IMODE(mode):o}, 600 is needed): remove it, the "
+            "next command makes a new one; a file system without modes cannot hold a workspace"
+        )

@@ -82,6 +82,9 @@ class Account:
         for said in (self.undone, None if self.waits else self.reason and f"Stopped early: {self.reason}."):
             if said:
                 yield said
+        yield from self._table()
+
+    def _table(self) -> Iterator[str]:
         yield ""
         yield "| panel | before | after |"
         yield "|---|---|---|"

@@ -14,7 +14,7 @@ import psutil
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.output import line
 from coevo.flows.servers.daemon import recorded, settled
-from coevo.flows.servers.server import ServerError
+from coevo.flows.servers.server import Server, ServerError
 from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.workspace import Workspace
 
@@ -89,17 +89,20 @@ class Looker:
         Raises:
             ServerError: the server was stopped, did not start, or lost its port to another program.
         """
+        if not self._server().runs():
+            self._restart()
+        elif time.monotonic() - self._asked > ASK:
+            _free_sessions(self._place)
+            self._asked = time.monotonic()
+
+    def _server(self) -> Server:
         server = {server.name: server for server in recorded(self._place.root)}.get("prefect")
         if server is not None and not server.runs():
             server = settled(self._place.root, "prefect")  # another command may be stopping it
         if server is None:
             again = "start `coevo worker` again to continue"
             raise ServerError(f"the Prefect server at {self._url} was stopped: {again}")
-        if not server.runs():
-            self._restart()
-        elif time.monotonic() - self._asked > ASK:
-            _free_sessions(self._place)
-            self._asked = time.monotonic()
+        return server
 
     def _restart(self) -> None:
         line(f"The Prefect server at {self._url} has died: starting another.")

@@ -60,17 +60,20 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     """
     settings = source.config.model_dump(mode="json")
     changed = change(settings, overrides)
-    before, after = flat(settings), flat(changed)
-    for key in sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)):
-        fixed = next((setting for setting in FIXED if key == setting or key.startswith(f"{setting}.")), None)
-        if fixed is not None:
-            raise CoevoError(f"{key}: a branch cannot change it: {FIXED[fixed]}; start a new run instead")
+    _check_fixed(flat(settings), flat(changed))
     config = written(changed, source=source.name)
     if source.config.env != config.env:
         trust.demand(source.paths.name, source.config)
         extend_path(config)
         _check_words(source.config, config)
     return config
+
+
+def _check_fixed(before: Mapping[str, object], after: Mapping[str, object]) -> None:
+    for key in sorted(key for key in before.keys() | after.keys() if before.get(key) != after.get(key)):
+        fixed = next((setting for setting in FIXED if key == setting or key.startswith(f"{setting}.")), None)
+        if fixed is not None:
+            raise CoevoError(f"{key}: a branch cannot change it: {FIXED[fixed]}; start a new run instead")
 
 
 def own(source: Reading, config: RunConfig, trust: Trust) -> list[Setting]:

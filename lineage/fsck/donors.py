@@ -48,11 +48,7 @@ class Donors:
         target = self.objects.path(content)
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         target.parent.mkdir(parents=True, exist_ok=True)
-        if content.endswith(LISTING):
-            fresh.write_bytes(listing(source))
-        else:
-            shutil.copyfile(source, fresh)
-        fresh.chmod(0o444)
+        _copy(source, fresh)
         # Check the copy: its source may have changed since the search.
         if md5(fresh) == content.removesuffix(LISTING):
             fresh.replace(target)
@@ -66,6 +62,15 @@ class Donors:
         inner = Path(*name.parts[1:])
         single = (path for pattern in PLACES for path in sorted(self._place.root.glob(pattern)))
         return (path / inner for path in single if (path / inner).is_file())
+
+
+def _copy(source: Path, fresh: Path) -> None:
+    """Write an object, read-only: a file's content, or a directory's listing."""
+    if source.is_dir():
+        fresh.write_bytes(listing(source))
+    else:
+        shutil.copyfile(source, fresh)
+    fresh.chmod(0o444)
 
 
 def listing(directory: Path) -> bytes:

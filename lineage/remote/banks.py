@@ -54,12 +54,7 @@ class RemoteBank:
         """
         self._objects = objects
         self._scratch = scratch
-        self._files: Mapping[str, str] = {}
-        if listing is not None:
-            if not OID.fullmatch(listing.removesuffix(".dir")):
-                raise CoevoError(f"the remote's record names {listing!r}, not a content hash: do not use this remote")
-            objects.fetch([listing])
-            self._files = read_list(objects.path(listing))
+        self._files: Mapping[str, str] = {} if listing is None else _listed(objects, listing)
 
     def file(self, table: str, name: str) -> Path | None:
         """Fetch a copy of one of its files; None if it has no file of this name.
@@ -75,6 +70,14 @@ class RemoteBank:
             copy.parent.mkdir(parents=True, exist_ok=True)
             self._objects.fetch_files({copy: content})
         return copy
+
+
+def _listed(objects: Objects, listing: str) -> dict[str, str]:
+    """Content hash of each file in a list at the remote."""
+    if not OID.fullmatch(listing.removesuffix(".dir")):
+        raise CoevoError(f"the remote's record names {listing!r}, not a content hash: do not use this remote")
+    objects.fetch([listing])
+    return read_list(objects.path(listing))
 
 
 class _Quiet:

@@ -7,7 +7,7 @@ refs/coevo/run           the record, a blob
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Self
@@ -158,16 +158,20 @@ def compose(root: Path, lineage: Git, theirs: Bundle | None) -> Bundle:
     It is taken at one moment, and borrows the objects of ``lineage``, so a writer may continue meanwhile.
     """
     made = Bundle(root)
-    borrowed = [lineage.root / ".git" / "objects"] + ([theirs.root / ".git" / "objects"] if theirs else [])
-    alternates = root / ".git" / "objects" / "info" / "alternates"
-    alternates.parent.mkdir(exist_ok=True)
-    alternates.write_text("".join(f"{path}\n" for path in borrowed), encoding="utf-8")
+    _borrow(root, [lineage.root, *([theirs.root] if theirs else [])])
     refs = refs_of(lineage)
     set_refs(made.git, {MAIN: refs[MAIN]})
     dropped = dropped_in(refs)
     numbers = {f"refs/{'dropped' if n in dropped else 'tags'}/r{n}": commit for n, commit in enumerate(made.commits)}
     set_refs(made.git, {**(names_in(theirs.refs) if theirs else {}), **names_in(refs), **numbers})
     return made
+
+
+def _borrow(root: Path, others: Iterable[Path]) -> None:
+    """Let a repository read the objects of others without a copy."""
+    alternates = root / ".git" / "objects" / "info" / "alternates"
+    alternates.parent.mkdir(exist_ok=True)
+    alternates.write_text("".join(f"{other / '.git' / 'objects'}\n" for other in others), encoding="utf-8")
 
 
 def enter(bundle: Bundle, record: Record) -> None:

@@ -43,12 +43,16 @@ class Header:
             raise CoevoError("it is not a git bundle of version 2")
         if int.from_bytes(pack[:4], "big") > OBJECTS:
             raise CoevoError(f"it has more than {OBJECTS} objects")
-        lines = head.removeprefix(SIGNATURE).decode(errors="replace").split("\n")
-        rows = [LINE.fullmatch(line) for line in lines]
-        refs = {row[2]: row[1] for row in rows if row}
-        if len(refs) != len(lines):
-            raise CoevoError("its list of references is malformed")
-        return cls(checked(refs))
+        return cls(checked(_refs(head)))
+
+
+def _refs(head: bytes) -> dict[str, str]:
+    lines = head.removeprefix(SIGNATURE).decode(errors="replace").split("\n")
+    rows = [LINE.fullmatch(line) for line in lines]
+    refs = {row[2]: row[1] for row in rows if row}
+    if len(refs) != len(lines):
+        raise CoevoError("its list of references is malformed")
+    return refs
 
 
 def checked(refs: Mapping[str, str]) -> Mapping[str, str]:

@@ -29,8 +29,7 @@ def check_objects(git: Git) -> None:
     Raises:
         CoevoError: one is larger or of another kind, or the total is too large.
     """
-    listed = git("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectsize)")
-    found = [(kind, int(size)) for kind, _, size in (line.partition(" ") for line in listed.splitlines())]
+    found = _objects(git)
     for kind, size in set(found):
         if kind not in LIMITS:
             raise CoevoError(f"it holds an object of the kind {kind}")
@@ -39,6 +38,12 @@ def check_objects(git: Git) -> None:
     total = sum(size for _, size in found)
     if total > TOTAL:
         raise CoevoError(f"its objects have {total} bytes together; at most {TOTAL} are read")
+
+
+def _objects(git: Git) -> list[tuple[str, int]]:
+    """Kind and bytes of each object."""
+    listed = git("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objecttype) %(objectsize)")
+    return [(kind, int(size)) for kind, _, size in (line.partition(" ") for line in listed.splitlines())]
 
 
 def check_history(git: Git, refs: Mapping[str, str], own: Mapping[str, str]) -> dict[str, Pointer]:

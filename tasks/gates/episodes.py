@@ -51,6 +51,15 @@ def check_advantages(episodes: Sequence[Episode], advantages: Advantages, quaran
     Raises:
         GateError: an expectation does not hold.
     """
+    frame = _by_group(episodes, advantages)
+    rules = [expect().ExpectColumnValuesToBeInSet(column="finite", value_set=[True])]
+    if advantages.centred:
+        rules.append(expect().ExpectColumnValuesToBeBetween(column="group_mean", min_value=-1e-6, max_value=1e-6))
+    hold("advantages", [Check("episodes", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
+
+
+def _by_group(episodes: Sequence[Episode], advantages: Advantages) -> pd.DataFrame:
+    """Advantage of each episode with the mean of its group."""
     frame = pd.DataFrame(
         {
             "episode": [episode.id for episode in episodes],
@@ -60,10 +69,7 @@ def check_advantages(episodes: Sequence[Episode], advantages: Advantages, quaran
         }
     )
     frame["group_mean"] = frame.groupby("task")["advantage"].transform("mean")
-    rules = [expect().ExpectColumnValuesToBeInSet(column="finite", value_set=[True])]
-    if advantages.centred:
-        rules.append(expect().ExpectColumnValuesToBeBetween(column="group_mean", min_value=-1e-6, max_value=1e-6))
-    hold("advantages", [Check("episodes", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
+    return frame
 
 
 def _episodes(episodes: Sequence[Episode], limits: EpisodeLimits) -> Check:

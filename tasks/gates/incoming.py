@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
@@ -25,12 +26,16 @@ def check_panel(panel: Panel, quarantine: Path) -> None:
             "split": [task.split for task in panel.tasks],
         }
     )
-    rules = [
+    check = Check("tasks", frame, _rules(panel))
+    hold(f"panel-{panel.name}", [check], lambda: pa.Table.from_pandas(frame), quarantine)
+
+
+def _rules(panel: Panel) -> list[Any]:
+    return [
         expect().ExpectColumnValuesToBeUnique(column="task"),
         expect().ExpectColumnValueLengthsToBeBetween(column="instruction", min_value=1),
         expect().ExpectColumnValuesToBeInSet(column="split", value_set=[panel.name]),
     ]
-    hold(f"panel-{panel.name}", [Check("tasks", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
 
 
 def check_demonstrations(demonstrations: Sequence[Demonstration], quarantine: Path) -> None:
@@ -39,13 +44,17 @@ def check_demonstrations(demonstrations: Sequence[Demonstration], quarantine: Pa
     Raises:
         GateError: an expectation does not hold.
     """
-    frame = pd.DataFrame(
+    frame = _texts(demonstrations)
+    rules = [expect().ExpectColumnValueLengthsToBeBetween(column=column, min_value=1) for column in frame.columns]
+    batch = [asdict(one) for one in demonstrations]
+    hold("demonstrations", [Check("turns", frame, rules)], lambda: pa.Table.from_pylist(batch), quarantine)
+
+
+def _texts(demonstrations: Sequence[Demonstration]) -> pd.DataFrame:
+    return pd.DataFrame(
         {
             "instruction": [one.moment.instruction.strip() for one in demonstrations],
             "observation": [one.moment.observation.strip() for one in demonstrations],
             "action": [one.answer.action.strip() for one in demonstrations],
         }
     )
-    rules = [expect().ExpectColumnValueLengthsToBeBetween(column=column, min_value=1) for column in frame.columns]
-    batch = [asdict(one) for one in demonstrations]
-    hold("demonstrations", [Check("turns", frame, rules)], lambda: pa.Table.from_pylist(batch), quarantine)

@@ -36,13 +36,17 @@ def _lines(run: str, publication: Publication) -> Iterator[str]:
     yield from (f"\n**Warning:** {plain(alarm)}" for alarm in alarms(publication.manifest))
     yield from _bank(publication)
     yield from verdicts(publication.judged)
+    yield from _table(publication)
+    yield ""
+    yield f"Look further: `coevo bank why {run}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
+    yield f"`coevo.run` is `{run}` at step {publication.revision}."
+
+
+def _table(publication: Publication) -> Iterator[str]:
     yield from ("", "| figure | value |", "|---|---:|")
     for name, value in sorted(figures(publication.manifest).items()):
         if name.startswith(FIGURES):
             yield f"| {plain(name)} | {value:.4g} |"
-    yield ""
-    yield f"Look further: `coevo bank why {run}@{publication.revision} ENTRY`, and in MLflow the run whose tag "
-    yield f"`coevo.run` is `{run}` at step {publication.revision}."
 
 
 def _bank(publication: Publication) -> Iterator[str]:

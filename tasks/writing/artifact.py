@@ -59,14 +59,19 @@ def read_writing(directory: Path | None) -> Kept:
     """
     if directory is None:
         return Kept()
-    try:
-        found = [name for name in (ANSWERS, SPENT, REWARDED) if name != REWARDED or (directory / name).exists()]
-        texts = {name: (directory / name).read_text(encoding="utf-8") for name in found}
-    except (OSError, ValueError) as error:
-        raise CoevoError(f"the artifact {FOLDER} cannot be read: {error}") from None
+    texts = _texts(directory)
     answers = tuple(parse(line) for line in texts[ANSWERS].split("\n") if line)
     rewarded = tuple(_rewarded(line) for line in texts.get(REWARDED, "").split("\n") if line)
     return Kept(answers, _spent(texts[SPENT]), rewarded=rewarded)
+
+
+def _texts(directory: Path) -> dict[str, str]:
+    """Content of the files that are read back, by name."""
+    try:
+        found = [name for name in (ANSWERS, SPENT, REWARDED) if name != REWARDED or (directory / name).exists()]
+        return {name: (directory / name).read_text(encoding="utf-8") for name in found}
+    except (OSError, ValueError) as error:
+        raise CoevoError(f"the artifact {FOLDER} cannot be read: {error}") from None
 
 
 def _rewarded(line: str) -> Rewarded:
