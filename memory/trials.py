@@ -86,19 +86,23 @@ def parse(lines: str) -> list[OnTrial]:
     Raises:
         CoevoError: it has another form, or a candidate could not be an entry.
     """
+    found = _read(lines)
+    for place, trial in enumerate(found):
+        where = f"the revision's trials: candidate {place}"
+        vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, where)
+        _check_sums(trial, where)
+    return found
+
+
+def _read(lines: str) -> list[OnTrial]:
     try:
-        found = TypeAdapter(list[OnTrial]).validate_json(lines)
+        return TypeAdapter(list[OnTrial]).validate_json(lines)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"]))
         raise CoevoError(
             f"the revision's trials cannot be read: {where}: {first['msg']}; roll back to another"
         ) from None
-    for place, trial in enumerate(found):
-        where = f"the revision's trials: candidate {place}"
-        vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, where)
-        _check_sums(trial, where)
-    return found
 
 
 def _check_sums(trial: OnTrial, where: str) -> None:

@@ -70,7 +70,7 @@ class BankConfig(Config):
 
     @model_validator(mode="after")
     def _edited(self) -> Self:
-        """Check that operations are both proposed and carried out, and that only one part sets the scores."""
+        """Check that operations are both proposed and carried out."""
         edits = self.admission.type == "edits"
         if self.writer.edits and not edits:
             raise ValueError(
@@ -82,6 +82,12 @@ class BankConfig(Config):
                 f"admission.type=edits applies operations, but writer.type={self.writer.type} proposes none: "
                 "set writer={type: quote-editor}"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _scored_once(self) -> Self:
+        """Check that only one part sets the scores of edited entries."""
+        edits = self.admission.type == "edits"
         if edits and self.retirement is not None:
             raise ValueError("admission.type=edits removes entries by their scores: set retirement=null")
         if edits and self.utility is not None:

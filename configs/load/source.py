@@ -32,15 +32,19 @@ def check(text: str) -> None:
     """
     if len(text) > LARGEST:
         raise SourceError(f"has more than {LARGEST} characters: keep to what the schema has")
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.rstrip("\r").replace("\t", " ").isprintable():
-            raise SourceError(f"line {number}: holds an unprintable character: remove it")
+    _check_printable(text)
     try:
         _check_depth(text)
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise SourceError(f"not readable as YAML: {error}") from None
     _size(root, 0)
+
+
+def _check_printable(text: str) -> None:
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.rstrip("\r").replace("\t", " ").isprintable():
+            raise SourceError(f"line {number}: holds an unprintable character: remove it")
 
 
 def _check_depth(text: str) -> None:

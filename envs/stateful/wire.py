@@ -55,9 +55,7 @@ def read_reply(message: bytes, longest: int) -> Reply | Loss:
     try:
         reply = Reply.model_validate_json(message)
     except ValidationError as error:
-        problem = error.errors()[0]
-        place = ".".join(map(str, problem["loc"]))
-        return Loss("invalid", one_line(f"{place} = {str(problem['input'])[:80]!r}: {problem['msg']}"))
+        return _malformed(error)
     if reply.error:
         return Loss("exception", one_line(reply.error))
     step = reply.step
@@ -67,6 +65,12 @@ def read_reply(message: bytes, longest: int) -> Reply | Loss:
     if step is not None and step.success and not step.done:
         return Loss("invalid", "a step has success=True and done=False: an episode succeeds where it ends")
     return reply
+
+
+def _malformed(error: ValidationError) -> Loss:
+    problem = error.errors()[0]
+    place = ".".join(map(str, problem["loc"]))
+    return Loss("invalid", one_line(f"{place} = {str(problem['input'])[:80]!r}: {problem['msg']}"))
 
 
 def step_of(played: Played) -> Step[None]:

@@ -103,11 +103,7 @@ class Index:
         Scores are rounded, so that entries with the same words tie whatever the order of summation.
         """
         if self._best is not None and len(shelves) == 1:
-            k = shelves[0][1]
-            able, scores = self._best.best(question, k)
-            scores = scores.round(12)
-            best = top(scores, k)
-            return list(zip(able[best].tolist(), scores[best].tolist(), strict=True))
+            return _best_of(self._best, question, shelves[0][1])
         scores = self.score(question).round(12)
         if scores.max(initial=NEVER) == NEVER:
             return []
@@ -135,6 +131,13 @@ class _Pool:
     rows: Rows
     shelves: _Shelves
     without: frozenset[str]
+
+
+def _best_of(score: BestScore, question: Question, k: int) -> list[tuple[int, float]]:
+    able, scores = score.best(question, k)
+    scores = scores.round(12)
+    best = top(scores, k)
+    return list(zip(able[best].tolist(), scores[best].tolist(), strict=True))
 
 
 def top(scores: Floats, k: int) -> Rows:

@@ -50,12 +50,7 @@ class EngineAuthor:
         self._size = 1 if rounds else BATCH
         self._prompts = Prompts(engine.policy.tokenizer, template)
         self._thinks = opens_thinking(self._prompts.empty)
-        if self._engine.longest_prompt < 1:
-            attended = self._engine.longest_prompt + config.max_new_tokens
-            raise CoevoError(
-                f"bank.writer.author.max_new_tokens={config.max_new_tokens} leaves no room for a question: the model "
-                f"attends to {attended} tokens; lower max_new_tokens"
-            )
+        _check_room(self._engine.longest_prompt, config.max_new_tokens)
 
     def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question, as ``Author.replies``.
@@ -109,6 +104,14 @@ class EngineAuthor:
         text = without_thinking(completion.text, self._thinks).text.strip()
         drawn = Drawn(tuple(request.prompt_ids), tuple(completion.token_ids))
         return Reply(text, completion.finished, len(drawn.prompt_ids), len(drawn.token_ids), drawn=drawn)
+
+
+def _check_room(longest_prompt: int, answer: int) -> None:
+    if longest_prompt < 1:
+        raise CoevoError(
+            f"bank.writer.author.max_new_tokens={answer} leaves no room for a question: the model attends to "
+            f"{longest_prompt + answer} tokens; lower max_new_tokens"
+        )
 
 
 @contextmanager

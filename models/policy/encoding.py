@@ -102,13 +102,17 @@ def _plain(tokenizer: Any) -> tuple[Callable[[str], Sequence[int]], int | None, 
         raise CoevoError(
             f"the tokenizer {type(tokenizer).__name__} has no tokenizer.json, which prompts need: save it as a fast one"
         )
-    made = json.loads(backend.to_str())
-    made.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
-    _unprefixed(made["pre_tokenizer"])
-    plain = Tokenizer.from_str(json.dumps(made))
+    plain = _without_control_tokens(backend)
     unknown = getattr(plain.model, "unk_token", None)
     encode = lambda text: plain.encode(text, add_special_tokens=False).ids  # noqa: E731
     return encode, unknown and plain.token_to_id(unknown), divides(plain)
+
+
+def _without_control_tokens(backend: Tokenizer) -> Tokenizer:
+    made = json.loads(backend.to_str())
+    made.update(added_tokens=[], post_processor=None, truncation=None, padding=None)
+    _unprefixed(made["pre_tokenizer"])
+    return Tokenizer.from_str(json.dumps(made))
 
 
 def _unprefixed(pre_tokenizer: dict[str, Any] | None) -> None:

@@ -175,13 +175,17 @@ def check_fits(policy: Policy, directory: Path) -> None:
     adapted = isinstance(policy.model, PeftModel)
     path = _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
     shapes = {name.replace(".default.", "."): list(value.shape) for name, value in _state(policy.model).items()}
+    if not shapes.items() <= _saved_shapes(path).items():
+        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
+
+
+def _saved_shapes(path: Path) -> dict[str, list[int]]:
+    """Shape of each tensor of a file by name; empty if it is no safetensors file."""
     try:
         with safe_open(path, framework="pt") as saved:
-            there = {name: saved.get_slice(name).get_shape() for name in saved.keys()}  # noqa: SIM118
+            return {name: saved.get_slice(name).get_shape() for name in saved.keys()}  # noqa: SIM118
     except SafetensorError:
-        there = {}
-    if not shapes.items() <= there.items():
-        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
+        return {}
 
 
 def bundle(directory: Path, into: Path) -> None:

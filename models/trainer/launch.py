@@ -131,14 +131,8 @@ def _here(config: DeepSpeedConfig, environment: Mapping[str, str]) -> list[str]:
 
 def _hosts(path: Path) -> dict[str, list[str]]:
     """Devices of the processes on each machine, the machine of process 0 first."""
-    try:
-        lines = [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        raise CoevoError(
-            f"update.deepspeed.hostfile={str(path)!r} does not exist: name a file of NAME slots=N lines"
-        ) from None
     hosts: dict[str, list[str]] = {}
-    for line in filter(None, lines):
+    for line in filter(None, _uncommented(path)):
         found = re.fullmatch(r"([A-Za-z0-9][\w.@:-]*)\s+slots=([1-9]\d*)", line)
         if found is None or found[1] in hosts:
             raise CoevoError(f"{path}: {line!r} is malformed or repeated; write NAME slots=N, each name once")
@@ -146,6 +140,16 @@ def _hosts(path: Path) -> dict[str, list[str]]:
     if not hosts:
         raise CoevoError(f"{path}: it names no machine; write NAME slots=N lines")
     return hosts
+
+
+def _uncommented(path: Path) -> list[str]:
+    """Lines of a hostfile, without comments."""
+    try:
+        return [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        raise CoevoError(
+            f"update.deepspeed.hostfile={str(path)!r} does not exist: name a file of NAME slots=N lines"
+        ) from None
 
 
 def _launcher(nodes: dict[str, list[str]], number: int, meeting: Path) -> list[str]:

@@ -7,7 +7,7 @@ from coevo.configs.bank.writer import ModelSkillsConfig
 from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal
-from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, SKILLS, question
 from coevo.memory.writers.model.transcript import shown
@@ -30,17 +30,20 @@ class ModelSkills:
         failing = failing_kinds(evidence.episodes, self._key, self._config.below)
         posed = [self._posed(kind, played, evidence.library) for kind, played in failing.items()]
         found = answers(evidence.ask, posed)
-        drafts = [
-            Draft(answer, lesson, entry(lesson, self._scope(lesson), evidence.revision))
-            for answer in found
-            for lesson in lessons(answer, self._config.skills)
-        ]
+        drafts = self._drafts(found, evidence.revision)
         held = {(each.strategy, each.scope) for each in evidence.library.entries}
         skills = joined(drafts).values()
         fresh = tuple(each for each in skills if not held & {(each.strategy, each.scope), (each.strategy, "")})
         sizes = {"failing_kinds": float(len(failing)), "general_skills": float(sum(not each.scope for each in fresh))}
         learned = authored(found, drafts)
         return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), authored=learned)
+
+    def _drafts(self, found: Iterable[Answer], revision: int) -> list[Draft]:
+        return [
+            Draft(answer, lesson, entry(lesson, self._scope(lesson), revision))
+            for answer in found
+            for lesson in lessons(answer, self._config.skills)
+        ]
 
     def _scope(self, lesson: Lesson) -> str:
         return "" if lesson.item.get("general") is True else self._key(lesson.attempt.episode.task)

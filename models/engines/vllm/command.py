@@ -79,11 +79,16 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     if config.draws == "keyed":
         line += ["--middleware", "coevo_vllm.Seeds"]
     line += ["--middleware", "coevo_vllm.Key"]  # the last one is the outermost
-    line += ["--worker-extension-cls", "coevo_worker.Digests"]
-    if serving.rank:
-        rank = next((each for each in RANKS if each >= serving.rank), serving.rank)
-        line += ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(rank)]
+    line += ["--worker-extension-cls", "coevo_worker.Digests", *_for_adapters(serving.rank)]
     return line + (_on_gpus(config, serving) if torch.cuda.is_available() else _on_a_cpu(serving))
+
+
+def _for_adapters(rank: int) -> list[str]:
+    """Options of a server for adapters of this rank, or of a larger one that vLLM accepts; none for 0."""
+    if not rank:
+        return []
+    accepted = next((each for each in RANKS if each >= rank), rank)
+    return ["--enable-lora", "--max-loras", "1", "--max-lora-rank", str(accepted)]
 
 
 def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]:
