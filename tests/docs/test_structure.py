@@ -31,11 +31,23 @@ def test_modules_are_neither_long_nor_swarms_of_short_ones():
     assert len(short) <= 15, short
 
 
+def test_functions_are_short():
+    lengths = [function.end_lineno - function.lineno + 1 for path in LINES for function in _functions(path)]
+    assert median(lengths) <= 6
+    assert quantiles(lengths, n=10)[-1] <= 15
+
+
 def test_a_class_knows_at_most_fourteen_modules():
     graph = grimp.build_graph("coevo")
     classes = {_named(path) for path in MODULES if _has_class(path)} & graph.modules
     known = {name: len(graph.find_modules_directly_imported_by(name)) for name in classes}
     assert {name: n for name, n in known.items() if n > 14} == {}
+
+
+def _functions(path):
+    """Functions and methods; one has the lines from ``def`` to its end, docstring included."""
+    nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+    return (node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 def _parts():
