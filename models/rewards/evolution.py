@@ -24,11 +24,10 @@ class Gains:
 
 def evolve(episodes: Sequence[Episode], potentials: Sequence[float], baselines: Mapping[str, float]) -> Gains:
     """Gains over the baselines before these episodes, and the baselines after them."""
-    tasks = [episode.task.id for episode in episodes]
-    before = np.array([baselines.get(task, 0.0) for task in tasks])
+    before = np.array([baselines.get(episode.task.id, 0.0) for episode in episodes])
     successes: dict[str, list[bool]] = {}
-    for task, episode in zip(tasks, episodes, strict=True):
-        successes.setdefault(task, []).append(episode.success)
+    for episode in episodes:
+        successes.setdefault(episode.task.id, []).append(episode.success)
     achieved = {task: sum(group) / len(group) for task, group in successes.items()}
     after = {task: max(baselines.get(task, 0.0), mean) for task, mean in achieved.items()}
     return Gains(np.maximum(0.0, np.array(potentials, dtype=np.float64) - before), {**baselines, **after})

@@ -10,6 +10,7 @@ from coevo.records.arrow import EPISODES, entries_to_table, episodes_to_table, t
 from coevo.records.entry import Entry, Verdict, entry_id
 from coevo.records.episode import Completion, Episode, Turn
 from coevo.records.task import Panel, Task, key_by
+from coevo.records.writing import Credit, Drawn, Rewarded
 
 
 def task(**changes):
@@ -106,3 +107,7 @@ def test_a_new_entry_is_an_active_strategy_until_a_revision_retires_it():
     assert (new.retired, new.zone, new.level) == (-1, "strategy", "")
     assert new.active
     assert not replace(new, retired=0).active
+
+
+def test_a_rewarded_answer_has_full_weight_unless_another_is_given():
+    assert Rewarded(Drawn((1,), (2, 3)), (Credit(0, 2, 0.5),)).weight == 1.0

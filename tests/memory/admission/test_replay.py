@@ -110,7 +110,7 @@ def test_verdicts_without_pairs_are_in_no_mean():
     assert metrics([verdict([math.nan], [0])]) == {"bank/replay/pairs": 0.0}
 
 
-@pytest.mark.parametrize("rewards", [([1, 0], [1]), ([], [])])
+@pytest.mark.parametrize("rewards", [([1, 0], [1]), ([1], [1, 0]), ([], [])])
 def test_sides_that_do_not_pair_are_an_error(rewards):
     with pytest.raises(ValueError, match="do not pair"):
         verdict(*rewards)
