@@ -101,6 +101,10 @@ def _vet_meaning(entry: Entry, where: str) -> None:
     expected = entry_id(entry.scope, entry.strategy)
     if entry.id != expected:
         refuse(where, "id", entry.id, f"is not the hash of scope and strategy: write {expected}")
+    _vet_revisions(entry, where)
+
+
+def _vet_revisions(entry: Entry, where: str) -> None:
     if entry.created < 0:
         refuse(where, "created", entry.created, "is no revision: write 0 or more")
     if entry.edited < entry.created:

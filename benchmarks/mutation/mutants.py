@@ -27,6 +27,7 @@ EQUIVALENT = (
         "most = * / rows.nbytes",
         "it bounds whole numbers, so its fraction is of no account",
     ),
+    ("memory/exchange/rows.py", "longest = *", "no length of an empty batch exceeds the limit"),
     ("memory/similarity.py", "FEW = *", "the filter for many texts leaves out only those that the comparison would"),
 )
 """Mutants that no test of behaviour can notice: patterns of paths and mutated lines, with reasons."""

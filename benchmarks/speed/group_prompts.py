@@ -58,12 +58,8 @@ class Listener(Player):
         moments = [live.moment(self.context) for live in running]
         prompts = [self.context.prompt(moment) for moment in moments]
         keys = [extend(live.attempt.key, len(live.turns)) for live in running]
-        self.requests.append(
-            [
-                Request(prompt, draws, live.attempt.group)
-                for live, prompt, draws in zip(running, prompts, keys, strict=True)
-            ]
-        )
+        groups = [live.attempt.group for live in running]
+        self.requests.append(list(map(Request, prompts, keys, groups)))
         answers = [self.env.expert(moment, draws) for moment, draws in zip(moments, keys, strict=True)]
         steps = self.env.step([live.state for live in running], [answer.action for answer in answers])
         for live, prompt, answer, step in zip(running, prompts, answers, steps, strict=True):

@@ -124,18 +124,16 @@ def _plot(history: Sequence[Manifest], series: dict[str, Value], include: Sequen
 
 def _curve(name: str, values: dict[int, float], history: Sequence[Manifest], x: Scale, y: Scale) -> Curve:
     led = {manifest.revision for manifest in trail(history)}
-
-    def place(revision: int) -> tuple[float, float]:
-        return x.at(revision), y.at(values[revision])
-
-    on_trail = [place(manifest.revision) for manifest in trail(history) if manifest.revision in values]
+    points = {revision: (x.at(revision), y.at(value)) for revision, value in values.items()}
+    on_trail = [points[manifest.revision] for manifest in trail(history) if manifest.revision in values]
     aside = [
-        line([place(before), place(revision)])
+        line([points[before], points[revision]])
         for revision in values
         if revision not in led and (before := _measured_before(revision, values, history)) is not None
     ]
     marks = [
-        Mark(*place(revision), value, f"{name}, revision {revision}: {value:.4g}") for revision, value in values.items()
+        Mark(*points[revision], value, f"{name}, revision {revision}: {value:.4g}")
+        for revision, value in values.items()
     ]
     return Curve(name, (line(on_trail),) if len(on_trail) > 1 else (), tuple(aside), tuple(marks))
 

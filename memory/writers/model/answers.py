@@ -88,14 +88,19 @@ def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
         answer.refuse("not_json" if posed.question.schema else "not_words", reply.text)
         return answer
     answer.fields = fields
-    for place, item in enumerate(fields[name], 1):
-        if not whole and place == len(fields[name]):
+    _sort(answer, fields[name], whole)
+    return answer
+
+
+def _sort(answer: Answer, items: Sequence[object], whole: bool) -> None:
+    """Accept or refuse each item; the last one of an answer that was cut is not complete."""
+    for place, item in enumerate(items, 1):
+        if not whole and place == len(items):
             answer.refuse("cut", item)
         elif isinstance(item, Mapping):
             answer.items.append(item)
         else:
             answer.refuse("shape", item)
-    return answer
 
 
 def _read(posed: Posed, reply: Reply, name: str) -> tuple[dict[str, Any] | None, bool]:
