@@ -24,6 +24,9 @@ REFUSED = {
     "an old policy's batch as it is": (GRPO, ["rollout.ahead=1"], "the policy before", "importance_cap=2.0"),
     "ahead of no update": (EXPERIENCE, ["rollout.ahead=1"], "update=null has none", "set rollout.ahead=0"),
     "ahead of parts": (CUT, AHEAD, "continues the last batch's episodes", "rollout.turns=null"),
+    "parts with a reward of the whole": (
+        CUT, ["update.reward={type: progress-guided, gamma: 1.0}"], "needs whole ones", "update.reward.type=extrinsic",
+    ),
     "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
     "episodes by themselves, in this process": (GRPO, ["rollout.pace=episode"], "asks a server", "engine.type=vllm"),
     "two ahead": (GRPO, ["rollout.ahead=2"], "rollout.ahead", "0 or 1"),
