@@ -16,8 +16,8 @@ from coevo.memory.stats import Stats
 def banks(tmp_path):
     """A bank and its copy, and the recorded versions of their counters."""
     bank, recorded = Bank(tmp_path / "own"), set()
-    for visits in range(3):
-        bank.merge(BankChange(stats=(Stats(f"e{visits}", visits),)))
+    for number in range(3):
+        bank.merge(BankChange(stats=(Stats(f"e{number}", number),)))
         recorded.add((bank.versions()["stats"], bank.hashes()["stats"]))
     shutil.copytree(tmp_path / "own", tmp_path / "other")
     return tmp_path / "own", tmp_path / "other", recorded
