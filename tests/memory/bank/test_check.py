@@ -9,6 +9,7 @@ from support import small_run
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import SCHEMAS, BankChange
 from coevo.memory.bank.check import faults, stale
+from coevo.memory.bank.files import manifest_name
 from coevo.memory.stats import Stats
 
 
@@ -67,6 +68,17 @@ def test_a_table_that_is_not_there_is_named_and_not_made(tmp_path):
     (fault,) = faults(tmp_path, {"entries": {(1, "0" * 64)}})
     assert (fault.table, fault.version) == ("entries", None)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_older_versions_are_read_beside_a_directory_in_place_of_the_newest_manifest(recorded, tmp_path):
+    bank = shutil.copytree(recorded.path, tmp_path / "bank")
+    last = max(version for version, _ in recorded.wanted()["stats"])
+    (bank / "stats.lance" / manifest_name(last)).unlink()
+    (bank / "stats.lance" / manifest_name(last)).mkdir()
+    assert [(fault.table, fault.version) for fault in faults(bank, recorded.wanted())] == [
+        ("stats", None),
+        ("stats", last),
+    ]
 
 
 @pytest.mark.parametrize("damage", ["gone", "half"])
