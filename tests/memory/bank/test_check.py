@@ -70,15 +70,14 @@ def test_a_table_that_is_not_there_is_named_and_not_made(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_older_versions_are_read_beside_a_directory_in_place_of_the_newest_manifest(recorded, tmp_path):
+def test_older_versions_are_read_without_the_two_newest_manifests(recorded, tmp_path):
     bank = shutil.copytree(recorded.path, tmp_path / "bank")
-    last = max(version for version, _ in recorded.wanted()["stats"])
+    *_, before, last = sorted({version for version, _ in recorded.wanted()["stats"]})
     (bank / "stats.lance" / manifest_name(last)).unlink()
     (bank / "stats.lance" / manifest_name(last)).mkdir()
-    assert [(fault.table, fault.version) for fault in faults(bank, recorded.wanted())] == [
-        ("stats", None),
-        ("stats", last),
-    ]
+    (bank / "stats.lance" / manifest_name(before)).write_bytes(b"no manifest")
+    found = [(fault.table, fault.version) for fault in faults(bank, recorded.wanted())]
+    assert found == [("stats", None), ("stats", before), ("stats", last)]
 
 
 @pytest.mark.parametrize("damage", ["gone", "half"])
