@@ -29,6 +29,8 @@ EQUIVALENT = (
     ),
     ("memory/exchange/rows.py", "longest = *", "no length of an empty batch exceeds the limit"),
     ("memory/similarity.py", "BUCKETS = *", "the bound holds for any number of buckets"),
+    ("memory/catalogue.py", "grown = *", "an array that grows in other steps holds the same values"),
+    ("records/draws.py", "*drawn, strict=False*", "the array is made with one row per key"),
     ("memory/similarity.py", "FEW = *", "the filter for many texts leaves out only those that the comparison would"),
 )
 """Mutants that no test of behaviour can notice: patterns of paths and mutated lines, with reasons."""

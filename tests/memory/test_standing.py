@@ -20,6 +20,7 @@ def test_standings_survive_their_text():
     standings = {name: Standing(name, 1, 2) for name in "ba"}
     assert parse(text(standings)) == standings
     assert text(standings) == text(dict(reversed(standings.items())))
+    assert text({"a": Standing("a", 3, 2)}) == '[\n{\n"id": "a",\n"unseen": 2,\n"waited": 3\n}\n]'
 
 
 @pytest.mark.parametrize("lines", ["{", '[{"id": "a", "waited": -1}]', '[{"id": "a", "more": 1}]', '[{"waited": 1}]'])

@@ -64,6 +64,12 @@ def test_other_content_than_recorded_is_named(recorded):
     assert "not the recorded 000000000000" in fault.problem
 
 
+def test_a_latest_version_with_other_content_is_stale(recorded):
+    _, hashes = recorded.revisions[-1]
+    (fault,) = stale(recorded.path, hashes | {"stats": "0123456789abcdef"})
+    assert fault.problem == f"has content {hashes['stats'][:12]}, not 0123456789ab"
+
+
 def test_a_table_that_is_not_there_is_named_and_not_made(tmp_path):
     (fault,) = faults(tmp_path, {"entries": {(1, "0" * 64)}})
     assert (fault.table, fault.version) == ("entries", None)
