@@ -27,7 +27,7 @@ EQUIVALENT = (
         "most = * / rows.nbytes",
         "it bounds whole numbers, so its fraction is of no account",
     ),
-    ("memory/exchange/rows.py", "longest = *", "no length of an empty batch exceeds the limit"),
+    ("memory/exchange/rows.py", "longest = *as_py() or *", "no length of an empty batch exceeds the limit"),
     ("memory/similarity.py", "BUCKETS = *", "the bound holds for any number of buckets"),
     ("memory/catalogue.py", "grown = *", "an array that grows in other steps holds the same values"),
     ("records/draws.py", "*drawn, strict=False*", "the array is made with one row per key"),
