@@ -1,7 +1,9 @@
 """Host memory of a run at the shape of Qwen3-0.6B beside that of its dry run: adapters, random weights, few tokens.
 
 The whole run is in two processes of this machine, which generate and train on the CPU. Memory is the largest sum of
-proportional set sizes, in which pages that processes share count once.
+proportional set sizes, in which pages that processes share count once. Random weights earn nothing, so each turn costs
+a penalty: otherwise the update would have nothing to learn, and would take no memory. Without a bank, prompts are as
+long as the dry run says.
 """
 
 import json
@@ -27,16 +29,20 @@ from coevo.models.policy.policy import Policy, save
 TARGET = 0.2
 SAMPLE_SECONDS = 0.5
 RECIPE = {
-    "defaults": ["envs/homerules", "models/qwen3-0.6b", "methods/coevo-rl"],
+    "defaults": ["envs/homerules", "models/qwen3-0.6b", "methods/reinforce"],
     "iterations": 1,
     "rollout": {
-        "tasks": 2,
+        "tasks": 4,
         "group_size": 4,
-        "max_turns": 2,
+        "max_turns": 4,
         "sampling": {"max_new_tokens": 8},
-        "engine": {"type": "transformers", "threads": 2, "rows": 8},
+        "engine": {"type": "transformers", "threads": 2, "rows": 16},
     },
-    "update": {"deepspeed": {"tokens": 1024, "timeout": 3600.0}},
+    "update": {
+        "invalid_penalty": 0.1,
+        "advantage": {"type": "reinforce", "baseline": "none"},
+        "deepspeed": {"tokens": 1024, "timeout": 3600.0},
+    },
     "evaluation": {"panels": ["seen-houses"], "tasks": 2},
 }
 
@@ -76,7 +82,8 @@ def measure(bench: Bench) -> Result:
     measured = _largest("run", str(recipe), "--workspace", str(place / "workspace"))
     seconds = time.monotonic() - since
     coevo(Workspace(place / "workspace"), "down")
-    return {"measured": measured, "foreseen": int(host["gib"] * GIB), "parts": host["parts"], "seconds": seconds}
+    held = {"measured": sum(measured.values()), "processes": measured}
+    return held | {"foreseen": int(host["gib"] * GIB), "parts": host["parts"], "seconds": seconds}
 
 
 def _random_policy(place: Path) -> None:
@@ -86,25 +93,26 @@ def _random_policy(place: Path) -> None:
     ends = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": None, "pad_token_id": 0}
     torch.manual_seed(0)
     model = Qwen3ForCausalLM(Qwen3Config(vocab_size=151936, tie_word_embeddings=True, **sizes, **heads, **ends))
-    save(Policy(model.eval(), tokenizer), place)
+    save(Policy(model.eval().bfloat16(), tokenizer), place)  # as it is published; the run computes in float32
 
 
-def _largest(*arguments: str) -> int:
-    """Largest number of bytes of a command with all that it starts."""
-    process, most = psutil.Popen([*COMMAND, *arguments], cwd=ROOT), 0
+def _largest(*arguments: str) -> dict[str, int]:
+    """Bytes of the processes of a command by what they run, when their sum is largest."""
+    process, most = psutil.Popen([*COMMAND, *arguments], cwd=ROOT), dict[str, int]()
     while process.poll() is None:
-        most = max(most, _held(process))
+        most = max(most, _held(process), key=lambda held: sum(held.values()))
         time.sleep(SAMPLE_SECONDS)
     if process.returncode != 0:
         raise CoevoError(f"`coevo {arguments[0]}` ended with exit code {process.returncode}: mend what it says above")
     return most
 
 
-def _held(process: psutil.Process) -> int:
-    held = 0
+def _held(process: psutil.Process) -> dict[str, int]:
+    held = dict[str, int]()
     try:
         for each in (process, *process.children(recursive=True)):
-            held += int(each.memory_full_info().pss)
+            name = next((part for part in each.cmdline() if part.startswith("coevo.")), each.name())
+            held[name] = held.get(name, 0) + int(each.memory_full_info().pss)
     except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
         return held
     return held
