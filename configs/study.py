@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import Config
+from coevo.configs.base import FACTOR, Config
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=40)]
 """Part of the name of a run."""
@@ -27,7 +27,7 @@ class MetricConfig(Config):
     """Name as in ``coevo log``, for example ``agent/success/seen-houses``."""
     minus: MetricName | None = None
     """Metric of the same run and iteration to subtract; null subtracts nothing."""
-    below: float | None = None
+    below: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
     """Value below which the finding claims that the metric is in the reference arm; null claims none."""
     over: Literal["end", "area"] = "end"
     """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them."""

@@ -62,8 +62,8 @@ def test_segments_do_not_change_results(monkeypatch):
     entries, _ = bank(120)
     config = Bm25Config(type="bm25")
     whole, one, two = (Index(entries[:count], config) for count in (120, 110, 90))
-    assert len(one.over(entries)._score._counts.segments) == 2
-    assert len(two.over(entries)._score._counts.segments) == 1
+    assert len(one.over(entries).score._counts.segments) == 2
+    assert len(two.over(entries).score._counts.segments) == 1
     assert answers(whole) == answers(one.over(entries)) == answers(two.over(entries))
 
 
