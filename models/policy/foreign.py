@@ -9,12 +9,15 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from transformers.utils import cached_file
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.policy import PretrainedPolicyConfig
 
+PRECISIONS = get_args(PretrainedPolicyConfig.model_fields["dtype"].annotation)
+"""Types that policies compute in."""
 SETTINGS = ("config.json", "tokenizer_config.json", "processor_config.json", "preprocessor_config.json")
 """Files in which ``auto_map`` names classes of the model's own."""
 KERNEL = "_implementation"
@@ -85,6 +88,21 @@ def check_adapters(file: Path) -> None:
     if settings.get("peft_type") != "LORA" or named:
         wrong = f"{named[0]} names code to import" if named else f"peft_type={settings.get('peft_type')!r} is not LORA"
         raise CoevoError(f"{file}: {wrong}: name adapters that coevo or PEFT's LoRA has written")
+
+
+def base_precision(file: Path) -> str:
+    """Type that the base model of adapters computes in; ``auto``, the stored one, where no file names it.
+
+    Raises:
+        CoevoError: the file names none that policies have.
+    """
+    if not file.is_file():
+        return "auto"
+    with file.open(encoding="utf-8", errors="replace") as text:
+        name = text.read(20)
+    if name not in PRECISIONS:
+        raise CoevoError(f"{file} has {name!r}: it should name one of {', '.join(PRECISIONS)}")
+    return name
 
 
 def _kernel(settings: dict[str, Any]) -> str | None:

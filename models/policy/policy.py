@@ -36,7 +36,15 @@ from transformers.utils import logging as transformers_logging
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.foreign import absent, check_adapters, check_alone, check_settings, check_weights, folder_of
+from coevo.models.policy.foreign import (
+    absent,
+    base_precision,
+    check_adapters,
+    check_alone,
+    check_settings,
+    check_weights,
+    folder_of,
+)
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
@@ -49,6 +57,8 @@ Full = Callable[[Tensor], Tensor]
 GENERATION = "generation_config.json"
 BASE = "base"
 """Folder of the base model of the adapters in the same directory."""
+PRECISION = "base_dtype"
+"""File with the type of that model's values, for example ``float32``: it may be stored in another one."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,9 @@ def save(policy: Policy, directory: Path, full: Full = Tensor.detach, writes: bo
             deque(values, maxlen=0)
     if writes:
         policy.tokenizer.save_pretrained(directory)
+        if isinstance(model, PeftModel):
+            dtype = str(model.get_base_model().dtype).removeprefix("torch.")
+            (directory / PRECISION).write_text(dtype, encoding="utf-8")
 
 
 def _state(model: Any) -> dict[str, Tensor]:
@@ -132,12 +145,12 @@ def load(directory: Path) -> Policy:
 
     Raises:
         CoevoError: the directory has no policy, it needs code of its own, its weights are not safetensors, or its
-            adapters change the embeddings or the output layer.
+            adapters change the embeddings or the output layer, or name an unknown type.
     """
     tokenizer = _read(AutoTokenizer, str(directory))
     if not (directory / PEFT_CONFIG).is_file():
         return Policy(_model(str(directory)), tokenizer)
-    base = _model(base_of(directory))
+    base = _model(base_of(directory), base_precision(directory / PRECISION))
     _demand(directory / PEFT_WEIGHTS)
     adapted = PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval()
     _check_targets(adapted, f"{directory / PEFT_CONFIG}: target_modules")

@@ -21,9 +21,10 @@ def logits(policy):
         return policy.model(input_ids=IDS).logits
 
 
-def adapted(base, seed=0):
+def adapted(base, seed=0, **settings):
     """A LoRA policy whose adapters do something (their second halves start as zeros)."""
-    policy = build(PretrainedPolicyConfig(type="pretrained", path=str(base), lora=LoraConfig(r=2)), (), key(seed))
+    config = PretrainedPolicyConfig(type="pretrained", path=str(base), lora=LoraConfig(r=2), **settings)
+    policy = build(config, (), key(seed))
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in policy.model.named_parameters():
@@ -92,6 +93,27 @@ def test_adapters_are_kept_without_their_base(base, tmp_path):
     trained = {name for name, parameter in again.model.named_parameters() if parameter.requires_grad}
     assert trained
     assert all("lora_" in name for name in trained)
+
+
+@pytest.mark.parametrize(("stored", "dtype"), [("bfloat16", "float32"), ("float32", "bfloat16")])
+def test_adapters_compute_in_the_precision_of_their_run_whatever_their_base_is_stored_in(tmp_path, stored, dtype):
+    save(Policy(llama().model.to(getattr(torch, stored)), llama().tokenizer), tmp_path / "base")
+    policy = adapted(tmp_path / "base", dtype=dtype)
+    save(policy, tmp_path / "lora")
+    bundle(tmp_path / "lora", tmp_path / "bundle")
+    for directory in ("lora", "bundle"):
+        again = load(tmp_path / directory)
+        assert again.model.dtype == getattr(torch, dtype)
+        assert torch.equal(logits(policy), logits(again))
+
+
+def test_adapters_that_name_no_precision_compute_in_that_of_their_base(tmp_path, base):
+    save(adapted(base), tmp_path / "lora")
+    (tmp_path / "lora" / "base_dtype").unlink()
+    assert load(tmp_path / "lora").model.dtype == torch.float32
+    (tmp_path / "lora" / "base_dtype").write_text("float32; " * 10**6)
+    with pytest.raises(CoevoError, match=r"base_dtype has 'float32; float32; fl': it should name one of float32, "):
+        load(tmp_path / "lora")
 
 
 def test_new_weights_replace_the_old(tmp_path):
