@@ -43,24 +43,31 @@ def commands():
     return [shlex.split(line) for line in lines]
 
 
+@pytest.fixture
+def places(tmp_path):
+    """Two workspaces with servers of their own."""
+    yield (tmp_path / "one", tmp_path / "two")
+    for place in (tmp_path / "one", tmp_path / "two"):
+        coevo("down", workspace=place)
+
+
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(model, tmp_path):
+def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(model, places):
+    one, two = places
     dry, run, resume = ([part.replace("=qwen3-0.6b", f"={model}") for part in line] for line in commands()[:3])
-    looked = coevo(*dry, *BRIEF, workspace=tmp_path / "one", timeout=200)
+    looked = coevo(*dry, *BRIEF, workspace=one, timeout=200)
     assert looked.returncode == 0, looked.stdout + looked.stderr
     assert "  | <|im_start|>system" in looked.stdout
     assert "ready to start" in looked.stdout
-    killed = coevo(
-        *run, *BRIEF, workspace=tmp_path / "one", kill="coevo.tasks.play.play:Player.play_turn@12", timeout=400
-    )
+    killed = coevo(*run, *BRIEF, workspace=one, kill="coevo.tasks.play.play:Player.play_turn@12", timeout=400)
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    resumed = coevo(*resume, workspace=tmp_path / "one", timeout=400)
+    resumed = coevo(*resume, workspace=one, timeout=400)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    whole = coevo(*run, *BRIEF, workspace=tmp_path / "two", timeout=400)
+    whole = coevo(*run, *BRIEF, workspace=two, timeout=400)
     assert whole.returncode == 0, whole.stdout + whole.stderr
     # Random weights write nothing usable: the run says so, and why.
     assert "of the answers are unusable, mostly: " in whole.stdout + whole.stderr
-    _, *learned = ends = states(tmp_path / "two", "mine")
+    _, *learned = ends = states(two, "mine")
     assert all(state["metrics"]["policy/update/grad_norm"] > 0 for state in learned)
-    assert [json.dumps(state) for state in states(tmp_path / "one", "mine")] == [json.dumps(state) for state in ends]
+    assert [json.dumps(state) for state in states(one, "mine")] == [json.dumps(state) for state in ends]
