@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass
 from json import dumps
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, Field, with_config
 
-from coevo.configs.errors import CoevoError
+from coevo.memory.validate import listed
 
 
 @with_config(ConfigDict(extra="forbid"))
@@ -57,11 +57,4 @@ def parse(lines: str) -> dict[str, Standing]:
     Raises:
         CoevoError: it has another form.
     """
-    try:
-        return {each.id: each for each in TypeAdapter(list[Standing]).validate_json(lines)}
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CoevoError(
-            f"the revision's standings cannot be read: {where}: {first['msg']}; roll back to another"
-        ) from None
+    return {each.id: each for each in listed(Standing, lines, "standings")}

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from json import dumps
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from pydantic import ConfigDict, with_config
 
-from coevo.configs.errors import CoevoError
+from coevo.memory.validate import listed
 from coevo.records.entry import Entry
 from coevo.records.task import About
 
@@ -51,14 +51,7 @@ def parse(lines: str) -> dict[str, Taught]:
     Raises:
         CoevoError: it has another form.
     """
-    try:
-        return {each.id: each for each in TypeAdapter(list[Taught]).validate_json(lines)}
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CoevoError(
-            f"the revision's taught tasks cannot be read: {where}: {first['msg']}; roll back to another"
-        ) from None
+    return {each.id: each for each in listed(Taught, lines, "taught tasks")}
 
 
 def _task(source: str) -> str:

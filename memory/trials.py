@@ -5,10 +5,8 @@ from dataclasses import asdict, dataclass, replace
 from json import dumps
 from math import isfinite
 
-from pydantic import TypeAdapter, ValidationError
-
 from coevo.configs.errors import CoevoError
-from coevo.memory.validate import vet
+from coevo.memory.validate import listed, vet
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task
@@ -86,23 +84,12 @@ def parse(lines: str) -> list[OnTrial]:
     Raises:
         CoevoError: it has another form, or a candidate could not be an entry.
     """
-    found = _read(lines)
+    found = listed(OnTrial, lines, "trials")
     for place, trial in enumerate(found):
         where = f"the revision's trials: candidate {place}"
         vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, where)
         _check_sums(trial, where)
     return found
-
-
-def _read(lines: str) -> list[OnTrial]:
-    try:
-        return TypeAdapter(list[OnTrial]).validate_json(lines)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise CoevoError(
-            f"the revision's trials cannot be read: {where}: {first['msg']}; roll back to another"
-        ) from None
 
 
 def _check_sums(trial: OnTrial, where: str) -> None:

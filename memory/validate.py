@@ -1,13 +1,17 @@
-"""Validation of rows from files before they become entries."""
+"""Validation of what comes from files: rows before they become entries, and lists of a revision's artifacts."""
 
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from coevo.configs.errors import CoevoError
 from coevo.records.arrow import ENTRIES
 from coevo.records.entry import LEVELS, LONGEST, TEXTS, ZONES, Entry, entry_id
 from coevo.records.inert import flaw
+
+T = TypeVar("T")
 
 MOST_SOURCES = 1000
 """Most source episodes of one entry."""
@@ -18,6 +22,27 @@ SOURCE = re.compile(r"(?:import-[0-9a-f]{12}/)?\d{1,10}/[\w-]{1,100}/\w{1,64}/\d
 NUMBERS = ("created", "edited", "retired")
 SHOWN = 60
 """Most characters of a value in a message."""
+
+
+def listed(kind: type[T], lines: str, what: str) -> list[T]:
+    """Parse the JSON list of an artifact; a pulled run may hold anything.
+
+    Args:
+        kind: dataclass of the items.
+        lines: content of the file.
+        what: name of the items, for error messages.
+
+    Raises:
+        CoevoError: it has another form.
+    """
+    try:
+        return TypeAdapter(list[kind]).validate_json(lines)  # type: ignore[valid-type]
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise CoevoError(
+            f"the revision's {what} cannot be read: {where}: {first['msg']}; roll back to another"
+        ) from None
 
 
 def vet(row: Mapping[str, Any], where: str) -> Entry:
