@@ -7,7 +7,8 @@ stand before the current observation, and in a conversation in the message in wh
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import compress
@@ -123,14 +124,17 @@ class Context:
         """True if the chat template's prompts end within thinking."""
         return opens_thinking(render(self._tokenizer, [{"role": "user", "content": ""}], self._config.template))
 
-    def gives_up(self, usable: Sequence[bool]) -> bool:
+    def gives_up(self, usable: Iterable[bool]) -> bool:
         """Report whether so many unusable answers in a row as ``invalid_limit`` end an episode.
 
         Args:
-            usable: for each answer so far, whether it holds an action.
+            usable: for each answer so far, whether it holds an action; not read without a limit.
         """
         limit = self.invalid_limit
-        return limit is not None and len(usable) >= limit and not any(usable[-limit:])
+        if limit is None:
+            return False
+        latest = deque(usable, maxlen=limit)
+        return len(latest) == limit and not any(latest)
 
     def shown(self, entries: Sequence[Entry], instruction: str) -> tuple[Entry, ...]:
         """Entries, best first, that fit the budget of a task's prompt; a prompt leaves out the others."""

@@ -96,7 +96,7 @@ class Player(Playing):
 
     def is_over(self, live: Running) -> bool:
         """Report whether the attempt is over; so many unusable answers in a row as the configuration allows end it."""
-        return super().is_over(live) or self.context.gives_up([turn.usable for turn in live.turns])
+        return super().is_over(live) or self.context.gives_up(turn.usable for turn in live.turns)
 
     def cut(self, live: Running) -> Episode:
         """Part of an attempt: the turns since its last cut. It is the last part if the next prompt is too long."""
