@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from coevo.configs.placement import SharedPlacement
+from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.sections import RunSections
 
 
 def flaws(config: RunSections) -> Iterator[str]:
-    """Conflicts of ``rollout.pace``, ``rollout.ahead`` and of the prompt with other sections."""
+    """Conflicts of ``rollout.pace``, ``rollout.ahead``, the engine's ``sync`` and the prompt with other sections."""
     if config.rollout.pace == "episode" and config.rollout.engine.type != "vllm":
         yield (
             "rollout.pace=episode asks a server about each episode by itself: set rollout.engine.type=vllm, or "
@@ -15,6 +16,7 @@ def flaws(config: RunSections) -> Iterator[str]:
         )
     if config.rollout.ahead:
         yield from _ahead(config)
+    yield from _sync(config)
     yield from _style(config)
     yield from _room(config)
 
@@ -37,6 +39,12 @@ def _ahead(config: RunSections) -> Iterator[str]:
             "placement.type=shared puts the servers to sleep during the update, but rollout.ahead=1 plays then: set "
             "placement.type=separate, or rollout.ahead=0"
         )
+
+
+def _sync(config: RunSections) -> Iterator[str]:
+    engine, policy = config.rollout.engine, config.policy
+    if isinstance(engine, VllmEngineConfig) and engine.sync != "files" and getattr(policy, "lora", None) is not None:
+        yield f"rollout.engine.sync={engine.sync} sends whole weights, but policy.lora trains adapters: set sync=files"
 
 
 def _style(config: RunSections) -> Iterator[str]:

@@ -38,6 +38,10 @@ class VllmEngineConfig(Config):
     """Interpreter of the environment with vLLM. A relative path is looked up here, then beside the sources, and the
     default beside the sources only.
     """
+    sync: Literal["files", "gloo", "nccl", "ipc"] = "files"
+    """Way of new weights to a server. ``files``: it reads them under the same path; ``gloo``: over TCP, to servers that
+    see no file of the run; ``nccl``: between GPUs; ``ipc``: within a server's GPU. ``nccl`` and ``ipc`` are untried.
+    """
     draws: Literal["keyed", "free"] = "keyed"
     """``keyed``: a seed per completion, repeatable, needs coevo's extension in the server; ``free``: no seeds."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
@@ -67,6 +71,8 @@ class VllmEngineConfig(Config):
             raise ValueError(
                 f"devices has {len(self.devices)} entries for replicas={self.replicas}: give each server its own"
             )
+        if self.sync == "ipc" and (self.urls or any("," in gpus for gpus in self.devices)):
+            raise ValueError("sync=ipc shares the one GPU of a server that the run starts: choose gloo, nccl or files")
         return self
 
 

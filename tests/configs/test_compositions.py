@@ -159,6 +159,11 @@ REFUSED = {
         "needs a float32 copy for the update",
         "zero_stage=1",
     ),
+    "adapters that are sent": (
+        GRPO,
+        [*PRETRAINED, "policy.lora={}", "rollout.engine={type: vllm, sync: gloo}"],
+        "sends whole weights", "set sync=files",
+    ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
     # evaluation
     "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),

@@ -1,5 +1,6 @@
 """Command line and environment of a server that the run starts."""
 
+import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,8 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
         line += ["--middleware", "coevo_vllm.Seeds"]
     line += ["--middleware", "coevo_vllm.Key"]  # the last one is the outermost
     line += ["--worker-extension-cls", "coevo_worker.Digests", *_for_adapters(serving.rank)]
+    if config.sync != "files":
+        line += ["--weight-transfer-config", json.dumps({"backend": config.sync})]
     return line + (_on_gpus(config, serving) if torch.cuda.is_available() else _on_a_cpu(serving))
 
 
@@ -97,13 +100,49 @@ def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]
         **QUIET,
         **OPEN,
         **SAFE,
-        "VLLM_API_KEY": key,
-        "PYTHONPATH": os.pathsep.join([str(EXTENSION), str(Path(tensor_digest.__file__).parent)]),
+        **_ours(key),
         "OMP_NUM_THREADS": str(config.threads),
+        # Handles of GPU memory come pickled; only who has the key can send them.
+        **({"VLLM_ALLOW_INSECURE_SERIALIZATION": "1"} if config.sync == "ipc" else {}),
     }
     if torch.cuda.is_available():
         return common | _devices(config, replica)
     return common | EMBEDDED | {"VLLM_CPU_KVCACHE_SPACE": str(config.cpu_memory)}
+
+
+def sender_command(config: VllmEngineConfig) -> list[str]:
+    """Command line of a process that sends weights."""
+    line = [str(interpreter(config)), "-P", str(EXTENSION / "coevo_sender.py")]
+    return [*line, config.sync, str(config.startup_timeout)]
+
+
+def sender_settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]:
+    """Environment variables of that process in addition to our own.
+
+    Raises:
+        CoevoError: it has no GPU to send from.
+    """
+    return {**QUIET, **SAFE, **_ours(key), **_devices_of_sender(config, replica)}
+
+
+def _devices_of_sender(config: VllmEngineConfig, replica: int) -> dict[str, str]:
+    """GPU to send from: with ``ipc`` that of the server, with ``nccl``, which takes no GPU twice, one that is left."""
+    if config.sync != "nccl":
+        return _devices(config, replica)
+    taken = {gpu.strip() for gpus in config.devices for gpu in gpus.split(",")}
+    left = [str(gpu) for gpu in range(torch.cuda.device_count()) if str(gpu) not in taken]
+    if not left or not (config.urls or config.devices):
+        raise CoevoError(
+            "rollout.engine.sync=nccl sends from a GPU that no server here has: name the servers' GPUs in "
+            "rollout.engine.devices and leave one, or choose ipc, gloo or files"
+        )
+    return {"CUDA_VISIBLE_DEVICES": left[-1]}
+
+
+def _ours(key: str) -> dict[str, str]:
+    """Key and modules of ours in processes of vLLM's environment."""
+    places = [str(EXTENSION), str(Path(tensor_digest.__file__).parent)]
+    return {"VLLM_API_KEY": key, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def _on_a_cpu(serving: Serving) -> list[str]:

@@ -30,11 +30,11 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from coevo.models.engines.vllm.client import KEY, Client
-from coevo.models.engines.vllm.command import Serving, command, interpreter, settings
+from coevo.models.engines.vllm.command import Serving, interpreter
 from coevo.models.engines.vllm.expected import Weights
-from coevo.models.engines.vllm.replica import Replica, Start, closeness_metrics
+from coevo.models.engines.vllm.launch import Launch
+from coevo.models.engines.vllm.replica import Replica, closeness_metrics
 from coevo.models.engines.vllm.routing import Routing
-from coevo.models.engines.vllm.server import Server
 from coevo.models.engines.vllm.weights import serve_adapters, serve_model
 from coevo.models.policy.policy import base_of, check_fits, outline
 from coevo.records.draws import seed_of
@@ -190,19 +190,16 @@ class VllmEngine:
         return Weights(policy, directory, adapter, self._config, self._sampling.temperature, former)
 
     def _begin(self) -> list[Replica]:
-        config = self._config
+        config, weights, key = self._config, self._weights, self.key
+        if self._adapted and config.sync != "files":
+            raise CoevoError(
+                f"rollout.engine.sync={config.sync} sends whole weights, but the policy has adapters: set sync=files"
+            )
+        launch = Launch(config, key, self._place)
         if config.urls:
-            return [Replica(config, self._weights, None, url, self.key) for url in config.urls]
-        starters = map(self._starter, range(config.replicas))
-        return [Replica(config, self._weights, start, key=self.key) for start in starters]
-
-    def _starter(self, number: int) -> Start:
-        log = self._place / f"server-{number}.log"
-
-        def start(weights: Weights) -> Server:
-            return Server(command(self._config, self._serving(weights)), settings(self._config, number, self.key), log)
-
-        return start
+            return [Replica(config, weights, None, url, key, launch.sender(at)) for at, url in enumerate(config.urls)]
+        starts = [launch.server(number, self._serving) for number in range(config.replicas)]
+        return [Replica(config, weights, start, "", key, launch.sender(at)) for at, start in enumerate(starts)]
 
     def _serving(self, weights: Weights) -> Serving:
         if not self._adapted:
@@ -220,7 +217,7 @@ def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> No
     for url in config.urls:
         if not Client(url, config.timeout).is_ready():
             raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct {section}.urls")
-    if not config.urls:
+    if not config.urls or config.sync != "files":
         interpreter(config, section)
 
 

@@ -22,7 +22,7 @@ def main() -> None:
     threading.Thread(target=_listen, args=(child,), daemon=True).start()
     status = child.wait()
     _signal(child, signal.SIGKILL)
-    sys.exit(status if status >= 0 else 128 - status)
+    os._exit(status if status >= 0 else 128 - status)  # a thread reads the input, which no exit may wait for
 
 
 def _listen(child: subprocess.Popen[bytes]) -> None:

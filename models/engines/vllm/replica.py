@@ -13,6 +13,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm.check import Closeness
 from coevo.models.engines.vllm.client import Client, MissingError, UnreachableError
 from coevo.models.engines.vllm.expected import Weights
+from coevo.models.engines.vllm.sender import FILES, Delivery
 from coevo.models.engines.vllm.server import Server
 
 T = TypeVar("T")
@@ -28,12 +29,20 @@ class Replica:
         start: starts a server with weights; None for a foreign server at ``url``.
         url: address of the foreign server.
         key: its API key; empty for none.
+        delivery: way for full weights to it.
     """
 
     def __init__(
-        self, config: VllmEngineConfig, weights: Weights, start: Start | None, url: str = "", key: str = ""
+        self,
+        config: VllmEngineConfig,
+        weights: Weights,
+        start: Start | None,
+        url: str = "",
+        key: str = "",
+        delivery: Delivery = FILES,
     ) -> None:
         self._config = config
+        self._delivery = delivery
         self._weights = weights
         self._start = start
         self._server = start(weights) if start else None
@@ -95,7 +104,8 @@ class Replica:
         return self._insist(lambda: self._complete(body))
 
     def close(self) -> None:
-        """End a server of the run."""
+        """End a server of the run, and what delivers its weights."""
+        self._delivery.close()
         if self._server:
             self._server.stop()
 
@@ -177,8 +187,7 @@ class Replica:
         if self._weights.adapter:
             self._add_adapter()
         else:
-            where = {"weights_path": str(self._weights.directory)}
-            self._client.post("/collective_rpc", {"method": "reload_weights", "kwargs": where})
+            self._delivery.deliver(self._client, self._weights.directory)
         if self._asleep:
             self._rise()
         self._reset()

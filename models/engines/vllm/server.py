@@ -31,7 +31,7 @@ class Server:
         self._logged = log.stat().st_size if log.exists() else 0
         log.parent.mkdir(parents=True, exist_ok=True)
         line = [sys.executable, "-IS", str(GUARD), *command, "--host", "127.0.0.1", "--port", str(port)]
-        self._guard = ServerProcess(Launch(line, {**_inherited(), **settings}, log, append=True, leash=True))
+        self._guard = ServerProcess(Launch(line, {**inherited(), **settings}, log, append=True, leash=True))
 
     @property
     def pid(self) -> int:
@@ -51,7 +51,8 @@ class Server:
         if wait_ready(ready, self.runs, seconds):
             return
         if not self.runs():
-            raise ServerError(f"the vLLM server ended before it was ready: {self._last_error()}; see {self.log}")
+            said = last_error(self.log, self._logged)
+            raise ServerError(f"the vLLM server ended before it was ready: {said}; see {self.log}")
         self.stop()
         raise ServerError(
             f"the vLLM server was not ready after rollout.engine.startup_timeout={seconds:g} s and was "
@@ -62,15 +63,16 @@ class Server:
         """End it and all its children, kindly and then not."""
         self._guard.stop()
 
-    def _last_error(self) -> str:
-        """Last line of its log that names an error, else the last line."""
-        with self.log.open("rb") as log:
-            log.seek(self._logged)
-            lines = [line for line in log.read().decode(errors="replace").splitlines() if line.strip()]
-        errors = [line for line in lines if "Error" in line and "Traceback" not in line]
-        return " ".join([*lines, *errors][-1].split())[:300] if lines else "it wrote nothing"
+
+def last_error(log: Path, start: int) -> str:
+    """Last line of a log, from a place in it on, that names an error; else its last line."""
+    with log.open("rb") as file:
+        file.seek(start)
+        lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+    errors = [line for word in ("error", "Error") for line in lines if word in line and "Traceback" not in line]
+    return " ".join([*lines, *errors][-1].split())[:300] if lines else "it wrote nothing"
 
 
-def _inherited() -> dict[str, str]:
+def inherited() -> dict[str, str]:
     """Our environment without Prefect's part, which has the secret of its server."""
     return {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}

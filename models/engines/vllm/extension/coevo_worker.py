@@ -3,11 +3,13 @@
 vLLM joins tensors of a checkpoint (query, key and value; gate and up) and pads the vocabulary, so a digest is of the
 rows that came from one tensor. On a CPU it packs the weights of linear layers into a form that cannot be read: their
 digests are taken just before. A tensor of which a worker has only a part, as with tensor parallelism, has no digest.
+The import also makes our backend of the weight transfer known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import coevo_gloo
 from tensor_digest import digest_of
 from vllm.model_executor.layers.linear import UnquantizedLinearMethod
 from vllm.platforms import current_platform
@@ -26,6 +28,7 @@ def _digest_and_pack(method: Any, layer: Any) -> None:
 
 if current_platform.is_cpu():
     UnquantizedLinearMethod.process_weights_after_loading = _digest_and_pack
+coevo_gloo.register()
 
 
 class Digests:

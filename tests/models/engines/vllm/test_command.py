@@ -1,9 +1,11 @@
+import json
+
 import pytest
 import torch
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.command import Serving, command, interpreter, settings
+from coevo.models.engines.vllm.command import Serving, command, interpreter, sender_settings, settings
 
 
 @pytest.fixture
@@ -73,3 +75,27 @@ def test_every_server_asks_for_a_key_that_no_argument_holds(python):
         assert options["--middleware"] == "coevo_vllm.Key"
         assert environment["VLLM_API_KEY"] == "k"
         assert "k" not in options
+
+
+def test_a_server_whose_weights_are_sent_is_started_for_it(python):
+    assert "--weight-transfer-config" not in line(python)[0]
+    options, environment = line(python, sync="gloo")
+    assert json.loads(options["--weight-transfer-config"]) == {"backend": "gloo"}
+    assert "VLLM_ALLOW_INSECURE_SERIALIZATION" not in environment
+    assert line(python, sync="ipc")[1]["VLLM_ALLOW_INSECURE_SERIALIZATION"] == "1"
+
+
+def test_a_sender_has_the_gpu_of_its_server_or_one_that_is_left(python, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+
+    def gpu(**changes):
+        config = VllmEngineConfig(type="vllm", python=python, **changes)
+        return sender_settings(config, replica=len(config.devices) - 1, key="k").get("CUDA_VISIBLE_DEVICES")
+
+    assert gpu(sync="ipc", replicas=2, devices=("0", "1")) == "1"
+    assert gpu(sync="nccl", replicas=2, devices=("0", "1")) == "2"
+    assert gpu(sync="nccl", urls=("http://a:1",)) == "2"
+    assert gpu(sync="gloo") is None
+    for taken in ((), ("0,1,2",)):
+        with pytest.raises(CoevoError, match="leave one, or choose ipc, gloo or files"):
+            gpu(sync="nccl", devices=taken)

@@ -94,11 +94,22 @@ def test_it_ends_with_its_parent_even_by_kill_9(tmp_path):
     assert gone(family)
 
 
-def test_one_that_dies_at_once_says_why(tmp_path):
-    server = served("raise ValueError('no such device')", tmp_path)
-    with pytest.raises(ServerError, match=r"ended before it was ready: ValueError: no such device; see .*log"):
+DYING = {
+    "an exception": ("raise ValueError('no such device')", "ValueError: no such device"),
+    "a refused option": (
+        "import argparse; argparse.ArgumentParser('api').parse_args(['--no'])",
+        "api: error: unrecognized arguments: --no",
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "reason"), DYING.values(), ids=DYING)
+def test_one_that_dies_at_once_says_why(tmp_path, program, reason):
+    server = served(program, tmp_path)
+    with pytest.raises(ServerError, match=f"ended before it was ready: {reason}; see .*log"):
         server.wait(60, Client(server.url, timeout=5).is_ready)
     server.stop()
+    assert "Fatal Python error" not in (tmp_path / "log").read_text()
 
 
 def test_one_that_never_becomes_ready_is_stopped(tmp_path):
