@@ -15,10 +15,10 @@ def question(user="why did it fail?", **changes):
     return Question(**{**fields, "user": user, **changes})
 
 
-def model(template="qwen3", positions=1024, seed=0):
+def model(template="qwen3", positions=1024, seed=0, head_dim=16):
     """A random chat model, the same in each session; some of its answers end."""
     words = tokenizer(template)
-    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
+    shape = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": head_dim}
     heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": positions}
     ends = {"eos_token_id": words.eos_token_id, "bos_token_id": None, "tie_word_embeddings": True}
     with torch.random.fork_rng():
