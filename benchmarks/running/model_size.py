@@ -16,7 +16,7 @@ import psutil
 
 from benchmarks.bench import Bench, Result
 from benchmarks.update.trainer import WORDS, write_samples
-from coevo.configs.policy import ScratchPolicyConfig
+from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.update import UpdateConfig
 from coevo.lineage.lineage import Lineage
@@ -31,7 +31,7 @@ from coevo.records.draws import key
 
 SIZES = {"small": 128, "large": 768}
 """Hidden size by name: 0.9 and 27 million parameters."""
-LAYERS, EVERY, REVISIONS = 4, 4, 12
+LAYERS, EVERY, REVISIONS, RANK = 4, 4, 12, 8
 MIB = 2**20
 DRIVER = """
 import json, sys
@@ -66,6 +66,11 @@ def run(bench: Bench) -> None:
         print(f"driver beside vLLM: {driver['VmHWM'] / MIB:.0f} MiB at its peak")
     grown = bench.cell("growth", lambda: growth(bench, "small"))
     print(f"growth per revision {grown['growth']:.3f} bytes per weight, {grown['allowed']:.3f} allowed")
+    adapters = bench.cell("growth-adapters", lambda: growth_of_adapters(bench, "large"))
+    print(
+        f"growth per revision of adapters {adapters['growth'] / 1e6:.2f} MB, of which a save writes "
+        f"{adapters['saved'] / 1e6:.2f}; their base has {adapters['base'] / 1e6:.1f}"
+    )
 
 
 def save(bench: Bench, name: str) -> Result:
@@ -87,29 +92,46 @@ def growth(bench: Bench, name: str) -> Result:
     """Bytes on disk per revision and weight over whole periods of ``lineage.optimizer_every``."""
     place = _fresh(bench, name)
     policy = _policy(name, place, half=True)
-    write_samples(place / "samples.parquet", len(policy.tokenizer))
+    with patch.object(sparse, "LARGE", 0):
+        grown = _grown(place)
+    numbers = sum(parameter.numel() for parameter in policy.model.parameters())
+    return {"parameters": numbers, "growth": grown / numbers, "allowed": 2.05 + 12 / EVERY, "every": EVERY}
+
+
+def growth_of_adapters(bench: Bench, name: str) -> Result:
+    """Bytes on disk per revision of adapters whose optimizer every revision keeps, beside the files of one save."""
+    place = _fresh(bench, name)
+    base = _policy(name, place, half=True)
+    (place / "policy").rename(place / "base")
+    lora = PretrainedPolicyConfig(type="pretrained", path=str(place / "base"), lora=LoraConfig(r=RANK, alpha=2 * RANK))
+    policies.save(policies.build(lora, (), key("adapters")), place / "policy")
+    grown = _grown(place)
+    saved = sum(path.stat().st_size for part in ("policy", "optimizer") for path in _files(place / "last" / part))
+    base_bytes = sum(parameter.numel() * parameter.element_size() for parameter in base.model.parameters())
+    return {"base": base_bytes, "saved": saved, "growth": grown, "allowed": 1.05 * saved}
+
+
+def _grown(place: Path) -> float:
+    """Bytes per revision of updates of the policy in a directory, whose last save stays there as ``last``."""
+    write_samples(place / "samples.parquet", len(policies.outline(place / "policy").tokenizer))
     workspace = Workspace(place / "workspace")
     paths = RunPaths(workspace.root / "runs" / "run")
     used = []
-    with (
-        patch.object(sparse, "LARGE", 0),
-        _trainer(place) as trainer,
-        Lineage.open(paths.lineage, workspace.cache) as lineage,
-    ):
+    with _trainer(place) as trainer, Lineage.open(paths.lineage, workspace.cache) as lineage:
         for revision in range(REVISIONS + 1):
             trainer.update(place / "samples.parquet", key(revision))
             staged = {part: paths.staging / part for part in ("policy", "optimizer")}
             trainer.save(staged["policy"], staged["optimizer"])
+            if revision == REVISIONS:
+                shutil.copytree(paths.staging, place / "last")
             lineage.commit(staged, _state(revision), {"tables": {}})
             remove_superseded(workspace, paths)
             used.append(disk_usage(workspace.cache, workspace.root / "runs"))
-    numbers = sum(parameter.numel() for parameter in policy.model.parameters())
-    return {
-        "parameters": numbers,
-        "growth": (used[REVISIONS] - used[REVISIONS - 2 * EVERY]) / (2 * EVERY) / numbers,
-        "allowed": 2.05 + 12 / EVERY,
-        "every": EVERY,
-    }
+    return (used[REVISIONS] - used[REVISIONS - 2 * EVERY]) / (2 * EVERY)
+
+
+def _files(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
 
 
 def beside_vllm(bench: Bench, name: str) -> Result:

@@ -6,6 +6,7 @@ GPU, FlexAttention masks one sequence; that branch follows PyTorch's documentati
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -165,20 +166,43 @@ def _of_bin(one: Bin, queries: Tensor, pairs: Tensor, width: int, scaling: float
         width: dimension of keys.
         scaling: factor of the scores.
     """
-    query, pair = (
-        rows.flatten(1).index_select(0, nodes.flatten()).view(*nodes.shape, *rows.shape[1:]).transpose(1, 2)
-        for rows, nodes in ((queries, one.queries), (pairs, one.keys))
-    )
-    output = scaled_dot_product_attention(
-        query,
-        pair[..., :width],
-        pair[..., width:],
-        attn_mask=one.mask,
-        is_causal=one.mask is None,
-        scale=scaling,
-        enable_gqa=query.shape[1] != pair.shape[1],
-    )
+    query, pair = _at(queries, one.queries), _at(pairs, one.keys)
+    again = _gathering(pairs.detach(), one.keys, width, pair) if one.keys.numel() > len(pairs) else nullcontext()
+    with again:
+        output = scaled_dot_product_attention(
+            query,
+            pair[..., :width],
+            pair[..., width:],
+            attn_mask=one.mask,
+            is_causal=one.mask is None,
+            scale=scaling,
+            enable_gqa=query.shape[1] != pair.shape[1],
+        )
     return output.transpose(1, 2).flatten(2).flatten(0, 1)
+
+
+def _at(rows: Tensor, nodes: Tensor) -> Tensor:
+    """Rows [all, heads, dimension] at some nodes [leaves, some], as [leaves, heads, some, dimension]."""
+    return rows.flatten(1).index_select(0, nodes.flatten()).view(*nodes.shape, *rows.shape[1:]).transpose(1, 2)
+
+
+def _gathering(pairs: Tensor, nodes: Tensor, width: int, pair: Tensor) -> AbstractContextManager[None]:
+    """Context in which the backward pass gathers the keys and values in ``pair`` again.
+
+    Leaves share most of their paths, and each has a copy of its own: kept for the backward pass, in every layer, the
+    copies would take a multiple of all other activations.
+    """
+    copied = pair.untyped_storage().data_ptr()
+
+    def pack(value: Tensor) -> Tensor | int:
+        return int(value.storage_offset()) if value.untyped_storage().data_ptr() == copied else value
+
+    def unpack(kept: Tensor | int) -> Tensor:
+        if isinstance(kept, Tensor):
+            return kept
+        return _at(pairs[..., width:] if kept else pairs[..., :width], nodes)
+
+    return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
 
 
 def _check(longest: int, options: dict[str, Any]) -> None:
