@@ -57,11 +57,11 @@ def test_a_sound_bank_has_no_fault(recorded):
 
 def test_other_content_than_recorded_is_named(recorded):
     wanted = recorded.wanted()
-    version, _ = sorted(wanted["entries"])[2]
+    version, held = sorted(wanted["entries"])[2]
     wanted["entries"] = {(v, "0" * 64 if v == version else content) for v, content in wanted["entries"]}
     (fault,) = faults(recorded.path, wanted)
     assert (fault.table, fault.version) == ("entries", version)
-    assert "not the recorded 000000000000" in fault.problem
+    assert fault.problem == f"has content {held[:12]}, not the recorded 000000000000"
 
 
 def test_a_latest_version_with_other_content_is_stale(recorded):

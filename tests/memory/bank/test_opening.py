@@ -1,12 +1,15 @@
 """A sound version is read whatever has happened to the others."""
 
+import os
+
 import pytest
 
+from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.errors import UnreadableError
 from coevo.memory.bank.files import manifest_name
-from coevo.memory.bank.opening import ASIDE, open_version, set_aside
+from coevo.memory.bank.opening import ASIDE, HINT, existing, open_version, require_version, set_aside
 from coevo.memory.stats import Stats
 
 
@@ -35,3 +38,33 @@ def test_a_manifest_that_cannot_be_opened_is_set_aside_and_no_other(damaged):
     table = bank / "stats.lance"
     assert [path.name for path in (table / ASIDE).iterdir()] == [manifest_name(last).partition("/")[2]]
     assert Bank(bank).versions()["stats"] == second
+
+
+def test_each_manifest_and_a_hint_that_cannot_be_read_are_set_aside_beside_earlier_ones(damaged):
+    bank, (first, second, last) = damaged
+    table = bank / "stats.lance"
+    (table / HINT).unlink(missing_ok=True)
+    os.mkfifo(table / HINT)
+    (table / manifest_name(second)).write_bytes(b"no manifest")
+    name = manifest_name(last).partition("/")[2]
+    (table / ASIDE).mkdir()
+    (table / ASIDE / name).touch()
+    set_aside(bank, "stats")
+    moved = {name, f"{name}.1", manifest_name(second).partition("/")[2], HINT.partition("/")[2]}
+    assert {path.name for path in (table / ASIDE).iterdir()} == moved
+    assert Bank(bank).versions()["stats"] == first
+
+
+def test_a_version_that_is_gone_is_not_an_unreadable_one(damaged):
+    bank, (first, *_) = damaged
+    require_version(bank, "stats", first)
+    with pytest.raises(CoevoError, match="bank table stats: version 99 is gone"):
+        require_version(bank, "stats", 99)
+
+
+def test_a_folder_of_another_name_is_no_table(damaged):
+    bank, _ = damaged
+    (bank / "other.lance").mkdir()
+    for name in ("other", "nothing"):
+        with pytest.raises(FileNotFoundError):
+            existing(bank, name)

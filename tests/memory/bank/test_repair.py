@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.check import faults
@@ -55,3 +56,44 @@ def test_a_lost_manifest_is_taken_alone(banks, tmp_path):
 def test_a_bank_without_a_common_file_is_no_donor(banks, tmp_path):
     Bank(tmp_path / "stranger").merge(BankChange(stats=(Stats("e0"),)))
     assert related(banks[0], [tmp_path / "stranger"]) == []
+
+
+def test_a_manifest_and_its_data_are_taken_together_in_the_place_of_folders(banks, tmp_path):
+    own, other, recorded = banks
+    table, last = own / "stats.lance", max(version for version, _ in recorded)
+    older = read_version(table / manifest_name(last - 1)).read
+    (data,) = set(read_version(table / manifest_name(last)).read) - set(older)
+    for name in (manifest_name(last), data):
+        (table / name).unlink()
+        (table / name).mkdir()
+    found, versions = mended(own, other, recorded, tmp_path / "scratch")
+    assert found == {name: other / "stats.lance" / name for name in (manifest_name(last), data)}
+    assert versions == {last}
+    assert faults(own, {"stats": recorded}) == []
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_copies_that_changed_since_the_search_are_not_used(banks, tmp_path):
+    own, other, recorded = banks
+    second = sorted(recorded)[1][0]
+    (own / "stats.lance" / manifest_name(second)).unlink()
+    mend = find_mend(own, "stats", recorded, related(own, [other]))
+    (other / "stats.lance" / manifest_name(second)).write_bytes(b"changed")
+    with pytest.raises(CoevoError, match="bank table stats: the copies to repair it with have changed"):
+        place(own, mend, recorded, tmp_path / "scratch")
+    assert not (own / "stats.lance" / manifest_name(second)).exists()
+    assert not (tmp_path / "scratch").exists()
+
+
+def test_a_folder_that_is_a_link_is_not_written_into(banks, tmp_path):
+    own, other, recorded = banks
+    table, last = own / "stats.lance", max(version for version, _ in recorded)
+    (table / "_versions").rename(tmp_path / "elsewhere")
+    (table / "_versions").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere" / manifest_name(last).partition("/")[2]).unlink()
+    with pytest.raises(CoevoError, match="is a link to another place"):
+        mended(own, other, recorded, tmp_path / "scratch")
+    assert (
+        len(list((tmp_path / "elsewhere").glob("*.manifest")))
+        == len(list((other / "stats.lance").glob("_versions/*.manifest"))) - 1
+    )
