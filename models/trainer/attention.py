@@ -24,6 +24,8 @@ from coevo.models.trainer.order import Ints
 
 NAME: Final = "coevo_trie"
 """Name of this attention in a model's configuration."""
+CHECKPOINTED: Final = "coevo_checkpointed"
+"""Attribute of modules whose layer is computed again in the backward pass."""
 GROWTH: Final = 1.5
 """Maximum ratio of sizes, about, of leaves that are computed together."""
 
@@ -144,7 +146,9 @@ def attend(
         output = _flex()(query, key, value, block_mask=trie.mask, scale=scaling, enable_gqa=True)
         return output.transpose(1, 2), None
     queries, pairs = query[0].transpose(0, 1), torch.cat([key[0], value[0]], dim=-1).transpose(0, 1)
-    outputs = [_of_bin(one, queries, pairs, key.shape[-1], scaling) for one in trie.bins]
+    # A checkpointed layer keeps nothing as it is, and hooks of ours would keep something.
+    again = not getattr(module, CHECKPOINTED, False)
+    outputs = [_of_bin(one, queries, pairs, key.shape[-1], scaling, again) for one in trie.bins]
     return torch.cat(outputs).index_select(0, trie.places).view(1, query.shape[2], query.shape[1], -1), None
 
 
@@ -156,7 +160,7 @@ def _flex() -> Any:
     return torch.compile(flex_attention, dynamic=True)
 
 
-def _of_bin(one: Bin, queries: Tensor, pairs: Tensor, width: int, scaling: float | None) -> Tensor:
+def _of_bin(one: Bin, queries: Tensor, pairs: Tensor, width: int, scaling: float | None, again: bool) -> Tensor:
     """Outputs of a bin's queries, [leaves * most, heads * dimension].
 
     Args:
@@ -165,18 +169,20 @@ def _of_bin(one: Bin, queries: Tensor, pairs: Tensor, width: int, scaling: float
         pairs: keys and values side by side, [nodes, heads of keys, 2 dimensions].
         width: dimension of keys.
         scaling: factor of the scores.
+        again: True if the backward pass may gather keys and values again.
     """
     query, pair = _at(queries, one.queries), _at(pairs, one.keys)
-    again = _gathering(pairs.detach(), one.keys, width, pair) if one.keys.numel() > len(pairs) else nullcontext()
-    with again:
+    key, value = pair[..., :width], pair[..., width:]
+    copied = again and one.keys.numel() > len(pairs)
+    with _gathering(pairs.detach(), one.keys, key, value) if copied else nullcontext():
         output = scaled_dot_product_attention(
             query,
-            pair[..., :width],
-            pair[..., width:],
+            key,
+            value,
             attn_mask=one.mask,
             is_causal=one.mask is None,
             scale=scaling,
-            enable_gqa=query.shape[1] != pair.shape[1],
+            enable_gqa=query.shape[1] != key.shape[1],
         )
     return output.transpose(1, 2).flatten(2).flatten(0, 1)
 
@@ -186,23 +192,28 @@ def _at(rows: Tensor, nodes: Tensor) -> Tensor:
     return rows.flatten(1).index_select(0, nodes.flatten()).view(*nodes.shape, *rows.shape[1:]).transpose(1, 2)
 
 
-def _gathering(pairs: Tensor, nodes: Tensor, width: int, pair: Tensor) -> AbstractContextManager[None]:
-    """Context in which the backward pass gathers the keys and values in ``pair`` again.
+def _gathering(pairs: Tensor, nodes: Tensor, key: Tensor, value: Tensor) -> AbstractContextManager[None]:
+    """Context in which the backward pass gathers these keys and values again.
 
     Leaves share most of their paths, and each has a copy of its own: kept for the backward pass, in every layer, the
     copies would take a multiple of all other activations.
     """
-    copied = pair.untyped_storage().data_ptr()
+    width, keys, values = key.shape[-1], _place(key), _place(value)
 
-    def pack(value: Tensor) -> Tensor | int:
-        return int(value.storage_offset()) if value.untyped_storage().data_ptr() == copied else value
+    def pack(kept: Tensor) -> Tensor | slice:
+        if _place(kept) == keys:
+            return slice(None, width)
+        # Detached: an output that its own node keeps would never be freed.
+        return slice(width, None) if _place(kept) == values else kept.detach()
 
-    def unpack(kept: Tensor | int) -> Tensor:
-        if isinstance(kept, Tensor):
-            return kept
-        return _at(pairs[..., width:] if kept else pairs[..., :width], nodes)
+    def unpack(kept: Tensor | slice) -> Tensor:
+        return kept if isinstance(kept, Tensor) else _at(pairs[..., kept], nodes)
 
     return torch.autograd.graph.saved_tensors_hooks(pack, unpack)
+
+
+def _place(value: Tensor) -> tuple[object, ...]:
+    return value.data_ptr(), value.shape, value.stride()
 
 
 def _check(longest: int, options: dict[str, Any]) -> None:

@@ -1,10 +1,14 @@
 """Attention over a trie: what it keeps for the backward pass. That it is right is a matter of the whole forward."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import torch
+from torch import nn
 from torch.profiler import ProfilerActivity, profile
+from torch.utils.checkpoint import checkpoint
 
-from coevo.models.trainer.attention import attend, paths_of
+from coevo.models.trainer.attention import CHECKPOINTED, attend, paths_of
 
 PREFIX, OWN, LEAVES, WIDTH = 400, 4, 40, 32
 NODES = PREFIX + LEAVES * OWN
@@ -22,14 +26,45 @@ def inputs():
     return [torch.randn(1, heads, NODES, WIDTH, requires_grad=True) for heads in (2, 1, 1)]
 
 
+COPIES = LEAVES * PREFIX * 2 * WIDTH * 4
+"""Bytes of keys and values of the prefix, once for each leaf."""
+
+
+@contextmanager
+def memory():
+    """Bytes that are held afterwards and were not before."""
+    held = []
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+        yield held
+    held.append(sum(each.self_cpu_memory_usage for each in seen.key_averages()))
+
+
 def test_copies_of_a_shared_prefix_do_not_last_until_the_backward_pass():
     given, paths = inputs(), trie()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+    with memory() as held:
         output, _ = attend(None, *given, None, trie=paths)
-    kept = sum(each.self_cpu_memory_usage for each in seen.key_averages())
-    copies = LEAVES * PREFIX * 2 * WIDTH * 4
-    assert kept < copies / 4
+    assert held[0] < COPIES / 4
     assert output.shape == (1, NODES, 2, WIDTH)
+
+
+def test_a_forward_without_a_backward_pass_leaves_nothing():
+    given, paths = inputs(), trie()
+    with memory() as held:
+        attend(None, *given, None, trie=paths)
+    assert held == [0]
+
+
+def test_a_checkpointed_layer_keeps_nothing_until_its_backward_pass_and_leaves_nothing_after_it():
+    given, paths = inputs(), trie()
+    layer = nn.Module()
+    setattr(layer, CHECKPOINTED, True)
+    torch.autograd.grad(attend(layer, *given, None, trie=paths)[0].sum(), given)
+    with memory() as held:
+        output = checkpoint(lambda *of: attend(layer, *of, None, trie=paths)[0], *given, use_reentrant=False)
+    assert held[0] < 1.1 * output.numel() * 4
+    with memory() as held:
+        found = torch.autograd.grad(output.sum(), given)
+    assert held[0] <= sum(each.numel() for each in found) * 4
 
 
 def test_gradients_are_those_of_one_node_at_a_time():
