@@ -111,7 +111,7 @@ def settings(config: VllmEngineConfig, replica: int, key: str) -> dict[str, str]
 
 
 def sender_command(config: VllmEngineConfig) -> list[str]:
-    """Command line of a process that sends weights."""
+    """Command line of a process that sends weights, without the descriptor of its replies."""
     line = [str(interpreter(config)), "-P", str(EXTENSION / "coevo_sender.py")]
     return [*line, config.sync, str(config.startup_timeout)]
 
@@ -127,16 +127,26 @@ def sender_settings(config: VllmEngineConfig, replica: int, key: str) -> dict[st
 
 def _devices_of_sender(config: VllmEngineConfig, replica: int) -> dict[str, str]:
     """GPU to send from: with ``ipc`` that of the server, with ``nccl``, which takes no GPU twice, one that is left."""
-    if config.sync != "nccl":
+    if config.sync == "gloo":
+        return {}
+    if config.sync == "ipc":
+        if not torch.cuda.is_available():
+            raise CoevoError("rollout.engine.sync=ipc sends within a GPU, and there is none here: set gloo or files")
         return _devices(config, replica)
     taken = {gpu.strip() for gpus in config.devices for gpu in gpus.split(",")}
-    left = [str(gpu) for gpu in range(torch.cuda.device_count()) if str(gpu) not in taken]
-    if not left or not (config.urls or config.devices):
+    left = [gpu for gpu in _visible() if gpu not in taken]
+    if not left or not (config.urls or config.devices) or not all(map(str.isdecimal, taken)):
         raise CoevoError(
             "rollout.engine.sync=nccl sends from a GPU that no server here has: name the servers' GPUs in "
-            "rollout.engine.devices and leave one, or choose ipc, gloo or files"
+            "rollout.engine.devices by their numbers and leave one, or choose ipc, gloo or files"
         )
     return {"CUDA_VISIBLE_DEVICES": left[-1]}
+
+
+def _visible() -> list[str]:
+    """GPUs that this process may use, by their numbers on the machine."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return [str(gpu) for gpu in range(torch.cuda.device_count())] if named is None else named.split(",")
 
 
 def _ours(key: str) -> dict[str, str]:

@@ -30,7 +30,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from coevo.models.engines.vllm.client import KEY, Client
-from coevo.models.engines.vllm.command import Serving, interpreter
+from coevo.models.engines.vllm.command import Serving, interpreter, sender_settings
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.launch import Launch
 from coevo.models.engines.vllm.replica import Replica, closeness_metrics
@@ -219,6 +219,8 @@ def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> No
             raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct {section}.urls")
     if not config.urls or config.sync != "files":
         interpreter(config, section)
+    if config.sync != "files":
+        sender_settings(config, 0, "")
 
 
 def _key(config: VllmEngineConfig) -> str:

@@ -14,7 +14,7 @@ from coevo.models.engines.vllm.server import Server, inherited
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What all processes of an engine have in common.
+    """Start of the processes of an engine.
 
     Attributes:
         config: of the engine.

@@ -75,6 +75,7 @@ class Replica:
         if self._asleep:
             return
         self._settle()
+        self._delivery.close()  # a sender may hold memory of the GPU
         try:
             self._client.post(f"/sleep?level={level}", {})
         except UnreachableError:

@@ -1,13 +1,14 @@
 """Ways for weights to a server: files that it reads itself, or a process that sends them by vLLM's weight transfer."""
 
 import json
+import os
 import select
 import socket
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 from urllib.parse import urlsplit
 
 from coevo.models.engines.vllm.client import Client, UnreachableError
@@ -49,7 +50,7 @@ class Sending:
     """How to start a sender.
 
     Attributes:
-        command: of the process (``coevo_sender.py``).
+        command: of the process (``coevo_sender.py``); the descriptor of its replies is appended.
         environment: all its variables.
         log: file that its errors are appended to.
         timeout: seconds for one delivery, the start of the process included.
@@ -62,9 +63,9 @@ class Sending:
 
 
 class Sender:
-    """A process in vLLM's environment sends the weights; it starts at once and ends with this one, however that ends.
+    """A process in vLLM's environment sends the weights; it starts when needed, and ends with this one.
 
-    A sender that fails is ended, and the next delivery starts another: what a broken transfer leaves is not used again.
+    A sender that fails is ended, and another one started: what a broken transfer leaves is not used again.
 
     Args:
         sending: how to start it.
@@ -72,54 +73,69 @@ class Sender:
 
     def __init__(self, sending: Sending) -> None:
         self._sending = sending
+        self._process: subprocess.Popen[bytes] | None = None
+        self._replies: IO[bytes] | None = None
         self._logged = 0
-        self._process: subprocess.Popen[bytes] | None = self._start()
 
     def deliver(self, client: Client, directory: Path) -> None:
         """As in ``Delivery``."""
-        if self._process is None or self._process.poll() is not None:
-            self._process = self._start()
+        used = self._process is not None and self._process.poll() is None
         try:
-            request = {"url": client.url, "address": _address_towards(client.url), "directory": str(directory)}
-            self._ask(self._process, json.dumps(request).encode() + b"\n", str(directory).encode() + b"\n")
-        except OSError as error:
+            self._ask(client.url, str(directory))
+        except BrokenPipeError as error:
             self.close()
+            if used:  # the server may have been restarted since, and knows nothing of the old sender
+                self.deliver(client, directory)
+                return
             raise UnreachableError(
                 f"the weights were not sent to the vLLM server at {client.url} ({error}): "
                 f"{last_error(self._sending.log, self._logged)}; see {self._sending.log}"
             ) from None
+        except OSError as error:
+            self.close()
+            raise UnreachableError(
+                f"the weights were not sent to the vLLM server at {client.url} ({error}); see {self._sending.log}"
+            ) from None
 
     def close(self) -> None:
         """End the process."""
-        if self._process:
+        if self._process and self._replies:
             self._process.kill()
             self._process.communicate()
+            self._replies.close()
         self._process = None
 
-    def _ask(self, process: subprocess.Popen[bytes], request: bytes, expected: bytes) -> None:
+    def _ask(self, url: str, directory: str) -> None:
         """Send a request, and wait for the reply. Raises ``OSError`` without it."""
+        request = {"url": url, "address": _address_towards(url), "directory": directory}
+        process, replies = self._running()
         assert process.stdin
-        assert process.stdout
-        process.stdin.write(request)
+        process.stdin.write(json.dumps(request).encode() + b"\n")
         process.stdin.flush()
-        if not select.select([process.stdout], [], [], self._sending.timeout)[0]:
+        if not select.select([replies], [], [], self._sending.timeout)[0]:
             raise TimeoutError(f"no answer in rollout.engine.startup_timeout={self._sending.timeout:g} s")
-        if process.stdout.readline() != expected:
+        if replies.readline() != directory.encode() + b"\n":
             raise BrokenPipeError("the sender has ended")
 
-    def _start(self) -> subprocess.Popen[bytes]:
+    def _running(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+        if self._process and self._replies and self._process.poll() is None:
+            return self._process, self._replies
+        self.close()
         log = self._sending.log
         log.parent.mkdir(parents=True, exist_ok=True)
-        with log.open("ab") as errors:
-            self._logged = errors.tell()
-            return subprocess.Popen(
-                self._sending.command,
+        reading, writing = os.pipe()
+        with log.open("ab") as output, os.fdopen(writing):
+            self._logged, self._replies = output.tell(), os.fdopen(reading, "rb")
+            self._process = subprocess.Popen(
+                [*self._sending.command, str(writing)],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
+                stdout=output,
+                stderr=subprocess.STDOUT,
                 env=self._sending.environment,
                 start_new_session=True,
+                pass_fds=[writing],
             )
+        return self._process, self._replies
 
 
 def _address_towards(url: str) -> str:

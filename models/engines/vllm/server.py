@@ -69,7 +69,7 @@ def last_error(log: Path, start: int) -> str:
     with log.open("rb") as file:
         file.seek(start)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    errors = [line for word in ("error", "Error") for line in lines if word in line and "Traceback" not in line]
+    errors = [line for word in ("error:", "Error") for line in lines if word in line and "Traceback" not in line]
     return " ".join([*lines, *errors][-1].split())[:300] if lines else "it wrote nothing"
 
 

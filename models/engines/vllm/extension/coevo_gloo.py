@@ -5,6 +5,7 @@ A backend of vLLM's weight transfer interface (``--weight-transfer-config '{"bac
 a checkpoint travel one by one; vLLM joins and splits them as it does those of a file.
 """
 
+import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
@@ -62,7 +63,9 @@ class GlooReceiver(WeightTransferEngine[Meeting, Tensors]):
         store = TCPStore(init_info.address, init_info.port, init_info.size, is_master=False, timeout=limit)
         here = self.parallel_config
         rank = 1 + here.data_parallel_index * here.world_size + here.rank
-        self._group = ProcessGroupGloo(store, rank, init_info.size, limit)
+        with socket.create_connection((init_info.address, init_info.port)) as connection:
+            address = connection.getsockname()[0]
+        self._group = _group(store, rank, init_info.size, limit, address)
 
     def start_weight_update(self) -> None:
         """Prepare the layers for the weights of a checkpoint."""
@@ -70,7 +73,11 @@ class GlooReceiver(WeightTransferEngine[Meeting, Tensors]):
 
     def receive_weights(self, update_info: Tensors) -> None:
         """Receive every tensor, and load it."""
-        self.model.load_weights(self._arriving(update_info))
+        try:
+            self.model.load_weights(self._arriving(update_info))
+        except BaseException:
+            self.finish_weight_update()  # or the next weights would complete layers that are half loaded
+            raise
 
     def finish_weight_update(self) -> None:
         """Bring the loaded weights into the form that the layers compute with."""
@@ -109,11 +116,11 @@ class GlooSender(TrainerWeightTransferEngine[Sending]):
     ) -> Self:
         """Open a group on a free port, and let the workers join it."""
         sender, limit = cls(client=client, source=source, is_sender=True), timedelta(seconds=init_info.seconds)
-        store = TCPStore(init_info.address, 0, init_info.size, is_master=True, timeout=limit, wait_for_workers=False)
+        store = _store(init_info.address, init_info.size, limit)
         meeting = Meeting(init_info.address, store.port, init_info.size, init_info.seconds)
         with ThreadPoolExecutor(1) as aside:
             joined = aside.submit(client.init_weight_transfer_engine, asdict(meeting))
-            sender._group = ProcessGroupGloo(store, 0, init_info.size, limit)
+            sender._group = _group(store, 0, init_info.size, limit, init_info.address)
             joined.result()
         return sender
 
@@ -133,6 +140,24 @@ class GlooSender(TrainerWeightTransferEngine[Sending]):
     def shutdown(self) -> None:
         """Close the group."""
         self._group = None
+
+
+def _store(address: str, size: int, limit: timedelta) -> Any:
+    """Meeting place on a free port of this address alone; by itself, a store listens on all of them."""
+    listener = socket.create_server((address, 0))
+    port, descriptor = listener.getsockname()[1], listener.detach()
+    # PyTorch's own backend for this takes no descriptor.
+    return TCPStore(
+        address, port, size, True, limit, wait_for_workers=False, master_listen_fd=descriptor, use_libuv=False
+    )
+
+
+def _group(store: Any, rank: int, size: int, limit: timedelta, address: str) -> Any:
+    """Process group that connects through this address; by itself, Gloo takes that of the machine's name."""
+    gloo: Any = ProcessGroupGloo
+    options = gloo._Options()  # the only way to name an address; a real server in the tests proves it
+    options._devices, options._timeout = [gloo.create_device(hostname=address)], limit
+    return gloo(store, rank, size, options)
 
 
 def _broadcast(group: Any, value: Tensor) -> None:

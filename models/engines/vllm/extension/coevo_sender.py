@@ -1,9 +1,10 @@
-"""Sender of weights: ``python coevo_sender.py BACKEND SECONDS`` passes files to a vLLM server by its weight transfer.
+"""Sender of weights: ``coevo_sender.py BACKEND SECONDS REPLIES`` passes files to a vLLM server by its weight transfer.
 
 It runs in vLLM's environment. Each line of its input is ``{"url", "address", "directory"}``: the server, an address at
-which the server reaches this machine, and a directory with safetensors files; each line of its output is the name of a
-directory that has arrived. It ends with its input, or with the first error, which stands in its standard error: what a
-transfer has left on either side is not used again. The server's key is the environment's ``VLLM_API_KEY``.
+which the server reaches this machine, and a directory with safetensors files. The descriptor ``REPLIES`` gets the name
+of each directory that has arrived, on a line. It ends with its input, or with the first error, which stands in its
+standard error: what a transfer has left on either side is not used again. The server's key is the environment's
+``VLLM_API_KEY``.
 """
 
 import json
@@ -14,9 +15,10 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Mapping
+from math import prod
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn, TextIO
 
 import coevo_gloo
 import requests
@@ -27,6 +29,7 @@ from vllm.distributed.weight_transfer.clients import HTTPVLLMWeightSyncClient
 from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 from vllm.distributed.weight_transfer.ipc_engine import IPCTrainerInitInfo
 from vllm.distributed.weight_transfer.nccl_engine import NCCLTrainerInitInfo
+from vllm.distributed.weight_transfer.packed_tensor import DEFAULT_PACKED_BUFFER_SIZE_BYTES
 
 
 class Files(WeightSource):
@@ -69,7 +72,13 @@ class Client(HTTPVLLMWeightSyncClient):
         self._session.headers["Authorization"] = f"Bearer {os.environ.get('VLLM_API_KEY', '')}"
 
     def _post(self, path: str, json: dict[str, Any] | None = None) -> None:
-        self._session.post(f"{self.base_url}/{path}", json=json, timeout=self.timeout).raise_for_status()
+        """Post, and end the process if the server refuses: others of its threads may wait for that server."""
+        try:
+            response = self._session.post(f"{self.base_url}/{path}", json=json, timeout=self.timeout)
+        except requests.RequestException as error:
+            _end(f"RequestError: {path}: {error}")
+        if not response.ok:
+            _end(f"RequestError: {path} is answered with {response.status_code}: {' '.join(response.text.split())}")
 
     def workers(self) -> int:
         """Number of processes that hold the server's weights."""
@@ -78,10 +87,8 @@ class Client(HTTPVLLMWeightSyncClient):
         return int(answer.json()["world_size"])
 
 
-def main(backend: str, seconds: float) -> None:
+def main(backend: str, seconds: float, replies: TextIO) -> None:
     """Send until the input ends."""
-    replies = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     threading.Thread(target=_watch, daemon=True).start()
     coevo_gloo.register()
     source, engine, url = Files("cpu" if backend == coevo_gloo.BACKEND else "cuda"), None, ""
@@ -90,18 +97,19 @@ def main(backend: str, seconds: float) -> None:
         source.directory = Path(request["directory"])
         if engine is None or request["url"] != url:
             url, client = request["url"], Client(request["url"], seconds)
-            engine = WeightTransferTrainerFactory.trainer_init(
-                _settings(backend, request, 1 + client.workers(), seconds), client=client, source=source
-            )
+            client.shutdown_weight_transfer_engine()  # that of an earlier sender
+            settings = _settings(backend, request, 1 + client.workers(), seconds, source)
+            engine = WeightTransferTrainerFactory.trainer_init(settings, client=client, source=source)
         engine.send_weights()
         print(request["directory"], file=replies, flush=True)
 
 
-def _settings(backend: str, request: Mapping[str, str], size: int, seconds: float) -> TrainerInitInfo:
+def _settings(backend: str, request: Mapping[str, str], size: int, seconds: float, source: Files) -> TrainerInitInfo:
     if backend == coevo_gloo.BACKEND:
         return coevo_gloo.Sending(request["address"], size, seconds, rank=0)
     if backend == "ipc":
-        return IPCTrainerInitInfo(packed=True, rank=0)
+        largest = max(each.dtype.itemsize * prod(each.shape) for each in source.metadata())
+        return IPCTrainerInitInfo(True, max(DEFAULT_PACKED_BUFFER_SIZE_BYTES, largest), rank=0)
     with socket.create_server((request["address"], 0)) as free:
         port = free.getsockname()[1]
     return NCCLTrainerInitInfo(request["address"], port, size, rank=0)
@@ -109,7 +117,11 @@ def _settings(backend: str, request: Mapping[str, str], size: int, seconds: floa
 
 def _fail(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
     """Print an error and end, whatever threads wait for."""
-    traceback.print_exception(kind, error, at)
+    _end("".join(traceback.format_exception(kind, error, at)))
+
+
+def _end(words: str) -> NoReturn:
+    os.write(sys.stderr.fileno(), f"{words}\n".encode())
     os._exit(1)
 
 
@@ -123,4 +135,4 @@ def _watch() -> None:
 
 if __name__ == "__main__":
     sys.excepthook = _fail
-    main(sys.argv[1], float(sys.argv[2]))
+    main(sys.argv[1], float(sys.argv[2]), os.fdopen(int(sys.argv[3]), "w"))

@@ -87,6 +87,8 @@ def test_a_server_whose_weights_are_sent_is_started_for_it(python):
 
 def test_a_sender_has_the_gpu_of_its_server_or_one_that_is_left(python, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def gpu(**changes):
         config = VllmEngineConfig(type="vllm", python=python, **changes)
@@ -96,6 +98,12 @@ def test_a_sender_has_the_gpu_of_its_server_or_one_that_is_left(python, monkeypa
     assert gpu(sync="nccl", replicas=2, devices=("0", "1")) == "2"
     assert gpu(sync="nccl", urls=("http://a:1",)) == "2"
     assert gpu(sync="gloo") is None
-    for taken in ((), ("0,1,2",)):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
+    assert gpu(sync="nccl", replicas=2, devices=("4", "6")) == "5"
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    for taken in ((), ("0,1,2",), ("GPU-8932f937",)):
         with pytest.raises(CoevoError, match="leave one, or choose ipc, gloo or files"):
             gpu(sync="nccl", devices=taken)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(CoevoError, match="there is none here: set gloo or files"):
+        gpu(sync="ipc")
