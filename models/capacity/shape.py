@@ -126,19 +126,21 @@ def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> Shape:
 
 def _adapters(model: Any, lora: LoraConfig) -> int:
     """Number of parameters of PEFT's adapters: two matrices for each chosen linear layer."""
-    head = model.get_output_embeddings()
-    linear = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear)}
-    chosen = [part for name, part in linear.items() if _is_target(name, lora.target_modules, part is head)]
+    head, words = model.get_output_embeddings(), model.get_input_embeddings()
+    layers = {name: part for name, part in model.named_modules() if isinstance(part, nn.Linear) or part is words}
+    chosen = [part for name, part in layers.items() if _is_target(name, lora.target_modules, part in (head, words))]
     if not chosen:
         raise CoevoError(f"policy.lora.target_modules = {lora.target_modules!r} names no layer: set it to all-linear")
-    if any(part is head for part in chosen):
-        raise CoevoError(f"policy.lora.target_modules = {lora.target_modules!r} has the output layer: leave it out")
+    if any(part in (head, words) for part in chosen):
+        raise CoevoError(
+            f"policy.lora.target_modules = {lora.target_modules!r} has the embeddings or the output layer: leave it out"
+        )
     return sum(lora.r * (part.in_features + part.out_features) for part in chosen)
 
 
-def _is_target(name: str, targets: str | Collection[str], is_head: bool) -> bool:
+def _is_target(name: str, targets: str | Collection[str], is_outer: bool) -> bool:
     if targets == "all-linear":
-        return not is_head
+        return not is_outer
     if isinstance(targets, str):
         return re.fullmatch(targets, name) is not None
     return any(name == target or name.endswith(f".{target}") for target in targets)

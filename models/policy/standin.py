@@ -5,8 +5,9 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from coevo.configs.errors import CoevoError
 from coevo.configs.policy import PolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.foreign import check_settings, folder_of, malformed
+from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 
 LETTERS = 3
@@ -15,7 +16,7 @@ MARKED = "<|im_start|>{role}\n{content}<|im_end|>\n"
 """A message in the chat format of most models."""
 
 FILES = ("tokenizer.json", "tokenizer_config.json")
-"""Files of a tokenizer; a model without any may get one later."""
+"""Files of a tokenizer; a model of which only the settings are here has none yet."""
 
 
 class Guess:
@@ -51,17 +52,22 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
     """Tokenizer that a policy will have; ``Guess`` if it is not on this machine.
 
     Raises:
-        CoevoError: it needs code of its own, cannot be read, or cannot write prompts.
+        CoevoError: it needs code of its own, cannot be read, is missing beside weights, or cannot write prompts; or
+            the policy's weights are pickles, or have adapters beside them.
     """
     if isinstance(policy, ScratchPolicyConfig):
         return word_tokenizer(vocabulary)
     check_settings(policy.path)
+    check_weights(policy.path)
+    check_alone(policy.path)
     try:
         found = AutoTokenizer.from_pretrained(policy.path, local_files_only=True, trust_remote_code=False)
     except Exception as error:  # noqa: BLE001  (Transformers raises whatever a malformed file leads to)
         folder = folder_of(policy.path)
         named = [name for name in FILES if folder is not None and (folder / name).is_file()]
         if not named and isinstance(error, OSError | ValueError):
+            if folder is not None and any(folder.glob("*.safetensors")):
+                raise CoevoError(f"{policy.path}: no tokenizer ({FILES[0]}): copy the model's own to it") from None
             return Guess()
         raise malformed(f"{policy.path}: {' or '.join([*named, 'config.json'])}", error) from None
     check_promptable(found, policy.path)

@@ -18,7 +18,7 @@ from coevo.models.answers.read import Reader
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
-from coevo.tasks.preflight.actions import action_problems
+from coevo.tasks.preflight.actions import rehearse_actions
 
 TURNS = 20
 """Most turns of an episode."""
@@ -88,7 +88,7 @@ def check_environment(
             "repeats": lambda: [_repeating(env, first)],
             "pure": lambda: [_pure(env, first)],
             "panels": lambda: _panels(env, draw),
-            "guide": lambda: [_guide(env, draw)],
+            "guide": lambda: [_guide(env, draw, actions)],
             "answers": lambda: [_readable(first)],
             "speed": lambda: [_speed(first, spent)],
         }
@@ -152,16 +152,19 @@ def _panels(env: Environment[object], draw: Key) -> Iterator[Checked]:
         yield Checked(f"panel {name}", not wrong, wrong[0] if wrong else f"{size} tasks, none of them for training")
 
 
-def _guide(env: Environment[object], draw: Key) -> Checked:
+def _guide(env: Environment[object], draw: Key, actions: Sequence[str]) -> Checked:
     """Check that the guide names what changes a state, and that the environment accepts its verbs."""
     guide = env.try_guide(env.sample(1, draw)[0])
     if isinstance(guide, Loss):
         return Checked("guide", False, str(guide))
     if not (guide.text or guide.verbs or guide.tools):
         return Checked("guide", True, "none; prompts of pretrained policies need Environment.guide")
-    found = attempted(lambda: action_problems(env, lambda task: _words(env.guide(task)), TURNS, extend(draw, "guide")))
-    problems = [str(found)] if isinstance(found, Loss) else found
-    return Checked("guide", not problems, problems[0] if problems else f"{len(verbs_of(guide))} verbs, all accepted")
+    shown = lambda task: _words(env.guide(task))  # noqa: E731
+    found = attempted(lambda: rehearse_actions(env, shown, TURNS, extend(draw, "guide"), actions))
+    if isinstance(found, Loss):
+        return Checked("guide", False, str(found))
+    said = [*found.problems, *found.unproven]
+    return Checked("guide", not found.problems, said[0] if said else f"{len(verbs_of(guide))} verbs, all accepted")
 
 
 def _words(guide: Guide) -> str:

@@ -1,9 +1,10 @@
 """Actions of a rehearsal: does the prompt name what changes a state, and does the environment accept its guide?
 
-The expert plays, or random actions where there is none. A verb that was not needed is tried in the states on the way.
+The expert plays, or given or random actions where there is none. A verb that was not needed is tried in the states on
+the way, with one word: where the guide shows it with more, or states cannot be tried twice, that proves nothing.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -16,6 +17,7 @@ from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator
 from coevo.records.task import Task
 from coevo.tasks.preflight.environment import sampled
+from coevo.tasks.preflight.guesses import guesses, takes_one_word
 
 EPISODES = 20
 TRIES = 2_000
@@ -23,6 +25,7 @@ TRIES = 2_000
 _LACKING = "the prompt does not name {verb!r}, which changed a state: add it to the guide of {env}"
 _LOST = "{env} lost every episode, first {loss}: see `coevo envs check`"
 _REFUSED = "no step of {env} accepts {verb!r}, a verb of its guide: correct the guide"
+_UNPROVEN = "whether {env} accepts {verb!r} of its guide is not known: `coevo envs check --action` tries a given action"
 TURNS = 100
 """Maximum number of turns per episode."""
 
@@ -37,6 +40,19 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """Findings of a rehearsal of actions, one line each.
+
+    Attributes:
+        problems: verbs that prompts lack, and verbs of the guide that no step accepts; that every episode was lost.
+        unproven: verbs of the guide that nothing used and one word cannot try.
+    """
+
+    problems: tuple[str, ...]
+    unproven: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class _Passed:
     """One episode: its actions, their states, verbs that its prompt lacks, and verbs of its guide."""
 
@@ -46,32 +62,48 @@ class _Passed:
     verbs: set[str]
 
 
-def action_problems(env: Environment[Any], prompt: Callable[[Task], str] | None, turns: int, draw: Key) -> list[str]:
-    """Verbs that prompts lack, and verbs of the guide that no step accepts, one line each; lost episodes are left out.
+def rehearse_actions(
+    env: Environment[Any], prompt: Callable[[Task], str] | None, turns: int, draw: Key, given: Sequence[str] = ()
+) -> Rehearsed:
+    """Play, and compare the actions with prompts and guide; lost episodes are left out.
 
     Args:
         env: environment to play in.
         prompt: first prompt of a task as text; None for prompts that name no verbs by design.
         turns: maximum number of turns per episode.
         draw: root of the draws.
+        given: actions to draw from, instead of the expert's or random ones.
     """
     tried, points, lacking, verbs, losses = list[Tried](), list[Point](), set[str](), set[str](), list[Loss]()
     for number, task in enumerate(sampled(env, EPISODES, draw)):
-        found = attempted(partial(_play, env, task, prompt, min(turns, TURNS), extend(draw, task.id, number)))
+        played = partial(_play, env, task, prompt, min(turns, TURNS), extend(draw, task.id, number), given)
+        found = attempted(played)
         if isinstance(found, Loss):
             losses.append(found)
             continue
         tried, points = tried + found.tried, points + found.points
         lacking, verbs = lacking | found.lacking, verbs | found.verbs
-    wrong = [verb for verb in sorted(refused(tried, verbs)) if not _accepted(env, points, verb)]
-    return [
-        *(_LOST.format(loss=loss, env=env.name) for loss in losses[:1] if not points),
-        *(_LACKING.format(verb=verb, env=env.name) for verb in sorted(lacking)),
-        *(_REFUSED.format(verb=verb, env=env.name) for verb in wrong),
-    ]
+    wrong = [verb for verb in sorted(refused(tried, verbs)) if not (env.repeats and _accepted(env, points, verb))]
+    used = {verb_of(each.action, verbs) for each in tried} if env.has_expert or given else set[str]()
+    unproven = [verb for verb in wrong if verb not in used and not _provable(env, points, verb)]
+    return Rehearsed(
+        (
+            *(_LOST.format(loss=loss, env=env.name) for loss in losses[:1] if not points),
+            *(_LACKING.format(verb=verb, env=env.name) for verb in sorted(lacking)),
+            *(_REFUSED.format(verb=verb, env=env.name) for verb in wrong if verb not in unproven),
+        ),
+        tuple(_UNPROVEN.format(verb=verb, env=env.name) for verb in unproven),
+    )
 
 
-def _play(env: Environment[Any], task: Task, prompt: Callable[[Task], str] | None, turns: int, draw: Key) -> _Passed:
+def _play(
+    env: Environment[Any],
+    task: Task,
+    prompt: Callable[[Task], str] | None,
+    turns: int,
+    draw: Key,
+    given: Sequence[str],
+) -> _Passed:
     """One episode; raises ``EpisodeLostError`` if the environment loses it."""
     state, observation = sound(env.try_start([task])[0])
     guide, tried, points, history = sound(env.try_guide(task)), list[Tried](), list[Point](), tuple[PastTurn, ...]()
@@ -79,7 +111,7 @@ def _play(env: Environment[Any], task: Task, prompt: Callable[[Task], str] | Non
     while len(tried) < turns:
         points.append(Point(state, observation, guide))
         moment = Moment(task.instruction, (), history, observation, guide.text, guide.tools)
-        action = _choose(env, state, moment, guide, extend(draw, len(history)))
+        action = _choose(env, state, moment, guide, extend(draw, len(history)), given)
         step = sound(env.try_step([state], [action])[0])
         tried.append(Tried(action, step.valid, step.valid and _changed(step, observation, before)))
         history = (*history, PastTurn(observation, action, step.feedback))
@@ -90,28 +122,26 @@ def _play(env: Environment[Any], task: Task, prompt: Callable[[Task], str] | Non
     return _Passed(tried, points, unnamed(tried, verbs, prompt(task)) if prompt is not None else set(), set(verbs))
 
 
-def _choose(env: Environment[Any], state: Any, moment: Moment, guide: Guide, draw: Key) -> str:
-    if env.has_expert:
+def _choose(env: Environment[Any], state: Any, moment: Moment, guide: Guide, draw: Key, given: Sequence[str]) -> str:
+    if env.has_expert and not given:
         return env.advise(state, moment, draw).action
-    choices = [*_actions(verbs_of(guide) or ("",), moment.observation, guide)]
-    return choices[generator(draw).integers(len(choices))]
+    choices = [*given] or [*guesses(verbs_of(guide) or ("",), moment.observation, guide)]
+    return choices[int(generator(draw).integers(len(choices)))]
 
 
 def _changed(step: Step[Any], observation: str, before: float | None) -> bool:
     return step.observation != observation or (step.progress or 0.0) != (before or 0.0)
 
 
-def _actions(verbs: Sequence[str], observation: str, guide: Guide) -> Iterator[str]:
-    """Each verb alone, and with each word of the observation and the guide."""
-    words = dict.fromkeys(word.strip(".,:;!?") for word in f"{observation} {guide.text}".split())
-    for verb in verbs:
-        yield verb
-        yield from (f"{verb} {word}".strip() for word in words if word)
+def _provable(env: Environment[Any], points: Sequence[Point], verb: str) -> bool:
+    """Report whether one word tries a verb: states can be tried twice, and no guide shows the verb with more."""
+    guides = {id(point.guide): point.guide for point in points}.values()
+    return env.repeats and all(takes_one_word(verb, guide) for guide in guides)
 
 
 def _accepted(env: Environment[Any], points: Sequence[Point], verb: str) -> bool:
     """Report whether some state accepts an action with this verb."""
-    tries = ((point.state, action) for point in points for action in _actions((verb,), point.observation, point.guide))
+    tries = ((point.state, action) for point in points for action in guesses((verb,), point.observation, point.guide))
     for state, action in islice(tries, TRIES):
         (step,) = env.try_step([state], [action])
         if isinstance(step, Step) and step.valid and verb_of(action, (verb,)) == verb:

@@ -15,7 +15,7 @@ from coevo.models.policy.standin import Guess, tokenizer_of
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
-from coevo.tasks.preflight.actions import action_problems
+from coevo.tasks.preflight.actions import rehearse_actions
 from coevo.tasks.preflight.environment import asked, guided, sampled
 
 TASKS, TURNS = 8, 2
@@ -55,6 +55,7 @@ class Rehearsal:
         deviations: differences of a conversation's prompts from what the chat template renders; empty without the
             tokenizer, and for other styles.
         problems: reasons why the policy cannot know or use its actions, one line each.
+        unproven: what could not be tried of the environment's guide, one line each.
     """
 
     turns: tuple[Played, ...]
@@ -69,6 +70,7 @@ class Rehearsal:
     thinking: str = "none"
     deviations: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    unproven: tuple[str, ...] = ()
 
 
 def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
@@ -96,13 +98,15 @@ def _with_actions(
     def prompt(task: Task) -> str:
         return str(tokenizer.decode(context.prompt(_first(env, task))))
 
+    actions = rehearse_actions(env, None if config.context.style == "words" else prompt, limit, draw)
     return replace(
         found,
         prompt=text,
         guide=len(ids) - len(bare),
         thinking="unknown" if found.guessed else thinking_of(text, str(tokenizer.chat_template)),
         deviations=() if found.guessed else context.deviations(shown.tools),
-        problems=tuple(action_problems(env, None if config.context.style == "words" else prompt, limit, draw)),
+        problems=actions.problems,
+        unproven=actions.unproven,
     )
 
 

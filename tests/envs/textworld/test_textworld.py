@@ -1,8 +1,11 @@
 """TextWorld's games: generated here, played in worker processes, and the loop on them."""
 
+import ast
 import json
 from contextlib import closing
+from importlib.util import find_spec
 from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
 from support.chat import chat
@@ -17,7 +20,7 @@ from coevo.envs.registry import make
 from coevo.models.policy.policy import Policy, save
 from coevo.records.draws import key
 from coevo.tasks.play.expert import expert_success
-from coevo.tasks.preflight.actions import action_problems
+from coevo.tasks.preflight.actions import Rehearsed, rehearse_actions
 
 LAPTOP = (
     "policy.dtype=float32", "iterations=1", "rollout.engine={type: transformers}", "placement=null",
@@ -34,6 +37,18 @@ def test_training_games_are_drawn_by_key_and_never_in_the_panel():
     assert len({task.id for task in (*drawn, *panel.tasks)}) == 40
     with pytest.raises(ConfigError, match="rooms, objects and quest are 1 to 20"):
         make(PluginEnvConfig(type="textworld", options={"rooms": 0}))
+
+
+def test_the_environment_is_short():
+    text = Path(find_spec("coevo.envs.textworld.environment").origin).read_text(encoding="utf-8")
+    strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr) and _is_text(node.value)]
+    documented = {line for node in strings for line in range(node.lineno, node.end_lineno + 1)}
+    lines = [line for at, line in enumerate(text.splitlines(), 1) if line.strip() and at not in documented]
+    assert 40 <= len(lines) <= 60
+
+
+def _is_text(node):
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 @pytest.mark.full
@@ -75,7 +90,7 @@ def test_the_guide_of_a_game_names_its_things_and_the_commands_that_it_has(tmp_p
 def test_the_expert_solves_each_game_and_the_guide_names_its_commands(tmp_path):
     with closing(make(PluginEnvConfig(type="textworld", options={"folder": str(tmp_path)}))) as env:
         assert expert_success(env, env.sample(4, key("expert")), key("draws")) == 1.0
-        assert action_problems(env, lambda task: env.guide(task).text, 8, key("guide")) == []
+        assert rehearse_actions(env, lambda task: env.guide(task).text, 8, key("guide")) == Rehearsed((), ())
 
 
 @pytest.mark.full

@@ -1,6 +1,8 @@
 """``coevo run --dry-run`` says what a run would take and writes nothing; a start that cannot fit is refused."""
 
 import json
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -27,8 +29,13 @@ def test_a_dry_run_reports_and_writes_nothing(coevo, tmp_path):
     assert (done.code, done.err) == (0, "")
     assert not (tmp_path / "none").exists()
     lines = done.out.splitlines()
-    for head in ("policy", "prompts", "memory", "time", "observe", "act", "feedback"):
+    for head in ("policy", "memory", "time", "observe", "act", "feedback"):
         assert any(line.startswith(head) for line in lines), head
+    assert re.search(
+        r"^prompts   \d+ to \d+ tokens in \d+ tasks, answers up to 12, context window \d+$", done.out, re.M
+    )
+    assert "thinking  none; an answer has up to 12 tokens" in lines
+    assert re.search(r"^disk      \d+\.\d of \d+\.\d GiB free, for all policies of the run$", done.out, re.M)
     assert lines[-1] == "ready to start"
 
 
@@ -111,8 +118,13 @@ def test_options_of_a_dry_run_need_one(refused, option):
     assert "add --dry-run" in refused("run", SMALL, *option)
 
 
-def test_a_panel_that_is_not_there_is_said(refused):
-    assert "'nope' is no panel of homerules" in refused("run", SMALL, "evaluation.panels=[nope]", "--dry-run")
+@pytest.mark.parametrize("option", [("--dry-run",), ("--workspace", "none")])
+def test_a_run_that_its_environment_cannot_play_is_one_line_and_leaves_nothing(refused, tmp_path, monkeypatch, option):
+    monkeypatch.chdir(tmp_path)
+    assert "'nope' is no panel of homerules" in refused("run", SMALL, "evaluation.panels=[nope]", *option)
+    monkeypatch.setattr("coevo.envs.homerules.environment.HomeRules.repeats", False)
+    assert "homerules does not repeat: set bank.admission.type=append" in refused("run", SMALL, *option)
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_tokenizer_without_a_chat_template_is_one_line_before_anything_is_started(refused, tmp_path):
@@ -129,6 +141,12 @@ def test_a_tokenizer_without_a_chat_template_is_one_line_before_anything_is_star
 QWEN3_TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}{# <think> #}"
+)
+
+
+THINKING_TEMPLATE = QWEN3_TEMPLATE.replace(
+    "assistant\n{% endif %}",
+    "assistant\n{% if enable_thinking %}<think>\n{% else %}<think>\n\n</think>\n\n{% endif %}{% endif %}",
 )
 
 
@@ -154,6 +172,16 @@ def test_a_chat_run_shows_a_whole_prompt_with_its_guide_and_what_it_does_not_fol
     assert "sets top_k=20, repetition_penalty=1.1; the run does not follow it: see rollout.sampling" in done.out
     assert "thinking  left to the model" in done.out
     assert (done.code, done.out.splitlines()[-1]) == (0, "ready to start")
+
+
+@pytest.mark.parametrize(("template", "said"), [("{enable_thinking: true}", "on"), ("{enable_thinking: false}", "off")])
+def test_thinking_that_the_template_is_asked_for_is_shown(coevo, chat_model, tmp_path, template, said):
+    folder = tmp_path / "model"
+    shutil.copytree(chat_model[1].partition("=")[2], folder)
+    (folder / "chat_template.jinja").write_text(THINKING_TEMPLATE)
+    options = [chat_model[0], f"policy.path={folder}", *chat_model[2:], f"context.template={template}"]
+    shown = coevo("run", SMALL, *options, "--dry-run", "--json").out
+    assert json.loads(shown)["prompts"]["thinking"] == said
 
 
 def test_a_chat_run_in_an_environment_without_a_guide_reports_it(coevo, chat_model, monkeypatch):

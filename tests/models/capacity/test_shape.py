@@ -65,8 +65,11 @@ def test_a_model_of_which_nothing_is_known_is_one_line():
         shape_of(PretrainedPolicyConfig(type="pretrained", path="not/here"), 0)
 
 
-@pytest.mark.parametrize(("targets", "reason"), [("nothing", "no layer"), ("lm_head", "the output layer")])
-def test_adapters_without_a_layer_or_of_the_output_layer_are_refused(tmp_path, targets, reason):
+@pytest.mark.parametrize(
+    ("targets", "reason"),
+    [("nothing", "no layer"), ("lm_head", "the output layer"), ("embed_tokens", "the embeddings")],
+)
+def test_adapters_without_a_layer_or_of_an_outer_layer_are_refused(tmp_path, targets, reason):
     save(llama(), tmp_path)
     lora = LoraConfig(target_modules=(targets,))
     with pytest.raises(CoevoError, match=reason):

@@ -127,7 +127,8 @@ def test_pickled_weights_are_refused_unread(model):
 
     (model / "model.safetensors").unlink()
     (model / "pytorch_model.bin").write_bytes(pickle.dumps(Bomb()))
-    for read in loads(model)[:2]:
+    whole, again, _, tokenizer = loads(model)
+    for read in (whole, again, tokenizer):
         with pytest.raises(CoevoError, match=r"pytorch_model\.bin is a pickle, which can run code"):
             read()
     assert not (model.parent / "mark").exists()
@@ -136,8 +137,18 @@ def test_pickled_weights_are_refused_unread(model):
 def test_adapters_within_a_base_model_are_refused(model):
     """Transformers would load them with it."""
     (model / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA", "megatron_core": "megatron.evil"}))
-    with pytest.raises(CoevoError, match="holds adapters"):
-        build(config(model), (), key(0))
+    for read in (loads(model)[0], loads(model)[3]):
+        with pytest.raises(CoevoError, match="holds adapters"):
+            read()
+
+
+def test_weights_without_a_tokenizer_are_refused_and_settings_alone_are_not(model):
+    for file in model.glob("tokenizer*"):
+        file.unlink()
+    with pytest.raises(CoevoError, match=r"no tokenizer \(tokenizer.json\): copy the model's own to it"):
+        tokenizer_of(config(model), ())
+    (model / "model.safetensors").unlink()
+    assert isinstance(tokenizer_of(config(model), ()), Guess)
 
 
 @pytest.mark.parametrize(

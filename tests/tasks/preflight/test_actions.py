@@ -1,5 +1,6 @@
 """The rehearsal's actions: the prompt names what changes a state, and the environment accepts its guide."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,7 @@ from coevo.envs.base import NO_GUIDE, Environment, Guide, Step
 from coevo.envs.homerules.environment import HomeRules
 from coevo.records.draws import key
 from coevo.records.task import Panel, Task
-from coevo.tasks.preflight.actions import action_problems
+from coevo.tasks.preflight.actions import EPISODES, Rehearsed, rehearse_actions
 
 
 class Lamp(Environment[bool]):
@@ -42,7 +43,7 @@ class Lamp(Environment[bool]):
 
 
 def problems(env, prompt=lambda task: "", turns=8):
-    return action_problems(env, prompt, turns, key(0, "test"))
+    return [*rehearse_actions(env, prompt, turns, key(0, "test")).problems]
 
 
 def text_of(env):
@@ -88,6 +89,55 @@ def test_without_an_expert_words_of_guide_and_observation_are_tried():
     assert problems(Lamp(wrong), text_of(Lamp(wrong))) == [
         "no step of lamp accepts 'break', a verb of its guide: correct the guide"
     ]
+
+
+def tool(name, **properties):
+    return {"name": name, "parameters": {"properties": properties, "required": [*properties]}}
+
+
+class Called(Lamp):
+    """The lamp by calls of tools, each of which takes its arguments as its schema describes them."""
+
+    def _step(self, state, action):
+        call = json.loads(action)
+        valid = call in (
+            {"name": "switch", "arguments": {"to": "on", "times": 0, "how": "fast"}},
+            {"name": "wait", "arguments": {}},
+        )
+        return Step(state or valid, "light" if state else "dark", "", 0.0, False, False, valid)
+
+
+SWITCH = tool("switch", to={"type": "string"}, times={"type": "integer"}, how={"enum": ["fast", "slow"]})
+
+
+def test_tools_are_tried_as_calls_with_the_arguments_of_their_schema():
+    env = Called(Guide("Turn it on.", (), (SWITCH, tool("wait"))))
+    assert problems(env, None) == []
+    wrong = Called(Guide("Turn it on.", (), (SWITCH, tool("wait"), tool("look"))))
+    assert problems(wrong, None) == ["no step of lamp accepts 'look', a verb of its guide: correct the guide"]
+
+
+@pytest.mark.parametrize("text", ["dim[LEVEL]", "dim the LAMP to LEVEL", "dim <level>", ""])
+def test_a_verb_that_takes_more_than_a_word_is_not_known_until_an_action_is_given(text):
+    env = Lamp(Guide(text, ("switch", "dim") if text else ("switch",), () if text else (SWITCH | {"name": "dim"},)))
+    env._step = lambda state, action: Lamp._step(env, state, "switch on" if action == "dim[3]" else action)
+    env.given = replace(env.given, text=f"{text} on")
+    said = "whether lamp accepts 'dim' of its guide is not known: `coevo envs check --action` tries a given action"
+    assert rehearse_actions(env, None, 4, key(0)) == Rehearsed((), (said,))
+    given = ("dim[3]", "switch on")
+    assert rehearse_actions(env, None, 4, key(0), given) == Rehearsed((), ())
+    (problem,) = rehearse_actions(env, None, 4, key(0), ("dim it", "switch on")).problems
+    assert problem == "no step of lamp accepts 'dim', a verb of its guide: correct the guide"
+
+
+def test_states_that_do_not_repeat_are_stepped_once_each():
+    env = Lamp(Guide("on", ("switch", "break")))
+    env.repeats, stepped = False, []
+    env.step = lambda states, actions: stepped.extend(actions) or Lamp.step(env, states, actions)
+    found = rehearse_actions(env, None, 8, key(0))
+    assert len(stepped) == EPISODES * 8
+    assert found.problems == ()
+    assert ["'break'" in each for each in found.unproven] == [True]
 
 
 def test_an_environment_without_a_guide_is_played_too():
