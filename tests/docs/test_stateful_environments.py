@@ -52,3 +52,16 @@ def test_the_command_of_the_page_checks_it(folder, capsys):
     assert stop.value.code == 0
     shown = [line.partition(":")[0] for line in capsys.readouterr().out.splitlines()]
     assert shown == [line.partition(":")[0] for line in PAGE.splitlines() if line.startswith("ok  ")]
+
+
+def test_the_command_fails_where_a_promise_is_broken(folder, capsys):
+    text = (
+        (folder / "lake.py")
+        .read_text()
+        .replace("', '.join(MOVES)}.\", MOVES)", "', '.join(MOVES)}.\", (*MOVES, 'fly'))")
+    )
+    (folder / "lake.py").write_text(text)
+    with pytest.raises(SystemExit) as stop:
+        main(["envs", "check", "lake:Lake", "--python-path", str(folder), "--action", "down"])
+    assert stop.value.code == 1
+    assert "FAIL  guide: no step of lake accepts 'fly', a verb of its guide" in capsys.readouterr().out

@@ -94,6 +94,8 @@ class Sums(StatefulEnvironment):
     def open(self, task, key):
         if str(task.data["name"]).startswith("broken"):
             raise ValueError("cannot open")
+        if str(task.data["name"]).startswith("slow"):
+            time.sleep(600)
         return self.live(task.data["target"], key, self.log), "total 0"
 
 
@@ -105,6 +107,19 @@ class FailingSums(Sums):
     def open(self, task, key):
         live, seen = super().open(task, key)
         return live, zeros(2) if task.data["name"] == "array" else seen
+
+
+class Clinging(Sum):
+    """A live episode that does not close."""
+
+    def close(self):
+        time.sleep(600)
+
+
+class ClingingSums(Sums):
+    """Sums whose live episodes do not close."""
+
+    live = Clinging
 
 
 class LateSums(Sums):

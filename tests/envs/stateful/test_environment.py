@@ -5,8 +5,9 @@ import signal
 from contextlib import closing
 from threading import Timer
 
+import psutil
 import pytest
-from support.simulators import Clocks, FailingSums, LateSums, Sums
+from support.simulators import ClingingSums, Clocks, FailingSums, LateSums, Sums
 
 from coevo.envs.failures import EpisodeLostError, Loss
 from coevo.envs.stateful.interface import Opening
@@ -102,6 +103,34 @@ def test_an_episode_that_does_not_start_is_lost_alone(env):
     assert second[1] == "total 0"
     with pytest.raises(EpisodeLostError, match="exception: ValueError: cannot open"):
         env.start(broken)
+
+
+@pytest.mark.timeout(60)
+def test_an_episode_that_opens_too_slowly_is_lost_alone():
+    limits = {"open_seconds": 1.0, "act_seconds": 1.0, "retries": 0, "workers": 2}
+    with closing(Sums(limits=limits)) as made:
+        slow, sound = made.try_start([Sums().task("slow", "train"), tasks(1)[0]])
+        assert slow == Loss("timeout", "no answer in 1 s")
+        assert sound[1] == "total 0"
+
+
+@pytest.mark.timeout(60)
+def test_an_episode_that_does_not_close_ends_with_its_process():
+    before = set(psutil.Process().children(recursive=True))
+    with closing(ClingingSums(limits={"act_seconds": 1.0})) as made:
+        state, _ = made.start(tasks(1)[0])
+        started = set(psutil.Process().children(recursive=True)) - before
+        made.release([state])
+        assert made.start(tasks(1)[0])[1] == "total 0"
+    assert psutil.wait_procs(started, timeout=5)[0]
+
+
+def test_a_process_that_dies_takes_along_its_live_episodes_that_do_not_repeat():
+    with closing(FailingSums(limits={"act_seconds": 1.0, "workers": 1})) as made:
+        made.repeats = False
+        one, other = (state for state, _ in made.try_start(tasks(2)))
+        assert made.try_step([one], ["exit"])[0].kind == "crash"
+        assert str(made.try_step([other], ["1"])[0]).startswith("crash: ")
 
 
 def test_what_fails_while_it_is_opened_is_closed(tmp_path):

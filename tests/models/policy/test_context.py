@@ -46,6 +46,26 @@ def read(context, said):
     return context.read(Completion((), (), said, True), MOMENT)
 
 
+def test_an_answer_that_the_limit_cut_is_no_action():
+    cut = chat_context().read(Completion((), (), "Thought: so\nAction: go to fr", False), MOMENT)
+    assert (cut.action, "cut off" in cut.fault) == ("", True)
+
+
+def test_the_parser_of_the_configuration_reads():
+    context = chat_context(parser="tag")
+    assert read(context, "<action>go safe</action>").action == "go safe"
+    assert (read(context, "Action: go safe").action, bool(read(context, "Action: go safe").fault)) == ("", True)
+
+
+def test_what_a_template_opens_as_thinking_is_no_action():
+    tokenizer = chat()
+    tokenizer.chat_template = tokenizer.chat_template.replace("assistant\n", "assistant\n<think>\n")
+    context = Context(ContextConfig(style="chat", experience_tokens=10_000), tokenizer)
+    assert read(context, "Perhaps\nAction: look\n</think>\nAction: go safe").action == "go safe"
+    unclosed = read(context, "Perhaps\nAction: look")
+    assert (unclosed.action, bool(unclosed.fault)) == ("", True)
+
+
 def test_terse_prompt():
     assert text(words_context()) == (
         "user house lotus . task heat mug to counter . lessons . lotus mug in safe . lotus heat with microwave"

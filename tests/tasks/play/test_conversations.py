@@ -1,10 +1,12 @@
 """Conversations as a player has them: lessons stand in the turn that shows them first, and a resume continues them."""
 
+import pytest
 from support import templates
 from support.entries import entry
 from support.hostile import Hostile, Scripted
 
 from coevo.configs.context import ContextConfig
+from coevo.envs.base import Guide
 from coevo.models.policy.context import Context
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
@@ -68,3 +70,11 @@ def test_an_attempt_that_was_stored_continues_with_the_same_prompt():
     last = live.turns[-1]
     head = (*last.prompt_ids, *last.completion.token_ids)
     assert prompts[0][: len(head)] == head
+
+
+@pytest.mark.parametrize(("style", "placement"), [("conversation", "turn"), ("chat", "task")])
+def test_every_prompt_that_is_played_holds_the_guide_once(style, placement):
+    made = player(style=style, placement=placement)
+    made.env.guide = lambda task: Guide("Actions are: go PLACE.", ("go",))
+    said = [TOKENIZER.decode(turn.prompt_ids) for turn in played(made, 3).turns]
+    assert [text.count("Actions are: go PLACE.") for text in said] == [1, 1, 1]

@@ -129,6 +129,24 @@ def test_an_overlong_prompt_ends_an_episode_with_its_reward_so_far(sound):
         assert len(whole[episode.id].turns[len(episode.turns)].prompt_ids) == longest
 
 
+class Paying(HomeRules):
+    """The household, which pays half a point for every turn and then tells too much."""
+
+    def step(self, states, actions):
+        steps = super().step(states, actions)
+        return [replace(step, reward=0.5, done=False, observation=f"{step.observation} " * 200) for step in steps]
+
+
+def test_a_cut_episode_keeps_its_reward_and_its_place_in_its_group(tmp_path):
+    config = load_recipe("homerules-coevo-rl", ["rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4"])
+    paying = Player(Paying(), player().context, Short(player().engine, 300), 6)
+    with opened(tmp_path, config, played=paying) as session:
+        episodes = session.draft.record(rollout(session, session.draft.record(sample(session))))
+        shaped = session.draft.record(shape(session, episodes))
+    assert [(len(episode.turns), episode.reward, bool(episode.cut)) for episode in episodes] == [(1, 0.5, True)] * 4
+    assert [episode.id for episode in shaped.episodes] == [episode.id for episode in episodes]
+
+
 def test_reasons_are_columns_only_where_there_are_any(sound, broken):
     assert {"lost", "cut"}.isdisjoint(episodes_to_table(sound).column_names)
     table = episodes_to_table(broken)
