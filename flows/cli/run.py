@@ -117,7 +117,7 @@ def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:
 
 
 def _check(config: RunConfig) -> None:
-    """Refuse a run that fits neither its environment nor this machine, before anything starts."""
+    """Refuse a run that its environment or this machine cannot play, before anything starts."""
     from coevo.envs.registry import make
     from coevo.tasks.preflight.forecast import check_fits
     from coevo.tasks.run.assemble import check_panels, check_repeats

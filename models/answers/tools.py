@@ -16,10 +16,10 @@ def answer_of(call: Call, tools: Sequence[Mapping[str, Any]], thought: str) -> A
 
     It has a fault instead if no tool has this name, or if an argument is missing or has no form in JSON.
     """
-    known = {str(each.get("name")): each for each in map(_function, tools)}
+    known = schemas_of(tools)
     if call.name not in known:
         return Answer(thought, "", Fault.UNKNOWN_TOOL)
-    schema = _schema(known[call.name])
+    schema = known[call.name]
     arguments = _arguments(call, schema)
     if any(name not in arguments for name in schema.get("required", ())):
         return Answer(thought, "", Fault.MISSING_ARGUMENT)
@@ -27,6 +27,11 @@ def answer_of(call: Call, tools: Sequence[Mapping[str, Any]], thought: str) -> A
         return Answer(thought, call_text(call.name, arguments))
     except (TypeError, ValueError, RecursionError):
         return Answer(thought, "", Fault.MALFORMED_CALL)
+
+
+def schemas_of(tools: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """Schema of the arguments of each tool, by its name; empty where a tool has none."""
+    return {str(each.get("name")): _schema(each) for each in map(_function, tools)}
 
 
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -213,6 +213,7 @@ def _gathering(pairs: Tensor, nodes: Tensor, key: Tensor, value: Tensor) -> Abst
 
 
 def _place(value: Tensor) -> tuple[object, ...]:
+    """Memory that a tensor is a view of: two views with equal places have the same values."""
     return value.data_ptr(), value.shape, value.stride()
 
 

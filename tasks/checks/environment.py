@@ -159,8 +159,8 @@ def _guide(env: Environment[object], draw: Key, actions: Sequence[str]) -> Check
         return Checked("guide", False, str(guide))
     if not (guide.text or guide.verbs or guide.tools):
         return Checked("guide", True, "none; prompts of pretrained policies need Environment.guide")
-    shown = lambda task: _words(env.guide(task))  # noqa: E731
-    found = attempted(lambda: rehearse_actions(env, shown, TURNS, extend(draw, "guide"), actions))
+    prompt, root = (lambda task: _words(env.guide(task))), extend(draw, "guide")
+    found = attempted(lambda: rehearse_actions(env, prompt, TURNS, root, actions))
     if isinstance(found, Loss):
         return Checked("guide", False, str(found))
     said = [*found.problems, *found.unproven]

@@ -107,7 +107,7 @@ class Sender:
 
     def _ask(self, url: str, directory: str) -> None:
         """Send a request, and wait for the reply. Raises ``OSError`` without it."""
-        request = {"url": url, "address": _address_towards(url), "directory": directory}
+        request = {"url": url, "address": _address_towards(url, self._sending.timeout), "directory": directory}
         process, replies = self._running()
         assert process.stdin
         process.stdin.write(json.dumps(request).encode() + b"\n")
@@ -138,8 +138,8 @@ class Sender:
         return self._process, self._replies
 
 
-def _address_towards(url: str) -> str:
+def _address_towards(url: str, timeout: float) -> str:
     """Address of this machine that a server sees."""
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 80)) as connection:
+    with socket.create_connection((parts.hostname or "", parts.port or 80), timeout) as connection:
         return str(connection.getsockname()[0])

@@ -117,6 +117,20 @@ def test_tools_are_tried_as_calls_with_the_arguments_of_their_schema():
     assert problems(wrong, None) == ["no step of lamp accepts 'look', a verb of its guide: correct the guide"]
 
 
+def test_a_tool_by_another_name_of_its_schema_and_a_malformed_property_are_tried_too():
+    """Schemas come from an environment and may be anything."""
+    odd = {"name": "switch", "inputSchema": {"properties": {"to": True}, "required": ["to"]}}
+    env = Called(Guide("on", (), (odd, {"name": "wait", "input_schema": {"properties": [], "required": []}})))
+    env._step = lambda state, action: Lamp._step(env, state, " ".join(_said(json.loads(action))))
+    assert rehearse_actions(env, None, 4, key(0)) == Rehearsed((), ())
+    env.given = Guide("on", (), (odd | {"inputSchema": {"properties": {"to": {"enum": 5}}, "required": ["to"]}},))
+    assert rehearse_actions(env, None, 4, key(0)) == Rehearsed((), ())
+
+
+def _said(call):
+    return [call["name"], *call["arguments"].values()]
+
+
 @pytest.mark.parametrize("text", ["dim[LEVEL]", "dim the LAMP to LEVEL", "dim <level>", ""])
 def test_a_verb_that_takes_more_than_a_word_is_not_known_until_an_action_is_given(text):
     env = Lamp(Guide(text, ("switch", "dim") if text else ("switch",), () if text else (SWITCH | {"name": "dim"},)))

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 from torch.distributed import ProcessGroupGloo, TCPStore  # type: ignore[attr-defined]
-from vllm.distributed.weight_transfer import WeightTransferEngine, WeightTransferEngineFactory
+from vllm.distributed.weight_transfer import WeightTransferEngine
 from vllm.distributed.weight_transfer.base import (
     TrainerInitInfo,
     TrainerWeightTransferEngine,
@@ -24,7 +24,6 @@ from vllm.distributed.weight_transfer.base import (
     WeightTransferInitInfo,
     WeightTransferUpdateInfo,
 )
-from vllm.distributed.weight_transfer.factory import WeightTransferTrainerFactory
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
 BACKEND = "gloo"
@@ -57,8 +56,7 @@ class GlooReceiver(WeightTransferEngine[Meeting, Tensors]):
     _group: Any = None
 
     def init_transfer_engine(self, init_info: Meeting) -> None:
-        """Join the group of a sender, and leave that of an earlier one."""
-        self.shutdown()
+        """Join the group of a sender."""
         limit = timedelta(seconds=init_info.seconds)
         store = TCPStore(init_info.address, init_info.port, init_info.size, is_master=False, timeout=limit)
         here = self.parallel_config
@@ -163,9 +161,3 @@ def _group(store: Any, rank: int, size: int, limit: timedelta, address: str) -> 
 def _broadcast(group: Any, value: Tensor) -> None:
     """Send a tensor from process 0 to the others, as bytes: Gloo does not know every type."""
     group.broadcast(value.view(-1).view(torch.uint8), 0).wait()
-
-
-def register() -> None:
-    """Make the backend known to vLLM: both ends."""
-    WeightTransferEngineFactory.register_engine(BACKEND, GlooReceiver)
-    WeightTransferTrainerFactory.register_engine(BACKEND, GlooSender)

