@@ -60,7 +60,7 @@ def warmstart(config: RunConfig) -> None:
 def coevolve(config: RunConfig) -> None:
     """Run the loop from that policy, as a new run of the workspace."""
     place = workspace()
-    use_prefect(place.root)  # before the next imports, which import Prefect
+    use_prefect(place.root)
     from coevo.flows.operate import WAITING, head_of, operate
     from coevo.tasks.run.warmstart import adopt, identity
 

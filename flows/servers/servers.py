@@ -5,6 +5,7 @@ and shared by all commands of the workspace. ``coevo.flows.servers.daemon.down``
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -92,9 +93,11 @@ def ensure_mlflow_ui(workspace: Path) -> str:
 
 
 def use_prefect(workspace: Path) -> str:
-    """Make this process and its children clients of ``ensure_prefect``; call this before the import of Prefect.
+    """Make this process and its children clients of ``ensure_prefect``.
 
-    The server shows flows, tasks and their states; the console shows only the command's own lines.
+    The server shows flows, tasks and their states; the console shows only the command's own lines. Prefect reads its
+    settings when it is imported, and again here where a check of the run or a user's environment has imported it:
+    otherwise each command would start a temporary server of its own.
 
     Raises:
         ServerError: the server did not start.
@@ -104,7 +107,17 @@ def use_prefect(workspace: Path) -> str:
     if not os.environ.get("PREFECT_API_URL"):
         url = ensure_prefect(workspace)
         os.environ |= {"PREFECT_API_URL": url, "PREFECT_HOME": str(home(workspace)), VARIABLE: secret_of(workspace)}
+    if "prefect" in sys.modules:
+        _read_settings()
     return os.environ["PREFECT_API_URL"]
+
+
+def _read_settings() -> None:
+    from prefect.context import refresh_global_settings_context
+    from prefect.logging.configuration import setup_logging
+
+    refresh_global_settings_context()
+    setup_logging(incremental=False)
 
 
 @contextmanager

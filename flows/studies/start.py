@@ -25,7 +25,7 @@ def start(study: StudyConfig, place: Workspace, quiet: bool, alone: bool) -> int
     """
     runs = runs_of(study)
     check_runs(study, runs, place)
-    use_prefect(place.root)  # before the next imports, which import Prefect
+    use_prefect(place.root)
     check_parts(runs)
     from coevo.flows.studies.ablate import ablate
 

@@ -66,11 +66,10 @@ except CoevoError as error:
 """
 
 
-@pytest.mark.full
-def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_servers_named):
-    done = subprocess.run(
-        [sys.executable, "-c", FLOW, prefect_workspace], check=False, capture_output=True, text=True, timeout=120
-    )
+@pytest.mark.parametrize("before", ["", "import prefect"], ids=["", "prefect-imported-before"])
+def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_servers_named, before):
+    command = [sys.executable, "-c", f"{before}\n{FLOW}", prefect_workspace]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "one line\n")
     assert (prefect_workspace / "prefect" / "prefect.db").is_file()
 
