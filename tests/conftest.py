@@ -1,6 +1,7 @@
 """Shared by every test: the one Prefect server of the session."""
 
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -28,6 +29,12 @@ LONG = ("durability", "sessions", "methods", "loop", "trainer")
 def pytest_collection_modifyitems(items):
     """Start these first, so that no process of ``--no-loadscope-reorder`` ends long after the others."""
     items.sort(key=lambda item: item.path.parent.name not in LONG)
+
+
+def pytest_collection_finish(session):
+    """Start importing, beside the first tests, what commands import; where no test starts a command, do nothing."""
+    if warm := sys.modules.get("support.warm"):
+        warm.prepare()
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,10 @@
 
 import os
 import time
+from dataclasses import replace
+from pathlib import Path
+
+from support.simulators import Household, HouseholdEpisode
 
 from coevo.configs.env import SimulatorConfig
 from coevo.envs.base import Step
@@ -9,7 +13,13 @@ from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.records.draws import generator
 from coevo.records.task import Panel, Task
 
-FATES = ("exit", "raise", "hang", "long")
+LONG = "at hall " * 600
+"""An observation longer than the longest prompt."""
+
+
+def append(log, line):
+    with Path(log).open("a") as file:
+        file.write(f"{line}\n")
 
 
 class Stormy:
@@ -27,7 +37,7 @@ class Stormy:
                 raise RuntimeError("struck")
             if self.fate == "hang":
                 time.sleep(600)
-        seen = "at hall " * (600 if self.fate == "long" and self.turn == 2 else 1)
+        seen = LONG if self.fate == "long" and self.turn == 2 else "at hall "
         done = self.turn == 3
         return Step(None, seen, "mug in safe", float(done), done, done)
 
@@ -36,11 +46,12 @@ class Stormy:
 
 
 class Storm(StatefulEnvironment):
-    """Tasks with a fate, drawn from their number."""
+    """Tasks with a fate, drawn from their number; a file ``log`` has the process of each episode."""
 
     name, version, panels = "storm", "1", {"storm": "the same"}
 
-    def __init__(self, act_seconds=0.3, workers=2):
+    def __init__(self, act_seconds=0.3, workers=2, log=None):
+        self.log = log
         self.simulator = SimulatorConfig(act_seconds=act_seconds, workers=workers)
 
     def sample(self, count, key):
@@ -58,4 +69,42 @@ class Storm(StatefulEnvironment):
         )
 
     def open(self, task, key):
+        if self.log:
+            append(self.log, os.getpid())
         return Stormy(task.data["fate"]), "at hall"
+
+
+class StruckEpisode(HouseholdEpisode):
+    """A live episode of the household; its fate strikes at the second action and is noted before."""
+
+    def __init__(self, env, task, fate, note):
+        super().__init__(env, task)
+        self.fate, self.note, self.turn = fate, note, 0
+
+    def act(self, action):
+        self.turn += 1
+        struck = self.fate if self.turn == 2 else ""
+        if struck:
+            self.note()
+        if struck == "exit":
+            os._exit(9)
+        if struck == "hang":
+            time.sleep(600)
+        step = super().act(action)
+        return replace(step, observation=LONG) if struck == "long" else step
+
+
+class StruckHousehold(Household):
+    """The household as a simulator in which one training task of twenty exits, one hangs, and one sees too much.
+
+    The file ``log`` has also the task and the fate of each episode that is struck.
+    """
+
+    def open(self, task, key):
+        fate = {0: "exit", 1: "hang", 2: "long"}.get(int(generator(key).integers(20)), "")
+        _, seen = super().open(task, key)
+        fate = fate if task.split == "train" else ""
+        return StruckEpisode(self.pure, task, fate, lambda: self.note(task, fate)), seen
+
+    def note(self, task, fate):
+        append(self.log, f"{fate} {task.id}")

@@ -6,6 +6,7 @@ and end, and can be killed like any other.
 
 import atexit
 import multiprocessing
+import multiprocessing.forkserver
 import os
 import runpy
 import subprocess
@@ -15,16 +16,28 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 from support import spare
 
 ROOT = Path(__file__).parents[2]
 PAUSE = 0.05
 """Seconds between looks at a process."""
+PRELOADED = "tests.support.preloaded"
 _server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload(["tests.support.preloaded"])
+_server.set_forkserver_preload([PRELOADED])
 _lock = threading.Lock()
 """Starting one process collects others, and a process can be collected but once."""
+
+
+def prepare():
+    """Start the process that imports; it must come before any other fork server of this process.
+
+    A fork server skips what it cannot import, and does not look in its directory where PYTHONSAFEPATH is set, as it is
+    once a test has called a command in this process.
+    """
+    with patch.dict(os.environ, PYTHONPATH=str(ROOT)):
+        multiprocessing.forkserver.ensure_running()
 
 
 class Running:
@@ -34,6 +47,7 @@ class Running:
         self.args, self._said = line, said
         self._process = _server.Process(target=_become, args=(line, environment, said))
         with _lock:
+            prepare()
             self._process.start()
         self.pid = self._process.pid
 
@@ -90,6 +104,7 @@ def run(script, *arguments, environment, timeout):
 
 
 def _become(line, environment, said):
+    assert PRELOADED in sys.modules
     os.setpgid(0, 0)
     os.chdir(ROOT)
     os.environ.clear()
