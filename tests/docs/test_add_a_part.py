@@ -76,7 +76,7 @@ TESTS = (
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_its_own_tests_pass_and_those_of_all_parts(tree):
     """Whole files, as somebody runs who has followed the page."""
     said = python(tree, "pytest", *TESTS, "-p", "no:cacheprovider", "-p", "no:xdist", "-vv")

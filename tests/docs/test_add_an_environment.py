@@ -81,7 +81,7 @@ def test_the_entry_point_names_the_class_of_the_recipe(example):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_loop_runs_it(example):
     def coevo(*arguments):
         command = [sys.executable, "-P", "-m", "coevo.flows", *arguments, "--workspace", str(example / "workspace")]

@@ -52,11 +52,11 @@ def places(tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(model, places):
     one, two = places
     dry, run, resume = ([part.replace("=qwen3-0.6b", f"={model}") for part in line] for line in commands()[:3])
-    looked = coevo(*dry, *BRIEF, workspace=one, timeout=200)
+    looked = coevo(*dry, *BRIEF, workspace=one, timeout=900)
     assert looked.returncode == 0, looked.stdout + looked.stderr
     assert "  | <|im_start|>system" in looked.stdout
     assert "ready to start" in looked.stdout

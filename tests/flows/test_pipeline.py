@@ -78,7 +78,7 @@ def copy(tmp_path_factory):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_stage_runs_when_what_it_depends_on_has_changed(copy):
     assert repro(copy) == ["tasks", "warmstart", "coevolve", "evaluate"]
     assert not repro(copy)

@@ -7,7 +7,7 @@ from support import small_run
 from support.remotes import advance, content, copy_run
 from support.runs import SMALL, coevo, share, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 PUSH = (
     "dvc_objects.fs.local:copyfile@3+",

@@ -12,7 +12,7 @@ HEADERS = {"Content-Type": "application/json"}
 def post(url, body, headers=None, path="/invocations", method="POST"):
     """Status and body of the answer to any bytes."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=120)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=400)
     try:
         connection.request(method, path, body, HEADERS | (headers or {}))
         answer = connection.getresponse()

@@ -16,5 +16,5 @@ def killed(script, *arguments):
     """Run a script, with these arguments in ``sys.argv``, that kills itself."""
     environment = os.environ | {"PYTHONPATH": str(TESTS)}
     line = [sys.executable, "-P", "-c", script, *map(str, arguments)]
-    end = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    end = subprocess.run(line, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert end.returncode == -signal.SIGKILL, end.stderr

@@ -34,7 +34,7 @@ def command(*arguments, workspace, kill=None, trace=None, without=()):
     return [sys.executable, str(KILL_AT), *harness, "--", *arguments, "--workspace", str(workspace)]
 
 
-def coevo(*arguments, timeout=280, kill=None, **how):
+def coevo(*arguments, timeout=900, kill=None, **how):
     """Run a command in a subprocess; with ``kill``, it dies there, as ``kill_at`` or ``git_at`` says."""
     inside = git_at.is_inside_git(kill)
     _, *line = command(*arguments, kill=None if inside else kill, **how)

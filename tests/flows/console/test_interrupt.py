@@ -246,7 +246,7 @@ def servers(processes):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(untouched, workspace):
     root, name = workspace / "runs" / "hurried", "hurried"
     begin, onward = (*RUN, "--name", name), ("resume", name)
@@ -280,7 +280,7 @@ def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(unto
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_a_warm_start_is_interrupted_and_the_second_ctrl_c_ends_it_now(untouched, workspace):
     with run(workspace, *RUN, "seed=77", "warmstart.steps=4000", "--name", "warming") as it:
         it.wait_for(lambda: "warm start ..." in it.out)

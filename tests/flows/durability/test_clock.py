@@ -11,7 +11,7 @@ from support.runs import ROOT, RUN, coevo, published, states
 
 from coevo.lineage.workspace import Workspace
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 DAY = 86400
 
 
@@ -21,7 +21,7 @@ def test_a_clock_that_is_set_back_and_forth_changes_nothing(untouched, workspace
     command = [sys.executable, fault_at.__file__, *back, *forth, "--", "coevo", *RUN, "--name", "clock"]
     done = subprocess.run(
         [*command, "--workspace", workspace],
-        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=280, check=False,
+        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=900, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert states(workspace, "clock") == untouched

@@ -16,7 +16,7 @@ from support.scheduled import wait_for
 
 from coevo.flows.servers.daemon import recorded
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 SECONDS = 30
 """From the kill to the end of the process."""
 LINE = r"coevo: the Prefect server at http://\S+ has gone: what is committed is safe, continue with `coevo resume {}`\n"
@@ -39,7 +39,7 @@ def stopped_in(phase, name, workspace, mark):
     streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
     with psutil.Popen([*command, "--workspace", str(workspace)], cwd=ROOT, env=os.environ, **streams) as run:
         try:
-            wait_for(lambda: mark.exists() or run.poll() is not None, 280)
+            wait_for(lambda: mark.exists() or run.poll() is not None, 900)
             yield run
         finally:
             if run.poll() is None:

@@ -16,7 +16,7 @@ from support.runs import ROOT, RUN, coevo, published, states
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 
 def test_every_revision_is_published_once(untouched, workspace):
@@ -69,7 +69,7 @@ def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(untouched, workspa
     while process.poll() is None and not manifest.exists():
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=120)
+    said, _ = process.communicate(timeout=400)
     assert process.returncode == 130
     assert said.splitlines()[-1] == "interrupted: what is committed is safe, continue with `coevo resume interrupted`"
     assert coevo("resume", "interrupted", workspace=workspace).returncode == 0
@@ -102,7 +102,7 @@ def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouche
         time.sleep(0.05)
     (server,) = (s for s in json.loads((workspace / "servers.json").read_text()) if s["name"] == "prefect")
     os.kill(server["pid"], signal.SIGKILL)
-    _, errors = process.communicate(timeout=280)
+    _, errors = process.communicate(timeout=900)
     assert process.returncode == 2, errors
     assert re.fullmatch(r"coevo: the Prefect server at \S+ has gone: .* continue with `coevo resume \S+`\n", errors)
     resumed = coevo("resume", "bereft", workspace=workspace)

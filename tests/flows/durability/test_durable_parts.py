@@ -10,7 +10,7 @@ from support.fsck import fsck
 from support.kill_at import now
 from support.runs import SMALL, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 TESTS = Path(__file__).parents[2]
 BRIEF = (
     "iterations=2", "warmstart.steps=20", "warmstart.probe_every=20", "warmstart.probe_tasks=8", "evaluation.tasks=8",

@@ -17,7 +17,7 @@ from support.runs import SMALL, coevo, share, states
 
 from coevo.tasks.publish.mlflow.store import make_database, tracking_store
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL)
 CONFIG = """
 [core]

@@ -12,7 +12,7 @@ from support.runs import ROOT, RUN, coevo, published, states
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.servers import ensure_mlflow_ui
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 
 def test_a_killed_mlflow_server_is_caught_up_with(untouched, workspace, no_servers_named):
@@ -22,7 +22,7 @@ def test_a_killed_mlflow_server_is_caught_up_with(untouched, workspace, no_serve
     command = [sys.executable, fault_at.__file__, *kill, "--", "coevo", *RUN, "--name", "mlflow"]
     done = subprocess.run(
         [*command, "--workspace", workspace],
-        cwd=ROOT, env={**os.environ, "MLFLOW_TRACKING_URI": url}, capture_output=True, text=True, timeout=280,
+        cwd=ROOT, env={**os.environ, "MLFLOW_TRACKING_URI": url}, capture_output=True, text=True, timeout=900,
         check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

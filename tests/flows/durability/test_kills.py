@@ -13,7 +13,7 @@ import psutil
 import pytest
 from support.runs import ROOT, RUN, coevo, command, published, revisions, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 CHAINS = {
     "1-nothing-shared-is-written": (
@@ -116,7 +116,7 @@ def without_its_trainer(fault, *arguments, workspace, name):
         for child in run.children(recursive=True):
             if "coevo.models.trainer.child" in child.cmdline():
                 fault(child)
-        said = run.communicate(timeout=280)[1]
+        said = run.communicate(timeout=900)[1]
         return run.returncode, said
 
 

@@ -5,7 +5,7 @@ import signal
 import pytest
 from support.runs import SMALL, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",

@@ -6,7 +6,7 @@ import pytest
 from support.fsck import fsck
 from support.runs import SMALL, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.commit.seal:write_trials@1+",
@@ -21,17 +21,17 @@ RUN = ("run", "homerules-coevo-rl", "iterations=3", "seed=5", *UNJUDGED, TRIED, 
 
 
 def test_a_killed_run_tries_and_admits_the_same(workspace):
-    done = coevo(*RUN, "--name", "whole", workspace=workspace)
+    done = coevo(*RUN, "--name", "within-group", workspace=workspace)
     assert done.returncode == 0, done.stderr
-    arguments = (*RUN, "--name", "killed")
+    arguments = (*RUN, "--name", "within-group-killed")
     for kill in KILLS:
         assert coevo(*arguments, workspace=workspace, kill=kill).returncode == -signal.SIGKILL, kill
-        arguments = ("resume", "killed")
+        arguments = ("resume", "within-group-killed")
     done = coevo(*arguments, workspace=workspace)
     assert done.returncode == 0, done.stderr
-    found = states(workspace, "whole")
-    assert states(workspace, "killed") == found
-    assert fsck(workspace, "killed") == []
+    found = states(workspace, "within-group")
+    assert states(workspace, "within-group-killed") == found
+    assert fsck(workspace, "within-group-killed") == []
     begun, ended, groups = (
         [state["metrics"].get(f"bank/trial/{name}", 0) for state in found] for name in ("begun", "ended", "groups")
     )

@@ -9,7 +9,7 @@ import pytest
 from support.completions import completions, said
 from support.runs import RUN, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",
@@ -38,7 +38,7 @@ def writer(url):
 
 def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_one_that_was_not(workspace):
     with completions(author) as (url, asked):
-        whole, killed = ((*RUN, writer(url), "--name", name) for name in ("whole", "killed"))
+        whole, killed = ((*RUN, writer(url), "--name", name) for name in ("authored", "authored-killed"))
         done = coevo(*whole, workspace=workspace)
         assert done.returncode == 0, done.stderr
         first = Counter(each.user for each in asked)
@@ -46,12 +46,12 @@ def test_a_killed_run_asks_only_for_what_is_missing_and_ends_as_one_that_was_not
         arguments = killed
         for kill in KILLS:
             assert coevo(*arguments, workspace=workspace, kill=kill).returncode == -signal.SIGKILL, kill
-            arguments = ("resume", "killed")
+            arguments = ("resume", "authored-killed")
         done = coevo(*arguments, workspace=workspace)
         assert done.returncode == 0, done.stderr
         again = Counter(each.user for each in asked)
-    assert states(workspace, "killed") == states(workspace, "whole")
-    last = states(workspace, "whole")[-1]["metrics"]
+    assert states(workspace, "authored-killed") == states(workspace, "authored")
+    last = states(workspace, "authored")[-1]["metrics"]
     assert last["bank/writer/questions"] >= 4
     assert last["bank/size"] > 0
     # Equal attempts have equal questions. The one on its way when the process died is asked once more.

@@ -5,7 +5,7 @@ import json
 import pytest
 from support.runs import SMALL, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 ONLY_THEIRS = {
     "bank/edits/applied",
     "bank/edits/rejected",

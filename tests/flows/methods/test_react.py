@@ -5,7 +5,7 @@ import json
 import pytest
 from support.runs import SMALL, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 
 def test_react_is_evaluated_and_has_nothing_to_learn(workspace):

@@ -7,7 +7,7 @@ from support.loop import novice, played
 
 from coevo.configs.load.load import load_recipe, names
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 SMALL = (
     "rollout.tasks=4", "evaluation.tasks=8", "evaluation.every=2", "evaluation.final_panels=[]",
 )  # fmt: skip

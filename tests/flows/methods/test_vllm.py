@@ -8,7 +8,7 @@ import psutil
 import pytest
 from support.runs import ROOT, SMALL, command, revisions, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=1", "seed=5", *SMALL)
 BRIEF = ("warmstart.steps=20", "warmstart.probe_every=20", "update.advantage.drop_zero_variance=false")
 VLLM = "rollout.engine.type=vllm"

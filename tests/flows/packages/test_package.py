@@ -68,7 +68,7 @@ def server(place):
 def ask(url, rows, **more):
     body = json.dumps({"dataframe_records": rows, **more}).encode()
     request = urllib.request.Request(f"{url}/invocations", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=120) as response:
+    with urllib.request.urlopen(request, timeout=400) as response:
         return json.load(response)["predictions"]
 
 

@@ -24,7 +24,7 @@ from coevo.flows.servers.secret import home, secret_of
 from coevo.flows.servers.servers import SERVER, ensure_prefect
 from coevo.flows.sessions.schedules import POOL
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 STRANGERS = {
     "a page of another site": ({"Origin": "https://evil.example"}, 403),

@@ -69,7 +69,7 @@ except CoevoError as error:
 @pytest.mark.parametrize("before", ["", "import prefect"], ids=["", "prefect-imported-before"])
 def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_servers_named, before):
     command = [sys.executable, "-c", f"{before}\n{FLOW}", prefect_workspace]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=400)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "one line\n")
     assert (prefect_workspace / "prefect" / "prefect.db").is_file()
 

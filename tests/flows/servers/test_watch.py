@@ -132,6 +132,6 @@ def test_a_process_that_does_not_end_is_ended(nobody):
         for where in ("finally", "thread", "exit")
     ]
     for process in stuck:
-        said = process.communicate(timeout=120)
+        said = process.communicate(timeout=400)
         assert process.returncode == 2
         assert re.fullmatch(r"coevo: the Prefect server at http://\S+ has gone: go on\n", said[1])

@@ -12,7 +12,7 @@ from coevo.flows.studies.plan import StudyLock
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 SETTINGS = ["iterations=2", *SMALL]
 STUDY = {
     "name": "entries",

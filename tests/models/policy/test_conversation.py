@@ -198,7 +198,7 @@ def test_prompts_continue_and_are_what_the_template_renders(name):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(1800)
 def test_ten_thousand_turns_over_four_templates():
     counts, seed = Counter(), 1000
     while counts["turns"] < 10_000:

@@ -10,7 +10,7 @@ from coevo.tasks.run.warmstart import start_metrics, warm_start
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [3, 7])
 def test_the_policy_obeys_lessons_within_the_cap(seed, tmp_path):
     config = load_recipe("homerules-coevo-rl", [f"seed={seed}"])
@@ -22,7 +22,7 @@ def test_the_policy_obeys_lessons_within_the_cap(seed, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_the_policy_of_babyai_is_cloned_half_way(tmp_path):
     config = load_recipe("babyai-grpo", ["seed=3"])
     report = start_metrics(warm_start(config, make(config.env), tmp_path, Silent()))

@@ -25,7 +25,7 @@ from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.play import Player
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 TURNS = 6
 KILLED = 3
 """Turn before which the server is killed."""

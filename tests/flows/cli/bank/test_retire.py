@@ -152,7 +152,7 @@ def test_a_kill_leaves_the_old_revision_or_the_new_one(copied, coevo, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_run_continues_without_it(untouched, workspace):
     """A real run: its entry is retired, it is resumed, and MLflow has every revision."""
 

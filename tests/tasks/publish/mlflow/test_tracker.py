@@ -341,7 +341,7 @@ def test_two_processes_make_the_database_together_and_quietly(tmp_path):
         )
         for run in ("one", "two")
     ]
-    assert [start.communicate(timeout=120)[0] for start in starts] == [b"", b""]
+    assert [start.communicate(timeout=400)[0] for start in starts] == [b"", b""]
     assert [start.returncode for start in starts] == [0, 0]
     from mlflow import MlflowClient
 
