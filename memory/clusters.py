@@ -39,7 +39,7 @@ class Clusters:
     """The clusters of a run, with those that changed since the last commit.
 
     Attributes:
-        linkings: number of links added or removed; cached links are valid while it does not change.
+        linkings: grows with each change of links; cached links are valid while it does not change.
     """
 
     def __init__(self, config: ClustersConfig, clusters: Iterable[Cluster] = ()) -> None:

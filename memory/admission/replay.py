@@ -51,7 +51,7 @@ def judge(
     Raises ``ValueError`` if the two sides have different sizes.
     """
     found = measured(candidates, rewards_with, rewards_without, config.delta, revision)
-    enough = found.pairs > 0 and 2 * found.pairs >= len(rewards_with)
+    enough = 2 * found.pairs >= len(rewards_with)
     return replace(found, admitted=enough and _exceeds(found, config.confidence))
 
 

@@ -32,7 +32,8 @@ class WithinGroupAdmission:
         judged = tuple(self._judged(trial, revision) for trial in over if trial.entry.id not in library.barred)
         known = {trial.entry.id for trial in library.trials} | library.row_of.keys()
         new = [entry for entry in proposal.entries if entry.id not in known]
-        begun = new[: self._config.candidates - len(library.trials) + len(over)]
+        room = self._config.candidates - len(library.trials) + len(over)
+        begun = new[: max(room, 0)]  # fewer may be allowed than when those on trial began
         counts = {"begun": len(begun), "ended": len(over), "turned_away": len(new) - len(begun)}
         return Decision(
             entries=tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates),

@@ -70,8 +70,8 @@ def failing_kinds(episodes: Iterable[Episode], key: Key, below: float) -> dict[s
 
 
 def known(kind: str, library: Library) -> str:
-    """Skills that the bank has for a kind and for all kinds, quoted; the latest of them."""
-    texts = [entry.strategy for entry in library.entries if entry.scope in (kind, "")][-KNOWN:]
+    """Skills that the bank has for a kind and for all kinds, quoted, the latest edits first; at most ``KNOWN``."""
+    texts = [entry.strategy for entry in library.entries if entry.scope in (kind, "")][:KNOWN]
     return ", ".join(json.dumps(text, ensure_ascii=False) for text in texts) or "none"
 
 

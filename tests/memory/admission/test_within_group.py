@@ -11,6 +11,7 @@ from coevo.memory.admission.within_group import WithinGroupAdmission
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial, parse, revisited, text
 from coevo.memory.writers.base import Proposal
+from coevo.records.entry import Verdict
 
 
 def never(trials, replicas):
@@ -32,7 +33,8 @@ def decide(admission, trials, candidates=(), entries=()):
 
 def test_a_candidate_enters_by_the_gap_of_its_matched_halves_when_its_trial_is_over():
     good, bad = tried("good", [1, 1, 0, 1], [0, 1, 0, 0]), tried("bad", [0, 0, 1, 0], [1, 0, 1, 0])
-    early = tried("early", [1, 1], [0, 0], iterations=4)
+    early, late = (tried(name, [1, 1], [0, 0], iterations=n) for name, n in (("early", 4), ("late", 6)))
+    assert [rule().is_over(trial) for trial in (early, good, late)] == [False, True, True]
     decision = decide(rule(), [good, bad, early])
     assert [(e.strategy, e.created, e.edited) for e in decision.entries] == [("good", 9, 9)]
     assert decision.ended == (good.entry.id, bad.entry.id)
@@ -56,7 +58,8 @@ def test_confidence_asks_for_more_than_a_positive_mean():
 def test_a_candidate_that_no_group_has_tried_is_refused():
     decision = decide(rule(delta=-0.5), [tried("unseen", [], [], groups=0)])
     assert decision.entries == ()
-    assert [judged.verdict.pairs for judged in decision.judged] == [0]
+    unseen = entry("unseen").id
+    assert [judged.verdict for judged in decision.judged] == [Verdict(9, (unseen,), False, 0.0, 0.0, 0.0, 0.0, 0, -0.5)]
 
 
 def test_candidates_go_on_trial_while_there_is_room():
@@ -64,7 +67,13 @@ def test_candidates_go_on_trial_while_there_is_room():
     names = ("running", "held", "a", "b", "c")
     decision = decide(rule(candidates=3), [over, running], map(entry, names), [entry("held")])
     assert [e.strategy for e in decision.begun] == ["a", "b"]
-    assert decision.metrics["bank/trial/turned_away"] == 1.0
+    counts = {name: decision.metrics[f"bank/trial/{name}"] for name in ("begun", "ended", "turned_away")}
+    assert counts == {"begun": 2.0, "ended": 1.0, "turned_away": 1.0}
+    full = decide(rule(candidates=1), [running], map(entry, names))
+    assert (full.begun, full.metrics["bank/trial/turned_away"]) == ((), 4.0)
+    two = [running, tried("another", [1], [0], iterations=2)]
+    fewer = decide(rule(candidates=1), two, map(entry, names))  # a resume has lowered the number
+    assert (fewer.begun, fewer.metrics["bank/trial/turned_away"]) == ((), 4.0)
 
 
 def test_a_barred_lesson_on_trial_ends_without_a_verdict():
