@@ -10,7 +10,7 @@ from benchmarks.learning import homerules
 from benchmarks.running import newcomer
 from coevo.lineage.workspace import Workspace
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 TINY = (  # a policy that fails everything is good enough: times and plumbing are looked at, not success
     "warmstart.steps=30",

@@ -9,7 +9,8 @@ from coevo.configs.load.load import load_recipe
 
 COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
 GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"
-CUT = "homerules-context-lite"
+CUT, REINFORCE = "homerules-context-lite", "homerules-reinforce"
+RETRO, IN_WORDS, SLEA = "homerules-retroagent", "homerules-retroagent-policy", "homerules-slea-rl"
 TRAINED, TRAINED_WRITER = "homerules-retroagent-trained", "homerules-coevo-rl-trained-writer"
 POLICY_FIRST, BANK_FIRST = "homerules-coevo-rl-policy-first", "homerules-coevo-rl-bank-first"
 FROZEN = "homerules-coevo-rl-frozen-bank"
@@ -18,6 +19,10 @@ AHEAD = ("rollout.ahead=1", "update.loss.importance_cap=2.0")
 PRETRAINED = ("warmstart=null", "policy={type: pretrained, path: here}")
 CLUSTERS = "clusters.delta=0.85"
 WITHIN = "bank.admission={type: within-group}"
+ASKING = "bank.writer={type: model-contrast}"
+SERVED = "rollout.engine={type: vllm}"
+COLD = "bank.writer={type: model-contrast, author: {type: frozen, path: x, temperature: 0.009, engine: {type: vllm}}}"
+BY_REFLECTION = "update.reward={type: capability-evolution, potential: reflection}"
 
 REFUSED = {
     # rollouts beside the update
@@ -29,29 +34,55 @@ REFUSED = {
     ),
     "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
     "episodes by themselves, in this process": (GRPO, ["rollout.pace=episode"], "asks a server", "engine.type=vllm"),
+    "a server that is too cold": (
+        COEVO, [SERVED, "rollout.sampling.temperature=0.009"], "0.009 becomes 0.01 in vLLM", "temperature=0.01",
+    ),
     "two ahead": (GRPO, ["rollout.ahead=2"], "rollout.ahead", "0 or 1"),
     # reflections in words
     "words that nobody taught": (
-        "homerules-retroagent-policy", ["warmstart.reflections=0"], "or bank.writer.form=words", "reflections=16",
+        IN_WORDS, ["warmstart.reflections=0"], "or bank.writer.form=words", "reflections=16",
     ),
     "reflections in words by an endpoint": (
-        "homerules-retroagent-policy",
+        IN_WORDS,
         ["bank.writer.author={type: endpoint, url: http://localhost:8000/v1, model: m}"],
         "form=words is for a policy of single words", "set bank.writer.form=prose",
     ),
     "reflections that nobody asks for": (
-        "homerules-retroagent", ["warmstart.reflections=8"], "asks for reflections in words", "warmstart.reflections=0",
+        RETRO, ["warmstart.reflections=8"], "asks for reflections in words", "warmstart.reflections=0",
     ),
+    "one reflection that nobody asks for": (RETRO, ["warmstart.reflections=1"], "asks for reflections in words"),
+    "reflections in words of a pretrained policy": (IN_WORDS, PRETRAINED, "for a policy of single words", "form=prose"),
+    "prose of single words": (COEVO, [ASKING], "needs a pretrained policy with context.style=chat", "type=endpoint"),
+    "prose in the style of words": (COEVO, [*PRETRAINED, ASKING], "needs a pretrained policy with context.style=chat"),
     "words about a pair": (
-        "homerules-retroagent-policy", ["bank.writer.induction=pairwise"], "shows one attempt", "set induction=single",
+        IN_WORDS, ["bank.writer.induction=pairwise"], "shows one attempt", "set induction=single",
     ),
     "an answer as long as the policy": (
-        "homerules-retroagent-policy", ["bank.writer.author.max_new_tokens=512"], "no room for a question", "lower",
+        IN_WORDS, ["bank.writer.author.max_new_tokens=512"], "no room for a question", "lower",
     ),
+    "an answer longer than the policy": (
+        IN_WORDS, ["bank.writer.author.max_new_tokens=600"], "no room for a question in policy.max_positions=512",
+    ),
+    **{
+        f"an answer of 1024 in {length}": (
+            SHARED, [f"rollout.engine.max_model_len={length}"], "no room for a question", f"max_model_len={length}",
+        )
+        for length in (1000, 1024)
+    },
+    "an author that is too cold": (
+        SHARED, ["bank.writer.author={type: policy, temperature: 0.009}"], "becomes 0.01", "or rollout.engine.type=",
+    ),
+    "a frozen author that is too cold": (COEVO, [COLD], "becomes 0.01", "author.engine.type=transformers"),
     # the policy trained as writer
     "a rule cannot be trained": (
         COEVO, ["update.writer={}"], "trains the policy as writer", "bank.writer.author.type=policy",
     ),
+    "another model cannot be trained": (
+        TRAINED_WRITER, ["bank.writer={form: prose, author: {type: frozen, path: here}}", "warmstart.reflections=0"],
+        "trains the policy as writer", "set update.writer=null",
+    ),
+    "nobody writes": (COEVO, ["bank=null", "update.writer={}"], "trains the policy as writer", "update.writer=null"),
+    "answers at a higher temperature": (TRAINED, ["bank.writer.author.temperature=0.9"], "=0.4 instead of 0.9"),
     "answers at another temperature": (
         TRAINED, ["bank.writer.author.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
     ),
@@ -67,7 +98,10 @@ REFUSED = {
     # what is learned, and by whom
     "neither policy nor bank learns": (COEVO, ["bank=null", "update=null"], "leave nothing to learn", "iterations=0"),
     "react has nothing to learn": (REACT, ["iterations=5"], "leave nothing to learn", "iterations=0"),
+    "one iteration with nothing to learn": (REACT, ["iterations=1"], "leave nothing to learn", "iterations=0"),
     # trials within the rollout budget
+    "halves of three": (COEVO, [WITHIN, "rollout.group_size=3"], "halves the 3 rollouts", "rollout.group_size=4"),
+    "halves of a share": (COEVO, [WITHIN, "bank.retrieval.share=0.25"], "halves the 2 rollouts", "or a larger"),
     "halves of one": (COEVO, [WITHIN, "rollout.group_size=2"], "halves the 2 rollouts", "rollout.group_size=4"),
     "trials ahead": (COEVO, [WITHIN, *AHEAD], "what the last iteration has shown", "set rollout.ahead=0"),
     "trials beside clusters": (
@@ -85,13 +119,23 @@ REFUSED = {
     "a bank that is never updated": (FROZEN, ["bank.every=50"], "grows the bank for 40", "set bank.every=40"),
     "a phase within a revision": (POLICY_FIRST, ["lineage.every=8", "bank.every=8"], "a multiple of lineage.every=8"),
     "a schedule without its switch": (COEVO, ["schedule.type=policy-then-bank"], "switch_at", "is missing; set it"),
+    "no second phase of one": (POLICY_FIRST, ["iterations=1", "schedule.switch_at=1"], "none of iterations=1"),
+    "one iteration of growth": (POLICY_FIRST, ["iterations=21", "bank.every=2"], "grows the bank for 1 iterations"),
+    "one iteration in all": (FROZEN, ["iterations=1", "bank.every=2"], "grows the bank for 1", "set bank.every=1"),
     "a switch without phases": (COEVO, ["schedule.switch_at=3"], "say which kind it is", "schedule.type"),
     # bank and revision
     "a bank within a revision": (COEVO, ["lineage.every=2"], "bank.every=1 must be a multiple", "lineage.every=2"),
     # bank and prompt
     "lessons that have no room": (COEVO, ["context.experience_tokens=0"], "shows nothing", "experience_tokens=200"),
     "lessons longer than a prompt": (COEVO, ["context.experience_tokens=500"], "do not fit", "lower context."),
+    "lessons much longer than a prompt": (COEVO, ["context.experience_tokens=600"], "do not fit", "lower context."),
+    "lessons in a turn of words": (COEVO, ["context.placement=turn"], "needs prose", "context.placement=task"),
+    "messages for the template": (COEVO, ["context.template={messages: x}"], "messages is set by coevo"),
+    "a token for the template": (COEVO, ["context.template={eos_token: x}"], "eos_token is set by coevo itself"),
     # bank and group
+    "a share that is nobody of three": (
+        COEVO, ["bank.retrieval.share=0.1", "rollout.group_size=3"], "rounds to none of them", "share=0.333, or",
+    ),
     "half a group of one": (
         COEVO, ["bank.retrieval.share=0.5", "rollout.group_size=1", "update.advantage.type=reinforce"], "to none of",
         "larger rollout.group_size",
@@ -100,12 +144,16 @@ REFUSED = {
     "a share that is nobody": (COEVO, ["bank.retrieval.share=0.05"], "rounds to none of them", "share=0.125"),
     # what is written and shown
     "a writer of nothing": (
-        "homerules-slea-rl", ["bank.writer.strategies=0", "bank.writer.warnings=0"], "write nothing", "1 or more",
+        SLEA, ["bank.writer.strategies=0", "bank.writer.warnings=0"], "write nothing", "1 or more",
     ),
     "a bank that shows nothing": (COEVO, ["bank.retrieval.k=0"], "shows nothing", "or bank=null"),
+    "clusters that show nothing": (SLEA, ["bank.retrieval.k=0", "bank.retrieval.warnings=0"], "shows nothing"),
+    "ranks without scores": (
+        SLEA, ["bank.writer={type: quote-reflection, induction: single}"], "does not score entries", "admission.type",
+    ),
     "skills without kinds": ("homerules-skillrl-style", ["bank.key=task"], "writes for kinds", "set bank.key=kind"),
     "pairs without references": (
-        "homerules-retroagent", ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4",
+        RETRO, ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4",
     ),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
@@ -118,10 +166,25 @@ REFUSED = {
             "set bank.utility={}",
         )
         for retrieval in ("simutil-ucb", "two-phase")
-        for admission in ("append", "replay")
+        for admission in ("append", "replay", "within-group")
     },
+    "a bank much smaller than it has to be": (
+        RETRO, ["bank.admission.capacity=7", "bank.retrieval.min_entries=8"], "room for 7 entries", "lower min_entries",
+    ),
+    "three levels of two zones": (
+        SLEA, ["bank.admission.capacity={strategy: 3, warning: 1}", "bank.retrieval.min_entries=12"],
+        "room for 12 entries", "larger capacity",
+    ),
+    "strategies without a level": (
+        SLEA,
+        [
+            "bank.writer={type: quote-contrast}", "bank.admission.capacity={strategy: 3, warning: 9}",
+            "bank.retrieval.min_entries=3",
+        ],
+        "room for 3 entries", "larger capacity",
+    ),
     "a bank that is never large enough": (
-        "homerules-retroagent", ["bank.admission.capacity=8", "bank.retrieval.min_entries=8"], "room for 8 entries",
+        RETRO, ["bank.admission.capacity=8", "bank.retrieval.min_entries=8"], "room for 8 entries",
         "larger capacity",
     ),
     # advantage and group
@@ -130,24 +193,35 @@ REFUSED = {
         for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo")
     },
     "a batch of one": (
-        "homerules-reinforce", ["rollout.group_size=1", "rollout.tasks=1"], "needs two episodes", "rollout.tasks=2",
+        REINFORCE, ["rollout.group_size=1", "rollout.tasks=1"], "needs two episodes", "rollout.tasks=2",
     ),
     # advantage, critic and reward
     "gae without a critic": (PPO, ["update.critic=null"], "needs values", "set critic={}"),
     **{
         f"a critic for {recipe}": (recipe, ["update.critic={}"], "does not use a critic", "set critic=null")
-        for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo", "homerules-reinforce")
+        for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo", REINFORCE)
     },
+    "a critic that is done too late": (PPO, ["update.critic.warmup=100"], "none of iterations=60", "warmup lower"),
+    "a critic of one iteration": (PPO, ["iterations=1", "update.critic.warmup=1"], "none of iterations=1"),
     "a critic that is never done": (PPO, ["update.critic.warmup=60"], "none of iterations=60", "iterations higher"),
     "two discounts": (PPO, ["update.reward.type=discounted"], "discounts by itself", "set reward.type=extrinsic"),
     **{
         f"two discounts, {reward}": (PPO, [f"update.reward.type={reward}"], "discounts by itself", "reward.gamma=1.0")
         for reward in ("capability-evolution", "progress-guided")
     },
+    # episodes that are cut
+    "parts without values": (GRPO, ["rollout.turns=4"], "type=grpo has no value for the rest", "update.critic={}"),
+    "parts without an update": (EXPERIENCE, ["rollout.turns=4"], "update=null has no value", "rollout.turns=null"),
+    "parts of a group": (CUT, ["rollout.group_size=2"], "plays tasks one by one", "set rollout.group_size=1"),
+    "parts for a share": (CUT, ["bank={retrieval: {type: tfidf, share: 0.5}}"], "no groups to divide", "share=1.0"),
     # loss
     "kl in the reward that is none": (RLOO, ["update.loss.kl_coefficient=0.0"], "has no effect", "set kl_in=loss"),
     "a divisor for a mean": (GRPO, ["update.loss.width=64"], "that aggregation=token-mean does not use", "width=null"),
+    "a divisor for a mean of means": (
+        GRPO, ["update.loss.aggregation=seq-mean-token-mean", "update.loss.width=64"], "does not use", "width=null",
+    ),
     # sampling and update
+    "the likeliest token": (COEVO, ["rollout.sampling.top_k=1"], "full distribution", "top_k=0"),
     "a nucleus": (COEVO, ["rollout.sampling.top_p=0.9"], "full distribution", "top_p=1.0"),
     "the likeliest tokens": (PPO, ["rollout.sampling.top_k=5"], "full distribution", "importance_cap=2.0"),
     # policy
@@ -165,7 +239,16 @@ REFUSED = {
         "sends whole weights", "set sync=files",
     ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
-    # evaluation
+    # evaluation, and what a person decides
+    "attempts that are learned from": (COEVO, ["evaluation.discovery=2"], "discovery=2 counts", "type=append"),
+    "entries of no bank": (GRPO, ["evaluation.internalization=1"], "compares entries", "evaluation.internalization=0"),
+    "a search of no bank": (GRPO, ["evaluation.retrieval=true"], "searches a bank", "evaluation.retrieval=false"),
+    "a search for observations": (SLEA, ["evaluation.retrieval=true"], "answers observations", "another bank."),
+    "decisions about no bank": (GRPO, ["approval.admission=person"], "needs a bank", "approval.admission=none"),
+    **{
+        f"nobody reflects in {recipe}": (recipe, [BY_REFLECTION], "needs a reflecting writer", "potential=progress")
+        for recipe in (COEVO, GRPO)
+    },
     "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),
 }  # fmt: skip
 

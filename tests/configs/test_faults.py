@@ -37,7 +37,7 @@ def test_a_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("no"), FileNotFoundError(errno.ENOENT, "no"), RuntimeError("(os error 2)")]
+    "error", [ValueError("no"), OSError("no"), FileNotFoundError(errno.ENOENT, "no"), RuntimeError("(os error 2)")]
 )
 def test_another_error_is_not_the_systems(error):
     assert fault(error) is None

@@ -1,5 +1,6 @@
 """Whatever is done to a recipe, it loads or ends in one line that says where and what: never in anything else."""
 
+import gc
 import random
 import re
 import time
@@ -87,22 +88,36 @@ def mutated(number, recipes):
     return "\n".join(lines) + "\n"
 
 
+@pytest.fixture
+def limit():
+    """Seconds that a document may take: 20 times what one without a flaw takes on this machine."""
+    load_recipe("homerules-coevo-rl")
+    gc.collect()
+    gc.freeze()  # what other tests have left takes time to look through
+    start = time.thread_time()  # threads of other tests may be busy
+    for _ in range(5):
+        load_recipe("homerules-coevo-rl")
+    yield 20 * (time.thread_time() - start) / 5
+    gc.unfreeze()
+
+
 @pytest.mark.full
-def test_every_mutation_loads_or_is_one_line(tmp_path):
+def test_every_mutation_loads_or_is_one_line(tmp_path, limit):
     path, outcomes, recipes = tmp_path / "mine.yaml", {True: 0, False: 0}, list(documents())
     for number in range(COUNT):
         path.write_text(mutated(number, recipes), encoding="utf-8", errors="surrogatepass")
-        start = time.thread_time()  # threads of other tests may be busy
+        start = time.thread_time()
         try:
-            loaded = isinstance(load_recipe(str(path)), RunConfig)
+            loaded, said = isinstance(load_recipe(str(path)), RunConfig), None
         except ConfigError as error:
-            loaded = False
-            said = str(error).removeprefix(f"{str(path)!r}: ").removeprefix("mine: ")
+            loaded, said = False, str(error)
+        assert time.thread_time() - start < limit, number
+        if said is not None:
+            said = said.removeprefix(f"{str(path)!r}: ").removeprefix("mine: ")
             assert "\n" not in said, number
             assert said.isprintable(), number
             assert len(said) < 1000, number
             assert named(said), f"{number}: {said}"
-        assert time.thread_time() - start < 1, number
         outcomes[loaded] += 1
     assert outcomes[False] > COUNT / 2
     assert outcomes[True] > COUNT / 25
@@ -129,7 +144,7 @@ def named(said):
         ("defaults: recipes/homerules-grpo", "'recipes/homerules-grpo' cannot be built on"),
         ("defaults: [recipes/homerules-grpo]\nupdate: {optimizer: {lr: .inf}}", "update.optimizer.lr = "),
         ("defaults: [recipes/homerules-grpo]\nupdate: {optimizer: {betas: [0.9, 7]}}", "less than 1"),
-        ("seed: 1", "iterations: is missing; set it"),
+        ("seed: 1", "iterations: is missing; set it, or build on a shipped recipe with defaults"),
         ('"a\\nb": 1\ndefaults: [recipes/homerules-grpo]', "a b: no such key"),
     ],
 )

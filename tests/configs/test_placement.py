@@ -24,6 +24,13 @@ def test_a_run_without_placement_is_written_as_it_was_before_there_was_any():
         (SHARED, ["update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"], "set type=machines"),
         (SHARED, ["placement.sleep=3"], "Input should be 1 or 2"),
         (SEPARATE, ["placement.update=[0]"], "share GPU 0: give either its own, or type=shared"),
+        (SHARED, ["placement.type=machines"], "names no other machine: set rollout.engine.urls"),
+        (SHARED, ["placement.type=machines", "update=null"], "names no other machine: set rollout.engine.urls"),
+        (
+            SEPARATE,
+            ["placement.update=[1, 0]", "rollout.engine.devices=['0,1']", "update.deepspeed.processes=2"],
+            "share GPU 0: give either its own",
+        ),
         (SEPARATE, ["placement.update=[1, 2]"], "has 2 GPUs for update.deepspeed.processes=1"),
         (SEPARATE, ["placement.update=[1, 1]", "update.deepspeed.processes=2"], "has 1 GPUs"),
         (SEPARATE, ["rollout.engine.devices=[]"], "set rollout.engine.devices, for example ['0']"),

@@ -1,19 +1,30 @@
 """Start, wait and end of a process, tried with Python itself."""
 
 import os
+import signal
 import socket
 import sys
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 
 import psutil
 import pytest
 
 from coevo.configs import processes
-from coevo.configs.processes import Launch, ServerProcess, free_port, wait_ready
+from coevo.configs.processes import Launch, ServerProcess, answers, end_group, free_port, wait, wait_ready
 
 STUBBORN = """
 import signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+POLITE = """
+import signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: (time.sleep(0.3), sys.exit(5)))
 print("ready", flush=True)
 time.sleep(600)
 """
@@ -34,6 +45,21 @@ def test_a_process_that_ignores_sigterm_ends_with_its_children(tmp_path, monkeyp
     assert not psutil.wait_procs(family, timeout=20)[1]
 
 
+def test_a_process_has_time_to_end_by_itself(tmp_path):
+    process = started(POLITE, tmp_path)
+    assert wait_ready(lambda: "ready" in (tmp_path / "log").read_text(), process.runs, 60)
+    process.stop()
+    assert process.status() == 5
+
+
+def test_a_group_whose_leader_is_another_by_now_is_left_alone(tmp_path):
+    process = started("import time; time.sleep(600)", tmp_path)
+    end_group(process.pid, lambda: False)
+    assert process.runs()
+    process.kill()
+    assert process.status() == -signal.SIGKILL
+
+
 def test_a_leash_ends_a_process_that_reads_it(tmp_path):
     process = started("import sys; sys.stdin.read(); sys.exit(3)", tmp_path, leash=True)
     assert process.runs()
@@ -42,15 +68,62 @@ def test_a_leash_ends_a_process_that_reads_it(tmp_path):
 
 
 def test_the_wait_ends_with_the_process_or_the_time(tmp_path):
+    since = time.monotonic()
     assert not wait_ready(lambda: False, lambda: False, 60)
     assert not wait_ready(lambda: False, lambda: True, 0)
+    assert wait_ready(lambda: True, lambda: False, 0)
+    wait(lambda: False, 0)
+    assert time.monotonic() - since < 2
 
 
-@pytest.mark.parametrize(("append", "kept"), [(True, "before\nafter\n"), (False, "after\n")])
-def test_a_log_is_kept_or_replaced(tmp_path, append, kept):
+@pytest.mark.parametrize("waits", [wait, lambda done, seconds: wait_ready(done, lambda: True, seconds)])
+def test_the_wait_looks_every_tenth_of_a_second_until_it_is_over(waits):
+    looks, since = iter([False, False, True]), time.monotonic()
+    waits(lambda: next(looks), 60)
+    assert list(looks) == []
+    assert 0.2 <= time.monotonic() - since < 2
+    waits(lambda: False, 0.2)
+    assert time.monotonic() - since >= 0.4
+
+
+@pytest.mark.parametrize(("options", "kept"), [({"append": True}, "before\nafter\n"), ({}, "after\n")])
+def test_a_log_is_kept_or_replaced(tmp_path, options, kept):
     (tmp_path / "log").write_text("before\n")
-    assert started("print('after')", tmp_path, append=append).status() == 0
+    assert started("print('after')", tmp_path, **options).status() == 0
     assert (tmp_path / "log").read_text() == kept
+
+
+class Status(BaseHTTPRequestHandler):
+    """Answers with the status that the path names."""
+
+    def do_GET(self):
+        self.send_response(int(self.path[1:]))
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_only_status_200_is_an_answer():
+    with ThreadingHTTPServer(("127.0.0.1", 0), Status) as server:
+        thread = Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        found = [status for status in (200, 201, 204, 404, 500) if answers(f"{url}/{status}")]
+        server.shutdown()
+        thread.join()
+    assert found == [200]
+    assert not answers(f"{url}/200")
+
+
+def test_a_free_port_is_any_or_the_one_that_a_server_has_just_left():
+    with socket.create_server(("127.0.0.1", free_port())) as server:
+        port = server.getsockname()[1]
+        assert port >= 1024
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            server.accept()[0].close()  # the side that ends first keeps the port for a minute
+            assert client.recv(1) == b""
+    assert free_port(port) == port
 
 
 def test_a_port_that_is_taken_is_refused():

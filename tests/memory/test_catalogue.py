@@ -57,12 +57,22 @@ def test_two_versions_of_one_do_not_disturb_each_other():
     assert set(entries_of(two.over(entries))) == set(entries_of(one.over(entries))) == set(entries)
 
 
-def test_entries_that_are_gone_are_forgotten_once_they_are_many(monkeypatch):
-    monkeypatch.setattr(catalogue, "SLACK", 5)
+@pytest.mark.parametrize(("kept", "fresh", "numbers"), [(8, 0, 20), (7, 0, 7), (7, 2, 22), (6, 2, 8)])
+def test_entries_that_are_gone_are_forgotten_once_they_are_many(kept, fresh, numbers, monkeypatch):
+    """Beyond two numbers per entry and a slack of four: 20 > 2 * 7 + 4, and 20 + 2 > 2 * (6 + 2) + 4."""
+    monkeypatch.setattr(catalogue, "SLACK", 4)
     entries, _ = bank(30)
-    found = Catalogue(entries[:20]).over(entries[:19])
-    assert len(found.seen) == 20
-    assert len(found.over(entries[:4]).seen) == 4
+    found = Catalogue(entries[:20]).over(entries[:kept] + entries[20 : 20 + fresh])
+    assert len(found.seen) == numbers
+    assert set(entries_of(found)) == {*entries[:kept], *entries[20 : 20 + fresh]}
+
+
+def test_a_version_without_a_change_spends_no_number():
+    entries, _ = bank(10)
+    found = Catalogue(entries)
+    for _ in range(3):
+        found = found.over(entries[::-1])
+    assert (len(found.seen), found.numbers.tolist()) == (10, list(range(10)))
 
 
 def test_values_are_computed_once_per_entry():

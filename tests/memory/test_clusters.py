@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.batches import entry
+from support.batches import entry, episode, turn
 
 import coevo.memory.clusters
 from coevo.configs.bank.retrieval import ClustersConfig
@@ -22,6 +22,14 @@ def test_the_nearest_prototype_and_the_older_of_equals():
     assert clusters.nearest(NEAR) == 2
     assert clusters.nearest(BASE) == 0
     assert Clusters(ClustersConfig(delta=0.8), [Cluster(0, BASE), Cluster(1, NEAR)]).nearest(BETWEEN) == 0
+
+
+def test_a_later_cluster_is_the_nearest_only_if_it_is_nearer():
+    clusters = Clusters(ClustersConfig(delta=0.85), [Cluster(0, BASE)])
+    assert (clusters.nearest(BETWEEN), clusters.nearest("x y z")) == (0, NONE)
+    # Ten of twelve tokens: 0.83. ``BETWEEN`` has eleven of twelve in common with either.
+    assert [clusters.assign(text) for text in (NEAR, "x y z")] == [1, 2]
+    assert [clusters.nearest(text) for text in (BETWEEN, NEAR, "x y z", "u")] == [0, 1, 2, NONE]
 
 
 def test_looking_makes_no_cluster_and_assignment_does():
@@ -61,6 +69,20 @@ def test_links_are_kept_once_in_order_and_told_once():
     clusters.forget_changes()
     assert clusters.changed() == ()
     assert (clusters.entries(0), clusters.entries(NONE)) == (("a", "c", "b"), ())
+
+
+def test_linkings_grow_with_every_change_of_links_and_with_nothing_else():
+    clusters = Clusters(CONFIG, [Cluster(0, BASE, ("a",))])
+    before = clusters.linkings
+    clusters.link(0, ["a"])
+    clusters.unlink(["none"])
+    clusters.assign("x y z")
+    assert clusters.linkings == before
+    seen = [before]
+    for change in (lambda: clusters.link(0, ["b"]), lambda: clusters.unlink(["b"]), lambda: clusters.link(0, ["b"])):
+        change()
+        seen.append(clusters.linkings)
+    assert seen == sorted(set(seen))
 
 
 def test_a_copy_and_what_it_was_made_of_change_apart():
@@ -105,3 +127,13 @@ def test_a_retired_entry_is_unlinked_and_an_edited_one_stays():
     clusters = Clusters(ClustersConfig(), [Cluster(0, "at safe", (here.id, left.id))])
     associate(clusters, [here, left], [])
     assert clusters.entries(0) == (here.id,)
+
+
+def test_an_entry_is_linked_where_its_example_was_played_and_without_it_to_every_turn_of_its_sources():
+    turns = (turn(action="go safe", cluster_id=0), turn(action="take  mug", cluster_id=1), turn(action="look"))
+    played = episode(turns=turns)
+    sources = ("1/rollout/elsewhere/0", played.id)
+    taken, used, looked = (entry(name, example=name, sources=sources) for name in ("take mug", "use mug", "look"))
+    clusters = Clusters(CONFIG, [Cluster(n, f"{n}") for n in range(3)])
+    associate(clusters, [taken, used, looked], [episode(1), played])
+    assert [clusters.entries(n) for n in range(3)] == [(used.id,), (taken.id, used.id), ()]

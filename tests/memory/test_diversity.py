@@ -32,6 +32,10 @@ def test_scores_by_hand(texts, score):
     assert vendi(cosines(texts)) == pytest.approx(score, abs=1e-6)
 
 
+def test_a_score_has_six_decimals():
+    assert vendi(cosines(["go", "go", "go", "take"])) == 1.754765  # 4 / 3^(3/4) = 1.75476535...
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.9, 1.0])
 @pytest.mark.parametrize("n", [2, 7, 40])
 def test_equal_similarities_have_a_closed_form(n, rho):

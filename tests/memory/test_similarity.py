@@ -61,6 +61,26 @@ def check_against_a_scan(texts, asked, least, since):
     assert index(texts).above(asked, least, since)[0].tolist() == late
 
 
+@pytest.mark.parametrize("few", [0, FEW], ids=["bound", "as they are"])
+@pytest.mark.parametrize(
+    ("text", "asked", "score"),
+    [
+        ("go see mug safe", "go see x y", 0.5),  # 2 * 2 / 8, two words unknown
+        ("go", "go see mug", 0.5),  # 2 * 1 / 4, as much as their lengths allow
+        ("go see mug", "mug see go", 1 / 3),  # 2 * 1 / 6, whatever their words allow
+        ("go go go", "go", 0.5),
+        ("go see", "go see", 1.0),
+    ],
+)
+def test_a_text_that_is_just_as_similar_as_asked_for_is_found(few, text, asked, score, monkeypatch):
+    monkeypatch.setattr("coevo.memory.similarity.FEW", few)
+    made = index([text, "safe safe safe safe safe safe safe"])
+    numbers, scores = made.above(asked, score)
+    assert (numbers.tolist(), scores.tolist()) == ([0], [pytest.approx(score)])
+    assert made.nearest(asked, score) == (0, pytest.approx(score))
+    assert made.above(asked, score + 0.01)[0].tolist() == made.above(asked, score, since=1)[0].tolist() == []
+
+
 @settings(deadline=None)
 @given(TEXTS.filter(lambda texts: len(texts) > 1))
 def test_symmetric_and_one_for_equals(texts):
@@ -79,9 +99,9 @@ def test_grids_that_differ_by_one_move_are_alike():
 
 
 def test_many_texts_and_more_words_than_buckets():
-    texts = [" ".join(f"w{n}x{i}" for i in range(9)) + " end" for n in range(300)]
+    texts = [" ".join(f"w{n}x{i}" for i in range(9)) + " end" for n in range(600)]
     made = index(texts)
-    assert len(made) == 300
+    assert len(made) == 600
     assert all(made.nearest(text, 0.85) == (n, 1.0) for n, text in enumerate(texts))
     assert made.nearest("w1x1 w2x2", 0.85) == (-1, 0.0)
 
@@ -89,3 +109,10 @@ def test_many_texts_and_more_words_than_buckets():
 def test_nothing_is_like_nothing_alone():
     assert index(["", "mug"]).nearest("", 0.5) == (0, 1.0)
     assert index([]).nearest("", 0.5) == (-1, 0.0)
+
+
+def test_more_words_than_characters_below_the_surrogates():
+    """55,295 words have a character of their own before U+D800; the next one has the first after U+DFFF."""
+    made = index([" ".join(f"w{n}" for n in range(0xD800 + 9)), "w55295", "w53247"])
+    assert made.nearest("w55295", 0.9) == (1, 1.0)
+    assert made.nearest("w53247", 0.9) == (2, 1.0)

@@ -14,12 +14,15 @@ def test_a_firing_counts_for_the_entries_that_it_passed_by():
 
 def test_no_entry_is_unseen_while_the_bank_is_not_shown():
     assert counted({"a": Standing("a", 0, 2)}, ["a"], seen=(), judged=()) == {"a": Standing("a", 1, 2)}
+    # One entry that was shown is enough; nothing is known of ``a`` before.
+    assert counted({}, ["a"], seen={"b"}, judged=()) == {"a": Standing("a", 1, 1)}
 
 
 def test_standings_survive_their_text():
     standings = {name: Standing(name, 1, 2) for name in "ba"}
     assert parse(text(standings)) == standings
     assert text(standings) == text(dict(reversed(standings.items())))
+    assert parse('[{"id": "a"}]') == {"a": Standing("a", 0, 0)}
     assert text({"a": Standing("a", 3, 2)}) == '[\n{\n"id": "a",\n"unseen": 2,\n"waited": 3\n}\n]'
 
 

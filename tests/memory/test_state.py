@@ -14,6 +14,7 @@ from coevo.memory.bank.change import BankChange, Ruling
 from coevo.memory.clusters import Cluster, Clusters
 from coevo.memory.state import BankState
 from coevo.memory.stats import Stats
+from coevo.memory.trials import OnTrial
 from coevo.records.entry import Entry
 
 SETTINGS = ClustersConfig(delta=0.85)
@@ -76,12 +77,28 @@ def test_a_copy_and_a_trial_leave_the_state_as_it_was(state):
     assert state.change() == BankChange()
 
 
-def test_clusters_that_retrieval_does_not_read_are_not_linked(tmp_path):
-    state = BankState(BankConfig(), [], {}, Clusters(SETTINGS, [Cluster(0, "at hall")]))
+def test_candidates_on_trial_come_and_go_and_are_no_entries(state):
+    old, stays = state.entries
+    assert state.trying([], [], removed=[old]).entries == [stays]
+    waiting, ended = OnTrial(entry("waits"), (), 1), OnTrial(entry("ended"), ())
+    played = seen(old, waiting.entry)
+    candidate = replace(entry("new"), sources=(played.id,))
+    state.trials = [ended, waiting]
+    state.proceed(Decision(begun=(candidate,), ended=(ended.entry.id,)), [played])
+    assert state.library().trials == [waiting, OnTrial(candidate, (played.task,))]
+    state.credit([played], utilities=False)
+    assert state.stats == {old.id: Stats(old.id, 1, 1)}
+
+
+@pytest.mark.parametrize("type_", ["bm25", "tfidf"])
+def test_clusters_that_retrieval_does_not_read_are_not_linked(type_):
+    config = BankConfig.model_validate({"retrieval": {"type": type_}})
+    state = BankState(config, [], {}, Clusters(SETTINGS, [Cluster(0, "at hall")]))
     played = seen()
     state.apply(Decision((replace(entry("new"), sources=(played.id,)),)), [played])
     assert state.pools is None
     assert state.clusters.entries(0) == ()
+    assert BankState(None, clusters=state.clusters).pools is None
 
 
 def test_a_stored_bank_that_merges_a_change_has_the_state(tmp_path):

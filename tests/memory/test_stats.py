@@ -52,6 +52,7 @@ def test_retrievals_are_distributed_over_the_entries_asked_for():
     counts = retrieval_counts(["a", "b", "c", "new"], held)
     assert (counts.median, counts.never, counts.entries) == (2.0, 1, 4)
     assert retrieval_counts([], held) is None
+    assert FROM == (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,16 @@ def test_tasks_are_found_by_the_ids_of_episodes():
     found = by_source({TASK.id: TOLD}, entries)
     assert found == dict.fromkeys(sorted(sources), TOLD)
     assert list(found) == sorted(sources)
+    imported = f"import-0123456789ab/{sources[0]}"
+    others = replace(entry("c"), sources=(imported, f"{TASK.id}/0", TASK.id, f"3/{TASK.id}/rollout-2/1"))
+    assert by_source({TASK.id: TOLD}, [others]) == {imported: TOLD}
 
 
 def test_they_survive_their_text():
     other = Taught("b", "cool", "größer", "")
     assert parse(text([TOLD, other, TOLD])) == {TOLD.id: TOLD, "b": other}
     assert text([TOLD, other]) == text([other, TOLD])
+    assert text([other]) == '[\n{\n"id": "b",\n"instruction": "größer",\n"kind": "cool",\n"scope": ""\n}\n]'
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,23 @@ def test_long_text_is_cut_between_words_where_there_are_any():
     assert clean("mug " * 200) == ("mug " * (LONGEST // 4)).strip()
     assert clean("x" * 999) == "x" * LONGEST
     assert clean("x" * LONGEST) == "x" * LONGEST
+    assert LONGEST == 240
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("ab " * 79 + "cde", 240),  # as long as may be
+        ("ab " * 79 + "cde f", 240),  # the last word ends at the limit
+        ("ab " * 79 + "cdef", 236),  # and here one character behind it
+        ("ab " * 79 + "cdef g", 236),
+        (" " * 15_359 + "x", 1),  # the last character that is read
+        (" " * 15_360 + "x", 0),
+    ],
+    ids=["full", "before a blank", "too long", "too long before a blank", "read", "not read"],
+)
+def test_a_line_ends_with_the_last_word_within_the_limit(text, kept):
+    assert clean(text) == text.strip()[:kept]
 
 
 def test_words_are_lower_case_unique_and_in_order():

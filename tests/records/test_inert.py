@@ -64,6 +64,10 @@ def test_what_is_left_of_two_tokens_may_be_a_third():
     assert inert("<tool<eos>call>", control_tokens(["<eos>", "<tool call>"])) == " "
 
 
+def test_of_two_tokens_that_begin_alike_the_longer_one_is_found():
+    assert inert("a <e>x b", control_tokens(["<e", "<e>x", "<e>"])) == "a   b"
+
+
 def test_only_the_token_is_replaced():
     assert inert("\uff02x\uff02 \uff1ceos\uff1e", OWN) == "\uff02x\uff02  "
 
@@ -102,6 +106,8 @@ def test_a_cleaned_field_has_no_flaw(text):
         ("a\x1b[2Jb", "U+001B"),
         ("a\u202eb", "U+202E"),
         ("a\ud800b", "U+D800"),
+        ("a\u2028b", "U+2028"),
+        ("a\u2029b", "U+2029"),
     ],
 )
 def test_a_flaw_is_named(text, says):

@@ -44,6 +44,13 @@ def test_the_interval_of_a_share(share, count, low, high):
     assert (found.mean, found.low, found.high) == (share, pytest.approx(low, abs=1e-4), pytest.approx(high, abs=1e-4))
 
 
+@pytest.mark.parametrize(("share", "count"), [(1.0, 19), (1.0, 10), (0.0, 10), (1e-16, 1), (1e-17, 8)])
+def test_the_interval_of_a_share_lies_between_0_and_1(share, count):
+    """To the last bit: without bounds, rounding would put the ends of some of these outside."""
+    found = of_share(share, count)
+    assert 0.0 <= found.low <= found.high <= 1.0
+
+
 def test_a_paired_difference_has_students_interval():
     # Gains .1, .2, .3: sd .1, t(.975, 2) = 4.302653, half = 4.302653 * .1 / sqrt(3) = .248414
     found = student([0.6, 0.8, 1.0], [0.5, 0.6, 0.7])

@@ -7,10 +7,11 @@ import pytest
 from support import batches
 
 from coevo.records.arrow import EPISODES, entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
-from coevo.records.entry import Entry, Verdict, entry_id
-from coevo.records.episode import Completion, Episode, Turn
+from coevo.records.demonstration import Moment, Note
+from coevo.records.entry import LONGEST, Entry, Verdict, also_from, entered, entry_id, rescoped
+from coevo.records.episode import UNSTAMPED, Completion, Episode, Turn, played
 from coevo.records.task import Panel, Task, key_by
-from coevo.records.writing import Credit, Drawn, Rewarded
+from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
 
 
 def task(**changes):
@@ -35,6 +36,14 @@ def test_identity_depends_on_content_not_on_split_or_key_order():
     assert (
         len({task().id, task(scope="z").id, task(instruction="do y").id, task(data={"a": 2}).id, task(env="f").id}) == 5
     )
+
+
+def test_ids_are_the_first_digits_of_a_hash():
+    """Of ``s\\nx``, of the task's fields as compact JSON, and of all that was asked; stored runs have such ids."""
+    assert entry_id("s", "x") == "3b653d1d6ed2"
+    assert task().id == "d1d3a3717c4790af"
+    asked = Question("p", "t", ("e",), "s", "u")
+    assert asked.digest == "20f7adb12782869961714d513e42771209283b302df7e2bb5c72b09f8e8bb566"
 
 
 def test_task_data_cannot_be_changed():
@@ -71,9 +80,55 @@ def test_faults_are_a_column_only_where_an_answer_has_one(tmp_path):
     assert table_to_episodes(pq.read_table(tmp_path / "e.parquet")) == [faulty, episode()]
 
 
+def test_reasons_are_columns_only_where_an_episode_has_one():
+    cut, lost = replace(episode(), cut="the context is full"), replace(episode(), lost="timeout: 60 s")
+    for some, names in (([cut], ["cut"]), ([episode(), lost], ["lost"]), ([lost, cut], ["cut", "lost"])):
+        table = episodes_to_table(some)
+        assert table.column_names == [*EPISODES.names, *names]
+        assert table_to_episodes(table) == some
+
+
+def test_a_row_has_the_data_of_its_task_as_canonical_json():
+    turned = replace(episode(), task=task(data={"b": [2], "a": 1}))
+    assert episodes_to_table([turned]).column("data").to_pylist() == ['{"a": 1, "b": [2]}']
+
+
+def test_a_turn_and_an_episode_are_plain_unless_more_is_known():
+    """No entries, no cluster, no version, no fault; a whole attempt that is over, with neither progress nor shaping."""
+    turn = Turn("see", (1,), Completion((3,), (-0.5,), "go x", True), "go x", "x is here", 0.0, True)
+    assert (turn.retrieved, turn.cluster_id, turn.version, turn.fault) == ((), -1, UNSTAMPED, "")
+    whole = Episode("1/rollout/t/0", task(), 1, 0, (turn,), True, False)
+    assert (whole.progress, whole.shaping, whole.start, whole.following) == (None, 0.0, 0, ())
+    assert (whole.cut, whole.lost, UNSTAMPED, LONGEST) == ("", "", -1, 2000)
+
+
+@pytest.mark.parametrize(
+    ("changes", "usable"),
+    [({}, True), ({"action": ""}, False), ({"fault": "cut off"}, False), ({"valid": False}, True)],
+)
+def test_a_turn_is_usable_with_an_action_that_has_no_fault(changes, usable):
+    assert replace(episode().turns[0], **changes).usable is usable
+
+
+@pytest.mark.parametrize(
+    ("changes", "teaches", "counts"),
+    [
+        ({}, True, True),
+        ({"turns": ()}, False, True),
+        ({"lost": "timeout: x"}, False, False),
+        ({"cut": "the context is full", "success": False}, True, True),
+    ],
+)
+def test_an_episode_teaches_if_the_environment_played_a_turn_of_it(changes, teaches, counts):
+    one = replace(episode(), **changes)
+    assert one.teaches is teaches
+    assert played([one]) == [one] * counts
+
+
 def test_returns_add_up():
     assert episode().reward == 1.0
     assert episode().shaped == 0.75
+    assert episode().with_shaping(0.5).shaped == 1.5
 
 
 def test_a_later_part_of_an_episode_follows_the_earlier_ones():
@@ -95,6 +150,42 @@ def test_verdict_interval_and_noise():
     assert verdict.inside_noise
 
 
+@pytest.mark.parametrize(
+    ("difference", "stderr", "delta", "inside"),
+    [
+        (0.5, 0.0, 0.5, True),
+        (0.5, 0.0, 0.25, False),
+        (0.5, 0.0, 0.75, False),
+        (0.5, 0.25, 0.011, True),
+        (0.5, 0.25, 0.009, False),
+        (0.5, 0.25, 0.989, True),
+        (0.5, 0.25, 0.991, False),
+    ],
+)
+def test_a_threshold_within_the_interval_is_inside_noise(difference, stderr, delta, inside):
+    # 0.5 less and plus 1.96 * 0.25 = 0.49.
+    assert Verdict(1, ("a",), True, 0.6, 0.1, difference, stderr, 8, delta).inside_noise is inside
+
+
+@pytest.mark.parametrize("scope", ["", "a", "z"])
+def test_an_entry_of_another_pool_has_another_id_and_nothing_else_changes(scope):
+    one = batches.entry()
+    assert rescoped(one, scope) == replace(one, scope=scope, id=entry_id(scope, one.strategy))
+    assert rescoped(replace(one, id="edited"), one.scope).id == "edited"
+
+
+def test_an_entry_gets_sources_once_and_its_revision_when_it_enters():
+    one = batches.entry(sources=("b", "a"))
+    assert also_from(one, ["c", "a", "c"]) == replace(one, sources=("b", "a", "c"))
+    assert entered(one, 7) == replace(one, created=7, edited=7)
+    assert Note.of(one) == Note(one.strategy, one.condition, one.example, one.zone)
+
+
+def test_moments_with_tools_can_be_told_apart_in_a_set():
+    tools = ({"name": "search"},), ({"name": "buy"},)
+    assert len({Moment("do x", (), (), "see", tools=some) for some in (*tools, tools[0])}) == 2
+
+
 @pytest.mark.parametrize(("key", "pool"), [("scope", "lotus"), ("kind", "heat"), ("scope+kind", "lotus/heat")])
 def test_a_task_belongs_to_the_pool_of_its_key(key, pool):
     one = task(scope="lotus", kind="heat")
@@ -111,3 +202,7 @@ def test_a_new_entry_is_an_active_strategy_until_a_revision_retires_it():
 
 def test_a_rewarded_answer_has_full_weight_unless_another_is_given():
     assert Rewarded(Drawn((1,), (2, 3)), (Credit(0, 2, 0.5),)).weight == 1.0
+
+
+def test_a_reply_counts_no_tokens_and_has_no_fault_unless_given():
+    assert Reply("yes", True) == Reply("yes", True, prompt_tokens=0, answer_tokens=0, fault="", drawn=None)

@@ -21,6 +21,7 @@ def author(given):
 GOOD = {
     "policy": {"type": "policy"},
     "frozen": FROZEN,
+    "frozen in half precision": {**FROZEN, "dtype": "bfloat16"},
     "frozen in servers": {**FROZEN, "engine": VLLM},
     "endpoint": ENDPOINT,
     "port": {**ENDPOINT, "url": "http://localhost:8000/v1"},
@@ -44,6 +45,8 @@ BAD = {
     "two lines": ({**ENDPOINT, "url": "http://a/v1\nx"}, "is not an address"),
     "a password": ({**ENDPOINT, "url": "http://me:secret@a/v1"}, "may hold a secret: name an environment variable"),
     "a key in the address": ({**ENDPOINT, "url": "http://a/v1?key=secret"}, "may hold a secret"),
+    "a user": ({**ENDPOINT, "url": "http://me@a/v1"}, "may hold a secret"),
+    "a fragment": ({**ENDPOINT, "url": "http://a/v1#secret"}, "may hold a secret"),
     "the key itself": ({**ENDPOINT, "key": "sk-secret"}, "not the name of an environment variable"),
     "a field that is set": ({**ENDPOINT, "extra": {"messages": []}}, "messages is set by coevo itself"),
     "cost without prices": ({**ENDPOINT, "budget": {"cost": 1.0}}, "set price={prompt: 1.0, answer: 4.0}"),

@@ -14,6 +14,7 @@ from coevo.configs.load.load import load_recipe
         (["bank.writer.type=contrast"], "writer.type=quote-contrast proposes none: set writer={type: quote-editor}"),
         (["bank.admission=null", "bank.admission={type: replay}"], "cannot apply them: set admission={type: edits}"),
         (["bank.utility={}"], "scores entries by votes, and utility by episodes: set utility=null"),
+        (["bank.retirement={}"], "removes entries by their scores: set retirement=null"),
         (["bank.admission.initial=0.25"], "initial=0.25 is below threshold=0.5"),
         (["bank.admission.capacity=0"], "bank.admission.capacity = 0"),
         (["bank.admission.down=-1.0"], "bank.admission.down = -1.0"),

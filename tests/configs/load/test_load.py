@@ -1,9 +1,11 @@
 """Recipes merge in order, and every mistake is one line that names it."""
 
+import re
+
 import pytest
 
 from coevo.configs.errors import ConfigError
-from coevo.configs.load.load import load_recipe, names, validate
+from coevo.configs.load.load import load_method, load_recipe, names, validate
 
 RECIPE = "homerules-coevo-rl"
 
@@ -56,8 +58,9 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("evaluation.discovery=-1", "greater than or equal to 0"),
         ("evaluation.internalization=-1", "greater than or equal to 0"),
         ("seed", "key=value"),
+        ("=1", "an override is written key=value"),
         ("seed=[1", "not readable as key=value"),
-        ("update.optimizer.lr=.nan", "lr"),
+        ("update.optimizer.lr=.nan", "lr = NaN: Input should be a finite number"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(override, says):
@@ -65,6 +68,47 @@ def test_a_mistake_is_one_line_that_names_it(override, says):
         load_recipe(RECIPE, [override])
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        (["seed=x"], 'seed = "x": Input should be a valid integer'),
+        (["iterations=x", "seed=x"], 'seed = "x": Input should be a valid integer (and 1 more)'),
+        (["seed=x", "iterations=x", "recip=x"], "recip: no such key. Did you mean 'recipe'? (and 2 more)"),
+        (["evaluation.retrieval=3"], "evaluation.retrieval = 3: Input should be a valid boolean"),
+        (["evaluation.every=0"], "evaluation.every = 0: Input should be greater than or equal to 1"),
+        # a value is shown by 80 characters, a key by 320
+        ([f"seed={'x' * 100}"], f'seed = "{"x" * 79}: Input should be a valid integer'),
+        ([f"{'k' * 320}=1"], f"{'k' * 320}: no such key; its section has: "),
+        ([f"{'k' * 321}=1"], f"{'k' * 320}...: no such key; its section has: "),
+    ],
+    ids=lambda each: str(each)[:40],
+)
+def test_the_first_mistake_is_shown_and_the_others_are_counted(overrides, says):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(RECIPE, overrides)
+    said = str(caught.value).removeprefix(f"{RECIPE}: ")
+    assert said == says or (says.endswith(": ") and said.startswith(says))
+
+
+@pytest.mark.parametrize(("length", "shown"), [(78, f"'{'x' * 78}'"), (79, f"'{'x' * 79}...")])
+def test_an_override_without_a_value_is_shown_by_80_characters(length, shown):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(RECIPE, ["x" * length])
+    assert str(caught.value) == f"{shown}: an override is written key=value, for example seed=11"
+
+
+def test_a_setting_that_is_no_interpolation_is_named_before_the_reason(tmp_path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("seed: ${\n")
+    with pytest.raises(ConfigError, match=r"not readable as YAML: seed: \w") as caught:
+        load_recipe(str(path))
+    assert not {"full_key", "object_type"} & set(re.findall(r"\w+", str(caught.value)))
+
+
+def test_a_method_that_sets_no_iterations_has_a_thousand():
+    assert {name: load_method(name).iterations for name in ("grpo", "react")} == {"grpo": 1000, "react": 0}
 
 
 def test_a_narrowed_draw_is_allowed_where_it_is_corrected_for_or_nothing_is_updated():

@@ -104,6 +104,7 @@ Outer = Annotated[Inner | Last, Field(discriminator="type")]
         (dict[str, list[Outer] | None], {"b": [{"type": "b", "b": "x"}]}, ("b", 0, "b"), ("type", "b")),
         (tuple[int, Outer], [1, {"type": "d", "d": 1}], (1, "d"), ("type",)),
         (tuple[Outer, ...], [{"type": "d"}, {"type": "b"}], (1, "b"), ("type", "b")),
+        (tuple[Outer], [{"type": "d", "d": 1}], (0, "d"), ("type",)),
         (dict[str, int], {"a": "x"}, ("a",), ()),
     ],
 )

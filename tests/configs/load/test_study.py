@@ -7,6 +7,7 @@ import pytest
 from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import describe, names
 from coevo.configs.load.study import changed, configured, grid, load_studies, load_study
+from coevo.configs.study import MetricConfig
 
 STUDIES = load_studies()
 POSSIBLE = [study for study in STUDIES if not study.needs]
@@ -68,6 +69,26 @@ def test_the_settings_of_an_arm_win_over_those_of_the_study(mine):
     assert (study.name, study.seeds, config.bank.retrieval.k, config.rollout.tasks) == ("other", 2, 1, 3)
 
 
+def test_a_study_stays_what_it_is_where_nothing_is_changed(mine):
+    study = load_study(mine())
+    assert changed(study, None, None, []) == study
+    with pytest.raises(ConfigError, match="seeds = 0"):
+        changed(study, None, 0, [])
+
+
+def test_the_reference_is_the_first_arm_or_the_one_that_is_named(mine):
+    study = load_study(mine("expected: worse, ", ""))
+    assert study.base.name == "few"
+    assert load_study(mine("arms:", "reference: few\narms:")).base.name == "few"
+    assert study.model_copy(update={"reference": "many"}).base.name == "many"
+
+
+def test_a_difference_of_metrics_is_named_by_both():
+    plain = MetricConfig(name="agent/success/seen-houses")
+    assert plain.title == "agent/success/seen-houses"
+    assert plain.model_copy(update={"minus": "bank/size"}).title == "agent/success/seen-houses minus bank/size"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
@@ -111,11 +132,23 @@ def test_a_grid_has_an_arm_for_each_combination():
     assert not any(arm.expected for arm in study.arms)
 
 
+def test_a_grid_has_up_to_64_arms():
+    assert len(grid("homerules-coevo-rl", [f"seed={','.join(map(str, range(64)))}"]).arms) == 64
+
+
+def test_names_of_a_grid_are_cut_after_40_characters():
+    axes = ["bank.retrieval.min_entries=0", "rollout.group_size=8", "rollout.max_turns=2000,3000"]
+    study = grid("homerules-coevo-rl", axes)
+    assert study.name == "homerules-coevo-rl-min_entries-group_siz"
+    assert [arm.name for arm in study.arms] == [f"min_entries-0-group_size-8-max_turns-{first}00" for first in (2, 3)]
+
+
 @pytest.mark.parametrize(
     ("axes", "said"),
     [
         (["bank.every"], "KEY=VALUE,VALUE"),
         (["bank.every=5,"], "KEY=VALUE,VALUE"),
+        (["=5,20"], "KEY=VALUE,VALUE"),
         (["bank.every=5"], "at least two arms"),
         ([f"seed={','.join(map(str, range(65)))}"], "at most 64"),
     ],

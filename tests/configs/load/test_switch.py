@@ -27,6 +27,27 @@ def test_what_is_written_beside_the_old_type_or_without_any_goes_too():
 
 
 @pytest.mark.parametrize(
+    ("below", "above"),
+    [
+        ({"zzz": {"a": 1}}, {"zzz": {"b": 2}}),
+        ({"context": {"template": {"a": True}}}, {"context": {"template": {"b": True}}}),
+        ({"bank": None}, {"bank": {"retrieval": {"type": "bm25"}}}),
+        ({"bank": {"retrieval": {"k": 4}}}, {"bank": None}),
+        ({"update": {"advantage": {"type": "gigpo", "gamma": 0.9}}}, {"update": {"advantage": {"type": "nope"}}}),
+    ],
+)
+def test_all_stays_where_no_type_is_changed_to_another_that_there_is(below, above):
+    assert fitted(below, above, RunConfig) == below
+
+
+def test_a_stranger_is_not_forgotten_where_the_same_type_is_written_again(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"defaults: [recipes/{COEVO}]\nbank: {{retrieval: {{zzz: 1}}}}\n")
+    with pytest.raises(ConfigError, match=r"bank\.retrieval\.zzz: no such key"):
+        load_recipe(str(path), ["bank.retrieval.type=tfidf"])
+
+
+@pytest.mark.parametrize(
     ("recipe", "settings", "part", "kind"),
     [
         (GIGPO, ["update.advantage.type=grpo"], "advantage", "grpo"),

@@ -29,6 +29,11 @@ def test_vllm_by_its_type():
     assert engine(VLLM, "rollout.engine.urls=[http://a:1,http://b:2]").urls == ("http://a:1", "http://b:2")
 
 
+def test_each_server_has_its_gpu():
+    two = engine(VLLM, "rollout.engine.replicas=2", "rollout.engine.devices=['0','1']", "rollout.engine.sync=ipc")
+    assert (two.devices, two.sync) == (("0", "1"), "ipc")
+
+
 REFUSED = {
     "another engine": (["rollout.engine.type=tgi"], "choose transformers or vllm"),
     "settings of the other one": (["rollout.engine.replicas=2"], "replicas: no such key"),
@@ -37,6 +42,8 @@ REFUSED = {
     "heads that vLLM has no kernel for": ([VLLM, "policy.head_dim=24"], "policy.head_dim=32"),
     "one GPU's memory, over two GPUs": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.devices=['0,1']"], "one GPU"),
     "one GPU's memory, elsewhere": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.urls=[http://a:1]"], "one GPU"),
+    "GPUs without their servers": ([VLLM, "rollout.engine.devices=['0','1']"], "2 entries for replicas=1"),
+    "urls and GPUs of our own": ([VLLM, "rollout.engine.urls=[http://a:1]", "rollout.engine.devices=['0']"], "urls"),
     "urls and servers of our own": ([VLLM, "rollout.engine.urls=[http://a:1]", "rollout.engine.replicas=2"], "urls"),
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coevo.configs.errors import ConfigError
-from coevo.configs.load.load import load_recipe
+from coevo.configs.load.load import load_recipe, validate
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 
 SHIPPED = sorted((Path(__file__).parents[3] / "infra" / "deepspeed").glob("*.json"))
@@ -48,18 +48,48 @@ def test_settings_without_a_stage_leave_the_field_to_say_it():
 
 
 @pytest.mark.parametrize(
+    ("settings", "stage"),
+    [
+        ({}, 1),
+        ({"zero_optimization": {}}, 1),
+        ({"zero_optimization": {"overlap_comm": True}}, 0),
+        ({"zero_optimization": {"stage": 2}}, 2),
+    ],
+)
+def test_settings_say_the_stage_where_the_field_does_not(settings, stage):
+    """A section without a stage is DeepSpeed's own default, 0; without a section it is ours, 1."""
+    assert DeepSpeedConfig(settings=settings).zero_stage == stage
+
+
+def test_a_stored_run_names_no_file():
+    kept = load_recipe("homerules-coevo-rl").model_dump(mode="json")
+    kept["update"]["deepspeed"]["settings"] = {"wall_clock_breakdown": True}
+    assert validate(kept, "kept").update.deepspeed.settings == {"wall_clock_breakdown": True}
+    kept["update"]["deepspeed"]["settings"] = str(SHIPPED[0])
+    with pytest.raises(ConfigError, match="a run stores the content, not a file's name"):
+        validate(kept, "kept")
+
+
+@pytest.mark.parametrize(
     ("overrides", "message"),
     [
         (["settings=nowhere.json"], r"settings='nowhere\.json' does not exist: name a file"),
         (["settings={}"], r"settings='{}' is not JSON"),
         (["zero_stage=1", "settings={three}"], "zero_stage=1 but settings name stage 3: leave zero_stage out"),
+        (["zero_stage=3", "settings={first}"], "zero_stage=3 but settings name stage 1: leave zero_stage out"),
+        (["zero_stage=x", "settings={three}"], "Input should be 0, 1, 2 or 3"),
         (["settings={owned}"], r"settings\.bf16 is not allowed there: leave it out and set policy\.dtype"),
         (["processes=2", "hostfile=hosts"], r"leave it out and set slots=… in the hostfile"),
         (["processes=0"], "greater than or equal to 1"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(overrides, message, tmp_path):
-    files = {"three": '{"zero_optimization": {"stage": 3}}', "owned": '{"bf16": {"enabled": true}}', "broken": "{"}
+    files = {
+        "first": '{"zero_optimization": {"stage": 1}}',
+        "three": '{"zero_optimization": {"stage": 3}}',
+        "owned": '{"bf16": {"enabled": true}}',
+        "broken": "{",
+    }
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     paths = {name: str(tmp_path / name) for name in files}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.entries import entry
 
 from coevo.configs.bank.admission import AppendAdmissionConfig
-from coevo.memory.admission.append import MOST_SOURCES, admission
+from coevo.memory.admission.append import admission
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats
 from coevo.memory.writers.base import Proposal
@@ -39,6 +39,8 @@ def test_over_capacity_the_least_useful_leave_the_oldest_of_equals_first():
     assert figures(decision) == (1.0, 0.0, 2.0)
     # New entries were never tried: they leave only where there is nothing else.
     assert decide([C, D], held=[A], worth={A.id: 0.9}, capacity=1).entries == (D, replace(A, retired=5))
+    for room in (3, 4, 5):
+        assert decide([C], held=[A, B], capacity=room).entries == (C,)
 
 
 def test_the_last_entries_of_a_pool_are_kept():
@@ -62,12 +64,17 @@ def test_a_near_duplicate_of_the_pool_is_one_more_source_of_the_older():
     elsewhere = said(near.strategy, "2", scope="cedar")
     assert decide([elsewhere], held=[old], merge=0.85).entries == (elsewhere,)
     assert decide([old, near], merge=0.85).entries == (replace(old, sources=("1", "2"), edited=5),)
+    assert decide([old], held=[near], merge=0.85).entries == (replace(near, sources=("2", "1"), edited=5),)
 
 
-def test_sources_are_bounded():
-    old = replace(entry("always look into the safe"), sources=tuple(map(str, range(MOST_SOURCES))))
-    decision = decide([replace(entry("always look into the safe !"), sources=("x",))], held=[old], merge=0.8)
-    assert decision.entries == ()
+@pytest.mark.parametrize(("before", "after"), [(14, 16), (15, 16), (16, 16), (17, 17)])
+def test_sources_are_bounded(before, after):
+    """At most sixteen; an older entry keeps those that it has."""
+    names = tuple(map(str, range(before)))
+    old, near = entry("always look into the safe"), replace(entry("always look into the safe !"), sources=("x", "y"))
+    decision = decide([near], held=[replace(old, sources=names)], merge=0.8)
+    expected = (replace(old, sources=(*names, "x", "y")[:after], edited=5),)
+    assert decision.entries == (expected if after > before else ())
     assert figures(decision) == (0.0, 1.0, 0.0)
 
 

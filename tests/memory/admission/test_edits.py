@@ -5,6 +5,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.entries import entry
@@ -17,6 +18,7 @@ from coevo.memory.edits.syntax import Operation
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats, initial_stats
 from coevo.memory.writers.base import Edit, Proposal
+from coevo.records.entry import entry_id
 
 SOURCES = ("4/rollout-3/t/0",)
 POOLS = ("lotus", "maple")
@@ -92,6 +94,17 @@ def test_a_pool_has_its_own_entries_only_and_others_stay_as_they_are():
 def test_nothing_said_changes_nothing():
     assert decide([], held()).entries == ()
     assert decide([], held()).operations == ()
+    assert set(decide([], held()).metrics.values()) == {0.0}
+
+
+def test_a_person_has_the_last_word():
+    edits = on("lotus", 'ADD("lotus heat not stove")', 'ADD("lotus heat with oven")')
+    library = Library((), barred=frozenset({entry_id("lotus", "lotus heat not stove")}))
+    decision = admission(EditsAdmissionConfig(type="edits")).decide(Proposal(edits=tuple(edits)), library, never, 5)
+    assert [(ruling.id, ruling.outcome, ruling.reason) for ruling in decision.operations] == [
+        ("00000005/000000", "rejected", "says what a person has retired"),
+        ("00000005/000001", "applied", ""),
+    ]
 
 
 def test_rulings_survive_the_bank_and_a_second_merge_adds_none(tmp_path):
@@ -112,6 +125,20 @@ def test_what_is_kept_for_audit_is_short_and_printable(line):
     assert len(audited(line)) <= SHOWN
     assert audited(line).isprintable()
     audited(line).encode()
+
+
+@pytest.mark.parametrize(
+    ("line", "kept"),
+    [
+        ("x" * 300, "x" * 300),
+        ("x" * 301, "x" * 297 + "..."),
+        ("\x1b" * 75, r"\x1b" * 75),
+        ("\x1b" * 76, r"\x1b" * 74 + r"\..."),
+    ],
+    ids=["as long as may be", "longer", "as long once escaped", "longer once escaped"],
+)
+def test_three_hundred_characters_of_a_line_are_kept(line, kept):
+    assert audited(line) == kept
 
 
 IDS = st.sampled_from([e.id for e in held()] + ["cafecafecafe"])

@@ -6,10 +6,10 @@ import pytest
 
 from coevo.configs.bank.admission import ReplayAdmissionConfig
 from coevo.memory.admission.base import Decision, Trial
-from coevo.memory.admission.replay import admission, judge, metrics
+from coevo.memory.admission.replay import admission, exceeds, judge, metrics
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Proposal
-from coevo.records.entry import Entry, entry_id
+from coevo.records.entry import Entry, Verdict, entry_id
 
 CANDIDATES = [Entry(entry_id("", text), text, "", "", text, "", "train", ("1/r/t/0",), 3, 3) for text in ("a", "b")]
 
@@ -55,6 +55,21 @@ def test_the_gain_must_exceed_delta(rewards_with, rewards_without, delta, admitt
 def test_a_single_pair_has_no_error_and_equal_gains_have_none():
     assert verdict([1], [0]).stderr == 0.0
     assert verdict([1, 1, 1], [0, 0, 0]).stderr == 0.0
+    # Gains 1 and 0: deviation sqrt(1/2), over sqrt(2).
+    assert verdict([1, 0], [0, 0]).stderr == pytest.approx(0.5)
+
+
+def test_a_single_pair_admits_and_none_does_not():
+    assert verdict([1], [0]).admitted
+    ids = tuple(entry.id for entry in CANDIDATES)
+    nothing = Verdict(3, ids, False, 0.0, 0.0, 0.0, 0.0, 0, -1.0)
+    assert verdict([math.nan, 1], [1, math.nan], -1.0) == nothing
+    assert verdict([math.nan], [math.nan], -1.0) == nothing
+
+
+@pytest.mark.parametrize(("gain", "exceeded"), [(1e-12, True), (4e-13, False), (0.0, False), (-1e-12, False)])
+def test_a_gain_counts_from_twelve_decimals_on(gain, exceeded):
+    assert exceeds(gain, 0.0) is exceeded
 
 
 def test_without_candidates_nothing_is_replayed():
@@ -98,9 +113,10 @@ def test_each_entry_enters_on_its_own_gain():
 
 
 @pytest.mark.parametrize(("lost", "admitted"), [(4, True), (5, False), (8, False)])
-def test_half_of_the_pairs_must_have_been_played(lost, admitted):
-    found = verdict([math.nan] * lost + [1] * (8 - lost), [0] * 8)
-    assert (found.pairs, found.admitted) == (8 - lost, admitted)
+@pytest.mark.parametrize("beside", [0, math.nan])
+def test_half_of_the_pairs_must_have_been_played(lost, admitted, beside):
+    found = verdict([math.nan] * lost + [1] * (8 - lost), [beside] * lost + [0] * (8 - lost))
+    assert (found.pairs, found.admitted, found.reward_with) == (8 - lost, admitted, 1.0 if lost < 8 else 0.0)
 
 
 def test_verdicts_without_pairs_are_in_no_mean():
@@ -108,6 +124,28 @@ def test_verdicts_without_pairs_are_in_no_mean():
     assert metrics([played, verdict([math.nan], [0])]) == metrics([played])
     assert metrics([played])["bank/replay/difference"] == 0.75
     assert metrics([verdict([math.nan], [0])]) == {"bank/replay/pairs": 0.0}
+
+
+def test_the_figures_are_means_over_verdicts_and_the_sum_of_their_pairs():
+    # Of the first, see the worked values; the second has gains 1 and 1.
+    half = 1.96 * (1 / 3) ** 0.5 / 2
+    assert metrics([verdict([1, 1, 1, 0], [0, 1, 0, 0]), verdict([1, 1], [0, 0])], "x") == pytest.approx(
+        {
+            "x/difference": 0.75,
+            "x/low": (0.5 - half + 1) / 2,
+            "x/high": (0.5 + half + 1) / 2,
+            "x/reward_with": 0.875,
+            "x/reward_without": 0.125,
+            "x/inside_noise": 0.5,
+            "x/pairs": 6.0,
+        }
+    )
+
+
+@pytest.mark.parametrize("rewards", [[], [[1.0]], [[1.0], [0.0], [1.0]]])
+def test_two_sides_are_replayed_for_each_batch(rewards):
+    with pytest.raises(ValueError, match="zip"):
+        decide({}, CANDIDATES, lambda trials, replicas: rewards)
 
 
 @pytest.mark.parametrize("rewards", [([1, 0], [1]), ([1], [1, 0]), ([], [])])

@@ -182,14 +182,16 @@ def test_a_version_that_is_gone_names_the_table_and_leaves_it_alone(tmp_path):
     assert len(bank.entries()) == 6
 
 
-def test_a_version_with_other_content_is_not_restored(tmp_path):
+@pytest.mark.parametrize("digit", ["0", "f"])
+def test_a_version_with_other_content_is_not_restored(tmp_path, digit):
     bank = Bank(tmp_path)
     bank.merge(change(1))
     old = bank.versions()
     bank.merge(change(2))
     now, versions = bank.hashes(), bank.versions()
-    with pytest.raises(CoevoError, match="bank table entries: version 2 has content"):
-        bank.restore(old, now | {"entries": "0" * 64})
+    said = f"entries: version 2 has content [0-9a-f]{{12}}, not the recorded {digit * 12}: `coevo fsck`"
+    with pytest.raises(CoevoError, match=said):
+        bank.restore(old, now | {"entries": digit * 64})
     assert (bank.hashes(), bank.versions()) == (now, versions)
 
 
@@ -286,12 +288,13 @@ def test_importing_the_bank_is_light_and_keeps_lance_quiet():
     assert not {"lancedb", "sklearn", "scipy"} & set(loaded)
 
 
-def test_size_rows_and_counters_of_some(tmp_path):
+@pytest.mark.parametrize("retired", [0, 2])
+def test_size_rows_and_counters_of_some(tmp_path, retired):
     bank = Bank(tmp_path)
     bank.merge(change(1))
-    bank.merge(BankChange(entries=(replace(change(1).entries[0], retired=2),)))
+    bank.merge(BankChange(entries=(replace(change(1).entries[0], retired=retired),)))
     counted, other = change(1).stats
-    assert (bank.size(), bank.rows().num_rows) == (1, 2)
+    assert (bank.size(), bank.active(), bank.rows().num_rows) == (1, [change(1).entries[1]], 2)
     assert bank.stats_of({counted.id, "unknown"}) == {counted.id: counted}
     assert bank.stats_of({other.id}) == {other.id: other}
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from support import small_run
 
+from coevo.memory.bank import check
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import SCHEMAS, BankChange
 from coevo.memory.bank.check import faults, stale
@@ -45,7 +46,7 @@ def recorded(tmp_path_factory):
     found.bank.restore(*found.revisions[2])
     found.note()
     found.merge(entries=(small_run.entry("after", "mug", "go safe", 9),))
-    found.merge(stats=tuple(Stats(f"t{n}", 1, 1, 0.5, 1) for n in range(300)))
+    found.merge(stats=tuple(Stats(f"t{n}", 1, 1, 0.5, 1) for n in range(257)))
     found.merge(stats=(Stats("t7", 2, 1, 0.5, 1),))
     return found
 
@@ -55,19 +56,34 @@ def test_a_sound_bank_has_no_fault(recorded):
     assert list(stale(recorded.path, recorded.revisions[-1][1])) == []
 
 
-def test_other_content_than_recorded_is_named(recorded):
+def test_only_what_the_version_before_does_not_lead_to_is_read_in_full(recorded, monkeypatch):
+    read, whole = [], check._Reader.whole
+
+    async def noted(reader, version):
+        read.append((reader._table.name, version))
+        return await whole(reader, version)
+
+    monkeypatch.setattr(check._Reader, "whole", noted)
+    assert faults(recorded.path, recorded.wanted()) == []
+    first, *_, restored, many, _ = sorted(version for version, _ in recorded.wanted()["stats"])
+    assert [version for table, version in read if table == "stats"] == [first, restored, many]
+
+
+@pytest.mark.parametrize("digit", ["0", "f"])
+def test_other_content_than_recorded_is_named(recorded, digit):
     wanted = recorded.wanted()
     version, held = sorted(wanted["entries"])[2]
-    wanted["entries"] = {(v, "0" * 64 if v == version else content) for v, content in wanted["entries"]}
+    wanted["entries"] = {(v, digit * 64 if v == version else content) for v, content in wanted["entries"]}
     (fault,) = faults(recorded.path, wanted)
     assert (fault.table, fault.version) == ("entries", version)
-    assert fault.problem == f"has content {held[:12]}, not the recorded 000000000000"
+    assert fault.problem == f"has content {held[:12]}, not the recorded {digit * 12}"
 
 
-def test_a_latest_version_with_other_content_is_stale(recorded):
+@pytest.mark.parametrize("content", ["0123456789abcdef", "fedcba9876543210"])
+def test_a_latest_version_with_other_content_is_stale(recorded, content):
     _, hashes = recorded.revisions[-1]
-    (fault,) = stale(recorded.path, hashes | {"stats": "0123456789abcdef"})
-    assert fault.problem == f"has content {hashes['stats'][:12]}, not 0123456789ab"
+    (fault,) = stale(recorded.path, hashes | {"stats": content})
+    assert fault.problem == f"has content {hashes['stats'][:12]}, not {content[:12]}"
 
 
 def test_a_table_that_is_not_there_is_named_and_not_made(tmp_path):
@@ -84,6 +100,26 @@ def test_older_versions_are_read_without_the_two_newest_manifests(recorded, tmp_
     (bank / "stats.lance" / manifest_name(before)).write_bytes(b"no manifest")
     found = [(fault.table, fault.version) for fault in faults(bank, recorded.wanted())]
     assert found == [("stats", None), ("stats", before), ("stats", last)]
+
+
+def test_a_version_without_manifest_is_said_to_be_missing(recorded, tmp_path):
+    bank, wanted = shutil.copytree(recorded.path, tmp_path / "bank"), recorded.wanted()["stats"]
+    (bank / "stats.lance" / manifest_name(min(wanted)[0])).unlink()
+    (fault,) = faults(bank, {"stats": wanted})
+    assert fault.version == min(wanted)[0]
+    assert fault.problem.startswith("cannot be read: ")
+    assert fault.problem.endswith("does not exist")
+
+
+def test_without_any_manifest_that_lance_can_open_every_version_is_named(tmp_path):
+    Bank(tmp_path).merge(BankChange(stats=(Stats("e"),)))
+    for version in (1, 2):
+        # The version, and a feature (field 9) that only a later Lance can read.
+        fields = b"\x18" + bytes([version]) + b"\x48\x80\x80\x40"
+        short = len(fields).to_bytes(4, "little") + fields + bytes(12) + b"LANC"
+        (tmp_path / "stats.lance" / manifest_name(version)).write_bytes(short)
+    found = faults(tmp_path, {"stats": {(1, "0" * 64), (2, "0" * 64)}})
+    assert [fault.version for fault in found] == [None, 1, 2]
 
 
 @pytest.mark.parametrize("damage", ["gone", "half"])

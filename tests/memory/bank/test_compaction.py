@@ -11,7 +11,7 @@ import pytest
 from coevo.memory.bank import table as versioned
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.bank.compaction import FEW, FRAGMENT, IDLE, compaction
+from coevo.memory.bank.compaction import FEW, FRAGMENT, IDLE, compaction, counting, within
 from coevo.memory.stats import Stats
 
 WRITES = 40
@@ -127,10 +127,39 @@ def kibibytes(first, count):
     return pa.table({"id": ids, "rest": rest})
 
 
-def test_a_write_takes_along_the_smallest_fragments_up_to_its_own_size_and_64_kib():
-    sizes = [40, 20, 20, 20, 20, 20, 28, 30]
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([40, 20, 20, 20, 20, 20, 28, 30], range(40, 168)),  # 128 rows of 1 KiB: not the first and the last
+        ([43] * 8, range(86)),  # a third would make 129
+        ([20] * 7, ()),  # fewer than eight fragments
+    ],
+)
+def test_a_write_takes_along_the_smallest_fragments_up_to_its_own_size_and_64_kib(sizes, expected):
     rows, new = kibibytes(0, sum(sizes)), kibibytes(5000, 64)
     planned = compaction(Placed(rows, sizes), rows, new)
     taken = [int(row) for row in planned.rows["id"].to_pylist()]
-    assert taken == list(range(40, 168)), "128 rows of 1 KiB, without the first fragment and the last"
+    assert taken == list(expected)
     assert planned.idle == ()
+
+
+@pytest.mark.parametrize(("count", "replaced", "idle"), [(7, 3, ()), (7, 4, (0, 1, 2, 3)), (12, 4, (0, 1, 2, 3))])
+def test_fragments_without_a_current_row_are_dropped_once_they_are_four(count, replaced, idle):
+    rows = kibibytes(0, 2 * count)
+    planned = compaction(Placed(rows, [2] * count), rows, rows.slice(0, 2 * replaced))
+    assert (planned.rows.num_rows, planned.idle) == (0, idle)
+
+
+def test_the_rows_of_a_fragment_are_those_from_its_first_to_that_of_the_next():
+    assert within([3, 5]) == (
+        "(_rowid >= 12884901888 AND _rowid < 17179869184) OR (_rowid >= 21474836480 AND _rowid < 25769803776)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "count", "current"),
+    [(0, 0, []), (0, 1, [("b", 4)]), (0, 2, [("a", 7), ("b", 4)]), (1, 2, [("a", 7)]), (0, 4, [("a", 7), ("b", 4)])],
+)
+def test_the_last_row_of_each_id_is_current(first, count, current):
+    rows = pa.table({"id": list("baab"), "_rowid": pa.array([4, 7, 5, 2], pa.uint64())}).slice(first, count)
+    assert [tuple(row.values()) for row in counting(rows).to_pylist()] == current

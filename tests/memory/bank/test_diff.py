@@ -22,7 +22,7 @@ def test_a_source_more_is_an_edit():
 
 
 def test_added_edited_and_retired():
-    old = [entry("a"), entry("b"), entry("c"), entry("d"), entry("e", retired=1)]
+    old = [entry("a"), entry("b"), entry("c"), entry("d"), entry("e", retired=0)]
     new = [entry("f"), entry("e"), entry("d"), entry("c", retired=2), entry("b", strategy="better", edited=2)]
     assert diff(old, new) == BankDiff(
         added=(entry("e"), entry("f")),

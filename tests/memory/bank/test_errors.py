@@ -37,7 +37,32 @@ def test_a_message_is_short_and_has_nothing_that_varies(text, short):
     assert said(ValueError(text)) == short
 
 
+REPORT = b"thread 'lance' panicked at src/a.rs:1:\nindex out of range\n\n"
+
+
 def test_reports_of_panics_are_dropped_and_other_output_is_not(capfd):
     with readable("entries"):
-        os.write(2, b"before\nthread 'lance' panicked at src/a.rs:1:\nindex out of range\n\nafter\n")
+        os.write(2, b"before\n" + REPORT + b"after\n")
     assert capfd.readouterr().err == "before\nafter\n"
+
+
+def test_reports_are_dropped_until_the_last_reader_has_left(capfd):
+    with readable("entries"):
+        with readable("stats"):
+            os.write(2, b"inner\n" + REPORT)
+        os.write(2, b"outer\n" + REPORT)
+    os.write(2, b"after\n")
+    assert capfd.readouterr().err == "inner\nouter\nafter\n"
+
+
+def test_a_process_without_standard_error_reads_and_gets_none():
+    kept = os.dup(2)
+    os.close(2)
+    try:
+        with readable("entries"):
+            pass
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(2)
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

@@ -1,6 +1,7 @@
 """A sound version is read whatever has happened to the others."""
 
 import os
+from contextlib import nullcontext
 
 import pytest
 
@@ -8,8 +9,17 @@ from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.errors import UnreadableError
-from coevo.memory.bank.files import manifest_name
-from coevo.memory.bank.opening import ASIDE, HINT, existing, open_version, require_version, set_aside
+from coevo.memory.bank.files import manifest_name, read_version
+from coevo.memory.bank.opening import (
+    ASIDE,
+    HINT,
+    existing,
+    open_version,
+    require_files,
+    require_openable,
+    require_version,
+    set_aside,
+)
 from coevo.memory.stats import Stats
 
 
@@ -53,6 +63,41 @@ def test_each_manifest_and_a_hint_that_cannot_be_read_are_set_aside_beside_earli
     moved = {name, f"{name}.1", manifest_name(second).partition("/")[2], HINT.partition("/")[2]}
     assert {path.name for path in (table / ASIDE).iterdir()} == moved
     assert Bank(bank).versions()["stats"] == first
+
+
+def test_a_manifest_whose_name_has_no_number_is_set_aside_if_it_comes_first(damaged):
+    bank, (_, second, last) = damaged
+    table = bank / "stats.lance"
+    (table / manifest_name(last)).rename(table / "_versions" / "#.manifest")
+    set_aside(bank, "stats")
+    assert [path.name for path in (table / ASIDE).iterdir()] == ["#.manifest"]
+    assert Bank(bank).versions()["stats"] == second
+
+
+@pytest.mark.parametrize(("place", "read"), [("hint", True), ("newest", True), ("older", False)])
+def test_a_pipe_that_lance_would_read_first_is_refused(damaged, place, read):
+    bank, (_, second, last) = damaged
+    table = bank / "stats.lance"
+    (table / HINT).unlink(missing_ok=True)
+    require_openable(table)
+    pipe = table / {"hint": HINT, "newest": manifest_name(last), "older": manifest_name(second)}[place]
+    pipe.unlink(missing_ok=True)
+    os.mkfifo(pipe)
+    with pytest.raises(OSError, match="is no regular file") if read else nullcontext():
+        require_openable(table)
+
+
+def test_a_pipe_among_the_files_of_a_version_is_refused_and_a_missing_file_is_left_to_lance(damaged):
+    bank, (first, _, last) = damaged
+    table = bank / "stats.lance"
+    (data,) = read_version(table / manifest_name(first)).read
+    (table / data).unlink()
+    require_files(table, first)
+    os.mkfifo(table / data)
+    with pytest.raises(OSError, match="is no regular file"):
+        require_files(table, first)
+    with pytest.raises(ValueError, match=f"the manifest of version {last} is damaged"):
+        require_files(table, last)
 
 
 def test_a_version_that_is_gone_is_not_an_unreadable_one(damaged):

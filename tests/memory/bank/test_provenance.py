@@ -25,18 +25,18 @@ def test_an_entry_leads_to_sources_verdicts_and_uses(tmp_path):
     mug, heat = written.entries
     shown = attempt("1", [(*SAFE[0], (heat.id, mug.id))], success=True)
     unshown = attempt("2", [(*SAFE[0], (heat.id,))], success=False)
-    first, second = verdict(1, False, mug, heat), verdict(2, True, mug)
+    first, second, without = verdict(1, False, mug, heat), verdict(2, True, mug), verdict(3, True, mug)
     bank = Bank(tmp_path)
-    bank.merge(BankChange((mug,), tally({}, [shown, unshown]), (second, first)))
+    bank.merge(BankChange((mug,), tally({}, [shown, unshown]), (second, first), (without,)))
     rows = episodes_to_table([shown, unshown]).to_pylist()
 
     found = why(bank, mug.id, rows)
     assert (found.entry, found.admitted, found.judged) == (mug, True, (first, second))
-    assert (found.stats.retrievals, found.stats.successes) == (1, 1)
+    assert (found.left_out, found.stats.retrievals, found.stats.successes) == ((without,), 1, 1)
     assert found.retrievals == (Retrieval(shown.id, shown.task.id, 1, True),)
 
     rejected = why(bank, heat.id, rows)
-    assert (rejected.entry, rejected.admitted, rejected.judged) == (heat, False, (first,))
+    assert (rejected.entry, rejected.admitted, rejected.judged, rejected.left_out) == (heat, False, (first,), ())
     assert [each.success for each in rejected.retrievals] == [True, False]
 
 

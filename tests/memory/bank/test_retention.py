@@ -9,10 +9,12 @@ import pytest
 from support.batches import entry
 
 from coevo.configs.errors import CoevoError
+from coevo.memory.bank import retention
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.files import versions
 from coevo.memory.bank.retention import copy, prove, surplus
+from coevo.memory.bank.table import RecordedTable
 from coevo.memory.stats import Stats
 
 REVISIONS = 8
@@ -96,14 +98,36 @@ def test_what_a_killed_write_left_is_surplus(history):
 
 def test_a_version_that_does_not_read_as_recorded_is_named(history, tmp_path):
     path, marks = history
-    wanted = kept(marks, 0, 7)
-    wanted["stats"][marks[0][0]["stats"]] = "0" * 64
-    with pytest.raises(CoevoError, match=r"bank table stats: version \d+ cannot be read: its content is"):
-        prove(path, wanted, tmp_path / "scratch")
+    wanted, number = kept(marks, 0, 7), marks[0][0]["stats"]
+    for digit in "0f":
+        wanted["stats"][number] = digit * 64
+        said = f"bank table stats: version {number} cannot be read: its content is [0-9a-f]{{12}}, recorded is {digit}"
+        with pytest.raises(CoevoError, match=f"{said}{{12}};"):
+            prove(path, wanted, tmp_path / "scratch")
     missing = kept(marks, 0, 7) | {"entries": {99: "0" * 64}}
     with pytest.raises(CoevoError, match="bank table entries: version 99 is gone") as caught:
         prove(path, missing, tmp_path / "scratch")
     assert "\n" not in str(caught.value)
+
+
+def test_the_proof_is_read_from_a_bank_without_the_surplus(history, tmp_path, monkeypatch):
+    path, marks = history
+    wanted, seen = kept(marks, 2, 4), []
+
+    def noted(bank, name, version):
+        seen.append(files_of(bank))
+        return RecordedTable(bank, name, version)
+
+    monkeypatch.setattr(retention, "RecordedTable", noted)
+    prove(path, wanted, tmp_path / "scratch")
+    without = files_of(path) - {file.relative_to(path) for file in surplus(path, wanted)}
+    assert seen == [without] * sum(map(len, wanted.values()))
+    prove(path, {}, tmp_path / "scratch")
+
+
+def files_of(bank):
+    found = {file.relative_to(bank) for file in bank.rglob("*") if file.is_file()}
+    return {file for file in found if not file.name.startswith("latest")}
 
 
 def test_a_file_that_a_version_needs_and_lacks_is_noticed(history, tmp_path):

@@ -7,6 +7,13 @@ from coevo.memory.evidence.contrasts import contrasts
 ASTRAY = [("at hall hold nothing . seen nothing", "go drawer", "nothing"), *SAFE[1:]]
 """Parts from the others at once."""
 
+WARNED = [
+    SAFE[0],
+    (SAFE[1][0], "use toaster", "heat not toaster"),
+    (SAFE[1][0], "use stove", "heat not stove"),
+]
+"""Parts from them at the second turn, and has three lessons."""
+
 
 def compared(*episodes):
     """Pairs of compared episodes and strategies of the lessons."""
@@ -23,7 +30,35 @@ def test_a_pair_has_the_lessons_of_the_success_from_the_turn_at_which_they_part(
     ]
 
 
+def test_a_failure_that_ends_early_parts_from_the_success_at_its_end():
+    won, early = attempt("0", SAFE, success=True), attempt("1", SAFE[:2], success=False)
+    assert compared(won, early) == [([won.id, early.id], ["lotus heat with microwave"])]
+
+
+def test_a_success_without_a_lesson_from_there_on_leaves_the_last_of_the_failure():
+    won = attempt("0", [*SAFE[:2], (SAFE[2][0], "go counter", "nothing")], success=True)
+    lost = attempt("1", WARNED, success=False)
+    assert compared(won, lost) == [([won.id, lost.id], ["lotus heat not stove"])]
+
+
+def test_a_failure_is_compared_with_the_success_that_agrees_with_it_longest():
+    astray, won = attempt("0", ASTRAY, success=True), attempt("1", SAFE, success=True)
+    late = attempt("2", STOVE, success=False)
+    assert [episodes for episodes, _ in compared(astray, won, late)] == [[won.id, late.id]]
+
+
+def test_every_task_has_its_first_contrast_before_any_has_its_second():
+    cup = {"instruction": "house lotus . task heat cup to counter"}
+    won, first, second = (attempt(name, SAFE, success=name == "0") for name in "012")
+    other, lost = (attempt(name, SAFE, success=name == "3", **cup) for name in "34")
+    found = [episodes for episodes, _ in compared(won, first, second, other, lost)]
+    assert found == [[won.id, first.id], [other.id, lost.id], [won.id, second.id]]
+
+
 def test_a_task_without_a_failure_gives_all_lessons_and_one_without_a_success_the_last_first():
     won, lost = attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)
     assert compared(won) == [([won.id], ["lotus mug in safe", "lotus heat with microwave"])]
     assert compared(lost) == [([lost.id], ["lotus heat not stove", "lotus mug in safe"])]
+    warned = attempt("2", WARNED, success=False)
+    lessons = ["lotus heat not stove", "lotus mug in safe", "lotus heat not toaster"]
+    assert compared(warned) == [([warned.id], lessons)]

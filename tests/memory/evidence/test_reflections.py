@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.batches import episode, turn
 
-from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, parse, recalls, write
+from coevo.memory.evidence.reflections import (
+    MALFORMED,
+    Reflected,
+    Reflection,
+    Subtask,
+    figures,
+    parse,
+    recalls,
+    write,
+)
 from coevo.memory.text import SCANNED, clean
 from coevo.records.draws import generator, key
 from coevo.records.inert import flaw
@@ -59,12 +68,16 @@ def test_what_a_model_may_write(text, potential, success, lessons):
         "Subtask: a\nSuccess: yes",
         "Subtask: | done\nSuccess: yes",
         "Subtask: a | done\nSuccess: yes\nLesson:",
-        TEXT + "\n" + "x" * SCANNED,
+        TEXT.ljust(SCANNED + 1),
     ],
 )
 def test_malformed_text_says_nothing(text):
     assert parse(text) == MALFORMED
     assert (MALFORMED.potential, MALFORMED.success, MALFORMED.lessons) == (0.0, None, ())
+
+
+def test_a_text_of_the_greatest_length_is_read():
+    assert parse(TEXT.ljust(SCANNED)) == parse(TEXT)
 
 
 LINES = st.text(max_size=60).map(clean).filter(bool)
@@ -109,3 +122,19 @@ def test_recalls_are_those_of_each_outcome_and_their_mean():
 def test_an_outcome_that_never_was_has_no_recall():
     assert recalls(told((False, False), (False, True))) == {"recall_failure": 0.5}
     assert recalls([]) == {}
+
+
+def test_figures_are_means_over_all_and_the_error_is_against_known_progress():
+    rows = [(True, 0.5, "d", True), (False, None, "do", True), (False, 0.25, "", None), (False, 1.0, "o", False)]
+    reflected = [
+        Reflected(
+            replace(episode(0, n, (turn(),)), success=won, progress=progress),
+            None if n else episode(),
+            Reflection(tuple(Subtask("a", each == "d") for each in parts), guess, ()),
+        )
+        for n, (won, progress, parts, guess) in enumerate(rows)
+    ]
+    expected = {"reflections": 4.0, "malformed": 1.0, "accuracy": 0.5, "potential": 1.5 / 4, "pairwise": 0.25}
+    assert figures(reflected) == expected | {"potential_error": pytest.approx((0.5 + 0.25 + 1.0) / 3)}
+    assert "potential_error" not in figures(reflected[1:2])
+    assert figures([]) == {"reflections": 0.0}

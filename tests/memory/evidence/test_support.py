@@ -88,6 +88,12 @@ def test_a_turn_follows_an_entry_by_its_words(strategy, action, retrieved, valid
     assert follows(replace(episode.turns[0], valid=valid), one, episode) is expected
 
 
+def test_the_name_of_the_place_tells_nothing_that_the_entry_does_not_say():
+    one = said("heat with stove")
+    episode = attempt("0", [("at hall", "go maple", "nothing", (one.id,))], success=False, scope="maple")
+    assert not follows(episode.turns[0], one, episode)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "apart"),
     [

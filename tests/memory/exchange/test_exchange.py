@@ -13,6 +13,7 @@ from support.batches import entry
 
 from coevo.configs.errors import CoevoError
 from coevo.memory.bank.content_hash import content_hash
+from coevo.memory.exchange import exchange
 from coevo.memory.exchange.exchange import read_entries, write_entries
 from coevo.memory.exchange.rows import LARGEST, LONGEST_LINE
 from coevo.records.arrow import ENTRIES, entries_to_table
@@ -78,6 +79,33 @@ def test_a_file_that_cannot_be_written_is_refused(name, tmp_path):
     with pytest.raises(CoevoError, match=r"name a|ends in"):
         write_entries(BANK, tmp_path / name)
     assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("there.jsonl", "mine")]
+
+
+@pytest.mark.parametrize("stem", ["x" * 194, "\u00e9" * 97], ids=["ascii", "accented"])
+def test_a_name_has_at_most_200_bytes(stem, tmp_path):
+    assert write_entries(BANK, tmp_path / f"{stem}.jsonl") == 2
+    assert len(read_entries(tmp_path / f"{stem}.jsonl").rows) == 2
+    with pytest.raises(CoevoError, match="cannot name a file: at most 200 printable bytes"):
+        write_entries(BANK, tmp_path / f"{stem}x.jsonl")
+
+
+def test_a_name_that_cannot_be_printed_is_refused(tmp_path):
+    with pytest.raises(CoevoError, match="cannot name a file: at most 200 printable bytes"):
+        write_entries(BANK, tmp_path / "a\nb.jsonl")
+
+
+def test_a_file_has_so_many_entries_and_bytes_at_most(tmp_path, monkeypatch):
+    monkeypatch.setattr(exchange, "MOST", 2)
+    path = lines(tmp_path / "bank.jsonl", *map(asdict, BANK))
+    assert len(read_entries(path).rows) == 2
+    size = path.stat().st_size
+    monkeypatch.setattr(exchange, "LARGEST", size)
+    assert len(read_entries(path).rows) == 2
+    monkeypatch.setattr(exchange, "LARGEST", size - 1)
+    assert refusal(path) == f"has {size} bytes: a file of entries has 1 to {size - 1}"
+    monkeypatch.undo()
+    monkeypatch.setattr(exchange, "MOST", 1)
+    assert refusal(path) == "line 2: a file has at most 1 entries: split it"
 
 
 FIELDS = {

@@ -15,6 +15,11 @@ def test_bytes_of_all_columns_and_values_of_the_longest(tmp_path):
     assert decompressed == sum(groups.row_group(number).total_byte_size for number in range(2))
 
 
+def test_a_file_without_rows_has_no_bytes_and_no_values(tmp_path):
+    pq.ParquetWriter(tmp_path / "none.parquet", pa.schema([("number", pa.int64())])).close()
+    assert sizes(tmp_path / "none.parquet") == (0, 0)
+
+
 def test_whatever_keeps_the_footer_from_being_read_is_a_value_error(tmp_path):
     (tmp_path / "text.parquet").write_text("not Parquet")
     with pytest.raises(ValueError, match="its footer cannot be read, exit status 1"):

@@ -16,8 +16,8 @@ def test_what_retrieval_reads_comes_back(tmp_path):
     bank = Bank(tmp_path / "bank")
     clusters = (Cluster(0, "at safe", (here.id,)), Cluster(1, "at hall"))
     bank.merge(BankChange((here, gone), (Stats(here.id, 4, 3, 0.25, 5), Stats(gone.id, 9)), clusters=clusters))
-    save(bank, tmp_path / "plain")
-    plain = PlainBank(tmp_path / "plain")
+    save(bank, tmp_path / "new" / "plain")
+    plain = PlainBank(tmp_path / "new" / "plain")
     assert plain.active() == [here]
     assert plain.stats() == {here.id: Stats(here.id, 4, 3, 0.25, 5)}
     assert plain.clusters() == list(clusters)

@@ -6,6 +6,7 @@ import pytest
 from support.entries import bank, entry, questions, ranked
 
 from coevo.configs.bank.retrieval import Bm25Config, FieldWeights
+from coevo.memory.retrieval import postings
 from coevo.memory.retrieval.index import Index
 
 FIELDS = ("strategy", "condition", "example", "keywords")
@@ -37,8 +38,9 @@ def test_worked_value():
     assert hit.score == pytest.approx(idf * 2.5 / (1 + 1.5 * (0.25 + 0.75 / 1.5)), abs=1e-11)
 
 
-@pytest.mark.parametrize("b", [0.0, 0.75, 1.0])
-def test_ranking_and_scores_equal_the_reference(b):
+@pytest.mark.parametrize(("b", "common"), [(0.0, 128), (0.75, 128), (1.0, 128), (0.75, 5)])
+def test_ranking_and_scores_equal_the_reference(b, common, monkeypatch):
+    monkeypatch.setattr(postings, "COMMON", common)
     entries, _ = bank(50)
     config = Bm25Config(type="bm25", k=8, b=b, k1=1.2)
     index = Index(entries, config)

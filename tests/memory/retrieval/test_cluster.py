@@ -28,6 +28,23 @@ def test_the_best_of_either_pool_by_utility():
     assert found(index([*GOOD[:1], *BAD[:2]]).search(HALL, "")) == ["good 0", "bad 1"]
 
 
+def test_links_made_since_the_last_search_count():
+    asked = index(GOOD[:1])
+    assert found(asked.search(HALL, "")) == ["good 0"]
+    for n, best in ((3, ["good 3", "good 0"]), (2, ["good 3", "good 2"])):
+        asked.library.clusters.link(0, [GOOD[n].id])
+        assert found(asked.search(HALL, "")) == found(asked.search(HALL, "")) == best
+    asked.library.clusters.unlink([GOOD[3].id])
+    assert found(asked.search(HALL, "")) == ["good 2", "good 0"]
+
+
+def test_an_index_over_another_version_has_the_same_clusters_or_those_given():
+    asked, other = index(GOOD), Clusters(ClustersConfig())
+    assert found(asked.over(GOOD[:3], STATS).search(HALL, "")) == ["good 2", "good 1"]
+    other.link(other.assign(HALL), [GOOD[0].id])
+    assert found(asked.over(GOOD, STATS, other).search(HALL, "")) == ["good 0"]
+
+
 def test_an_observation_like_the_prototype_has_its_pool():
     assert found(index(GOOD).search(HALL.replace("nothing", "mug", 1), "")) == ["good 3", "good 2"]
 

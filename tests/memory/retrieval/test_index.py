@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from coevo.configs.bank.retrieval import FieldWeights, TfidfConfig
+from coevo.memory.retrieval import postings
 from coevo.memory.retrieval.index import FEW, NEVER, Index, top
 from coevo.records.draws import generator, key
 from coevo.records.entry import Entry, entry_id
@@ -53,7 +54,9 @@ def test_worked_value():
     assert second.score == pytest.approx(2 * 1 / math.sqrt(5))
 
 
-def test_scores_equal_the_reference_on_random_banks():
+@pytest.mark.parametrize("common", [128, 5])
+def test_scores_equal_the_reference_on_random_banks(common, monkeypatch):
+    monkeypatch.setattr(postings, "COMMON", common)
     draws = generator(key(3, "index"))
     words = [f"w{i}" for i in range(30)]
 
@@ -89,6 +92,22 @@ def test_equal_scores_prefer_the_later_edit_then_the_lower_id():
 def test_k_limits_and_zero_retrieves_nothing():
     entries = [entry(f"mug {i}") for i in range(9)]
     assert [len(Index(entries, TfidfConfig(k=k)).search("mug", "")) for k in (0, 3, 20)] == [0, 3, 9]
+
+
+@pytest.mark.parametrize("many", [postings.MANY, -1])
+@pytest.mark.parametrize("scoped", [True, False])
+def test_zero_retrieves_nothing_whether_or_not_all_words_are_read(many, scoped, monkeypatch):
+    monkeypatch.setattr(postings, "MANY", many)
+    entries = [entry("mug a", scope="lotus"), entry("mug b", scope="maple"), entry("cup c", scope="ivy")]
+    index = Index(entries, TfidfConfig(k=0, scoped=scoped))
+    assert [index.search(query, scope) for query in ("mug", "plate") for scope in ("lotus", "ivy")] == [[]] * 4
+
+
+@pytest.mark.parametrize(("general", "anywhere"), [(0, 0), (1, 1), (4, 3)])
+def test_entries_without_a_scope_may_have_places_of_their_own(general, anywhere):
+    entries = [entry(f"mug {n}", scope=scope) for n in range(3) for scope in ("", "lotus")]
+    found = Index(entries, TfidfConfig(k=2, general=general)).search("mug", "lotus")
+    assert [hit.entry.scope for hit in found] == ["lotus"] * 2 + [""] * anywhere
 
 
 def test_entries_without_a_common_word_are_not_returned():

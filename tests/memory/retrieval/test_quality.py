@@ -140,6 +140,8 @@ def test_queries_with_fewer_entries_are_left_out():
     assert measure(chance, [*small, *queries[1:]], 2, 4, 0).queries == len(queries) - 1
     assert measure(chance, small, 2, 4, 0) is None
     assert measure(chance, small, None, 4, 0).hit_at_1.mean == 1.0
+    assert measure(chance, queries, 40, 4, 0).queries == len(queries), "a pool of all 40 entries"
+    assert measure(chance, queries, 41, 4, 0) is None
 
 
 def test_larger_pools_are_harder():
@@ -198,6 +200,9 @@ def test_so_many_queries_are_drawn_and_the_usual_sizes_are_below_the_largest_poo
     assert some(queries, 0) == queries
     assert usual_sizes(queries) == [5, 10, 20, 50]
     assert usual_sizes([]) == []
+    assert [usual_sizes([replace(queries[0], rows=range(count))]) for count in (5, 6, 50)] == [[], [5], [5, 10, 20]]
+    assert usual_sizes([replace(queries[0], rows=range(60_000_000))])[-1] == 50_000_000
+    assert len(some(queries[:1] * 1001, 0)) == 1000
     monkeypatch.setattr("coevo.memory.retrieval.quality.QUERIES", 10)
     drawn = some(queries, 0)
     assert len({each.task for each in drawn}) == 10

@@ -7,7 +7,7 @@ import pytest
 from support.entries import bank, entry, questions
 
 from coevo.configs.bank.retrieval import Bm25Config, FieldWeights, SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
-from coevo.memory.retrieval import lexicon, maxscore, postings
+from coevo.memory.retrieval import lexicon, maxscore, postings, tfidf
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import generator, key
 
@@ -57,14 +57,35 @@ def test_an_index_refreshed_in_steps_equals_one_built_from_scratch(name, small, 
     assert answers(first) == before
 
 
-def test_segments_do_not_change_results(monkeypatch):
-    monkeypatch.setattr(lexicon, "SMALL", 0)
-    entries, _ = bank(120)
-    config = Bm25Config(type="bm25")
-    whole, one, two = (Index(entries[:count], config) for count in (120, 110, 90))
-    assert len(one.over(entries).score._counts.segments) == 2
-    assert len(two.over(entries).score._counts.segments) == 1
-    assert answers(whole) == answers(one.over(entries)) == answers(two.over(entries))
+@pytest.mark.parametrize(
+    ("small", "counts", "segments"),
+    [
+        (0, (80,), 2),  # of the new entries there are one in eight of the first
+        (0, (80, 85), 2),
+        (0, (79,), 1),  # more than one in eight
+        (0, (40, 80), 2),
+        (89, (80,), 2),
+        (90, (80,), 1),  # so few that they are one segment in any case
+    ],
+)
+def test_segments_do_not_change_results(small, counts, segments, monkeypatch):
+    entries, _ = bank(90)
+    expected = answers(Index(entries, Bm25Config(type="bm25")))
+    monkeypatch.setattr(lexicon, "SMALL", small)
+    index = Index([], Bm25Config(type="bm25"))
+    for count in (*counts, 90):
+        index = index.over(entries[:count])
+    assert len(index.score._counts.segments) == segments
+    assert answers(index) == expected
+
+
+@pytest.mark.parametrize("name", ["tfidf", "bm25"])
+def test_entries_counted_in_small_parts_have_the_same_scores(name, monkeypatch):
+    entries, _ = bank(60)
+    expected = answers(Index(entries, CONFIGS[name]))
+    monkeypatch.setattr(lexicon, "CHUNK", 7)
+    monkeypatch.setattr(tfidf, "CHUNK", 7)
+    assert answers(Index(entries[:20], CONFIGS[name]).over(entries)) == expected
 
 
 @pytest.mark.parametrize("name", ["tfidf", "bm25", "tfidf unscoped", "bm25 unscoped"])
@@ -104,6 +125,9 @@ def test_common_words_are_skipped(monkeypatch):
     index = Index(entries, Bm25Config(type="bm25", k=1, scoped=False))
     added, add_to = [], maxscore.Part.add_to
     monkeypatch.setattr(maxscore.Part, "add_to", lambda part, sums: (added.append(part.size), add_to(part, sums)))
+    looked, of = [], maxscore.Part.of
+    monkeypatch.setattr(maxscore.Part, "of", lambda part, numbers: (looked.append(len(numbers)), of(part, numbers))[1])
     (hit,) = index.search("the thing rare7", "")
     assert hit.entry == entries[7]
     assert sum(added) == 2000  # one of the two for a bound, none for the result
+    assert max(looked) >= 1 + 64  # whose scores give the bound

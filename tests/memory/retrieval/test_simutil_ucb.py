@@ -60,6 +60,18 @@ def test_entries_below_the_threshold_are_dropped_and_those_at_it_kept():
     assert (score(Asked(np.arange(3))) == NEVER).tolist() == [False, True, True]
 
 
+def test_by_words_entries_without_one_of_the_question_have_similarity_0():
+    entries, stats = bank(3)
+    words = TfidfSimilarity(type="tfidf")
+    for threshold, count in ((0.0, 3), (0.001, 0)):
+        config = SimUtilUcbConfig(type="simutil-ucb", threshold=threshold, similarity=words)
+        hits = Index(entries, config, stats).search("plate", "")
+        assert len(hits) == count
+    (first,) = Index(entries[:1], config.model_copy(update={"threshold": 0.0}), stats).search("plate", "")
+    one = stats[first.entry.id]
+    assert first.score == pytest.approx(0.3 * (one.utility + math.sqrt(math.log(one.visits) / one.visits)))
+
+
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 def test_ranking_equals_the_reference(alpha):
     entries, stats = bank(40)

@@ -36,9 +36,10 @@ def test_z_scores_stay_within_the_clip_and_keep_the_order(values, clip):
     assert all(scores[i] <= scores[j] for i in range(len(values)) for j in range(len(values)) if values[i] < values[j])
 
 
-def test_ranking_equals_the_reference():
+@pytest.mark.parametrize("balance", [0.5, 0.2])
+def test_ranking_and_scores_equal_the_reference(balance):
     entries, stats = bank(40)
-    index, plain = Index(entries, config(), stats), Index(entries, TfidfConfig(k=40))
+    index, plain = Index(entries, config(balance=balance), stats), Index(entries, TfidfConfig(k=40))
     for query in questions(10):
         similar = {hit.entry: hit.score / 4.5 for hit in plain.search(query, "")}
         chosen = {e: s for e, s in similar.items() if s > 0.02}
@@ -46,12 +47,24 @@ def test_ranking_equals_the_reference():
         means, spreads = [statistics.mean(side) for side in sides], [statistics.pstdev(side) for side in sides]
         expected = {
             e: sum(
-                0.5 * max(-3, min(3, (value - mean) / spread))
-                for value, mean, spread in zip((s, stats[e.id].utility), means, spreads, strict=True)
+                weight * max(-3, min(3, (value - mean) / spread))
+                for weight, value, mean, spread in zip(
+                    (1 - balance, balance), (s, stats[e.id].utility), means, spreads, strict=True
+                )
             )
             for e, s in chosen.items()
         }
-        assert [hit.entry.id for hit in index.search(query, "")] == ranked(expected, 5)
+        hits = index.search(query, "")
+        assert [hit.entry.id for hit in hits] == ranked(expected, 5)
+        assert [hit.score for hit in hits] == pytest.approx([expected[hit.entry] for hit in hits], abs=1e-9)
+
+
+def test_candidates_are_more_similar_than_the_threshold():
+    entries, stats = bank(40)
+    for query in questions(3):
+        shared = {hit.entry for hit in Index(entries, TfidfConfig(k=40)).search(query, "")}
+        found = Index(entries, config(k=40, threshold=0.0), stats).search(query, "")
+        assert {hit.entry for hit in found} == shared != set(entries)
 
 
 def test_exploration_is_rare_repeats_and_stays_among_the_candidates():

@@ -65,6 +65,8 @@ def test_another_group_changes_nothing_but_what_is_taken_over_the_batch(config, 
 def test_no_episodes_at_all(config):
     made = estimate([], config)
     assert (len(made.episodes), made.tokens, made.used.tolist()) == (0, [], [])
+    assert set(made.metrics.values()) <= {0.0}
+    assert made.centred is config.grouped
 
 
 @pytest.mark.parametrize("config", FAIR, ids=lambda config: config.type)

@@ -55,6 +55,13 @@ def test_kl_penalties_are_paid_token_by_token():
     np.testing.assert_allclose(worked, [0.3, 0.2])
     assert taxed.total == pytest.approx(0.7)
     np.testing.assert_allclose(taxed.per_turn(), [0.7])
+    longer = trajectory(1.0, lengths=(2, 1, 2), penalties=np.array([0.1, 0.2, 0.4, 0.05, 0.15]))
+    np.testing.assert_allclose(longer.per_turn(), [-0.3, -0.4, 0.8])
+    np.testing.assert_allclose(token_rewards(longer), [-0.1, -0.2, -0.4, -0.05, 0.85])
+    assert longer.total == pytest.approx(0.1)
+    bare = trajectory(1.0, lengths=(2, 1))
+    assert (bare.total, bare.bootstrap, bare.values.size, bare.penalties.size) == (1.0, 0.0, 0, 0)
+    assert token_rewards(bare).tolist() == [0.0, 0.0, 1.0]
 
 
 def test_explained_variance():
@@ -72,6 +79,14 @@ def test_values_are_judged_by_the_critics_targets_and_by_what_followed():
     assert made.metrics["policy/critic/explained_variance"] == pytest.approx(1 - 0.005625 / 0.075625)
     # What followed, .5 x 1 = .5 and 1: variance .0625, of the errors .3 and .1 it is .01.
     assert made.metrics["policy/critic/forecast_variance"] == pytest.approx(0.84)
+
+
+def test_whitening_divides_by_the_deviation_of_all_tokens():
+    # 0, 1 and 2: mean 1, deviation 1; two tokens 0 and 1: deviation sqrt(1/2).
+    np.testing.assert_allclose(np.concatenate(whitened([np.array([0.0, 2.0]), np.array([1.0])])), [-1.0, 1.0, 0.0])
+    np.testing.assert_allclose(whitened([np.array([0.0, 1.0])])[0], [-(0.5**0.5), 0.5**0.5])
+    assert whitened([np.array([3.0])])[0].tolist() == [0.0]
+    assert whitened([]) == []
 
 
 def test_whitening_does_not_change_how_values_are_judged():

@@ -13,7 +13,7 @@ from coevo.models.engines.vllm.command import EAGER, EMBEDDED, interpreter
 from coevo.models.engines.vllm.server import Server
 from coevo.models.policy.policy import save
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 KEY = "a-key-of-the-test"
 VERDICT = {
     "type": "object",

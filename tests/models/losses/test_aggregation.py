@@ -40,3 +40,11 @@ def test_a_row_without_tokens_is_no_row(aggregation):
     with_empty = weights_of(padded, torch.tensor([0, 1, 1, 2]), 4, aggregation)
     assert torch.equal(with_empty[:2], weights)
     assert not with_empty[2:].any()
+
+
+@pytest.mark.parametrize("aggregation", get_args(Aggregation))
+def test_a_single_token_has_all_the_weight_and_no_token_none(aggregation):
+    one = torch.tensor([[True]])
+    assert weights_of(one, torch.tensor([0]), 1, aggregation).tolist() == [[1.0]]
+    assert weights_of(~one, torch.tensor([0]), 1, aggregation).tolist() == [[0.0]]
+    assert weights_of(one[:0], torch.tensor([], dtype=torch.long), 1, aggregation).tolist() == []

@@ -18,3 +18,4 @@ def test_estimators(kind, expected):
 
 def test_the_log_ratio_is_clamped():
     assert float(kl_estimate(torch.tensor(90.0), "k3")) == pytest.approx(math.exp(20) - 21)
+    assert float(kl_estimate(torch.tensor(-90.0), "k3")) == pytest.approx(math.exp(-20) + 19)

@@ -15,6 +15,8 @@ def test_mismatch():
     assert worked["mismatch_ess"] == pytest.approx(2.5**2 / (4 + 0.25) / 2)
     assert worked["mismatch_tokens"] == 2
     assert mismatch(torch.zeros(3))["mismatch_ess"] == pytest.approx(1.0)
+    far = mismatch(torch.tensor([90.0, -90.0]))  # as if by 20: one of two weights counts
+    assert (far["mismatch_max"], far["mismatch_ess"]) == (90.0, pytest.approx(0.5))
     assert mismatch(torch.zeros(0)) == worked | dict.fromkeys(worked, 0.0) | {"mismatch_ess": 1.0}
 
 
@@ -23,3 +25,4 @@ def test_importance_weights_are_truncated_and_carry_no_gradient():
     weights = importance(gap, 2.0)
     assert weights.tolist() == pytest.approx([0.5, 1.0, 2.0, 2.0])
     assert not weights.requires_grad
+    assert importance(torch.tensor(-90.0), 2.0).item() == pytest.approx(math.exp(-20))

@@ -93,6 +93,37 @@ def test_a_loss_by_token_equals_that_of_the_whole(monkeypatch, chunk, scale, bia
         torch.testing.assert_close(one, other, atol=5e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("scale", [LogitScale(0.8), LogitScale(1.3, 2.0, cap=3.0)])
+@pytest.mark.parametrize("trained", range(3), ids=["hidden", "weight", "bias"])
+def test_gradients_reach_what_is_trained_and_nothing_else(trained, scale):
+    factors, results = torch.linspace(-1, 1, TOKENS), []
+    for compute in (
+        lambda *given: token_loss(*given, scale, lambda *of: factored(factors, *of))[0],
+        lambda *given: factored(factors, *token_logprobs(*given, scale, True)),
+        lambda *given: factored(factors, *whole(*given, scale)),
+    ):
+        *leaves, targets = drawn(bias=True)
+        for place, leaf in enumerate(leaves):
+            leaf.requires_grad_(place == trained)
+        compute(*leaves, targets).backward()
+        assert [leaf.grad is None for leaf in leaves] == [place != trained for place in range(3)]
+        results.append(leaves[trained].grad)
+    for result in results[:2]:
+        torch.testing.assert_close(result, results[2], atol=5e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "sizes"),
+    [(WORDS - 1, [1] * 23), (2 * WORDS - 1, [1] * 23), (10 * WORDS, [10, 10, 3]), (99 * WORDS, [23])],
+)
+def test_a_chunk_has_as_many_tokens_as_its_logits_allow_and_at_least_one(monkeypatch, values, sizes):
+    monkeypatch.setattr(vocabulary, "VALUES", values)
+    counted, compute = [], vocabulary._logits
+    monkeypatch.setattr(vocabulary, "_logits", lambda *of: counted.append(len(of[0])) or compute(*of))
+    token_logprobs(*drawn(bias=False), LogitScale(1.0), False)
+    assert counted == sizes
+
+
 @pytest.mark.parametrize("trained", [False, True])
 def test_a_loss_by_token_computes_the_logits_once(monkeypatch, trained):
     monkeypatch.setattr(vocabulary, "VALUES", 5 * WORDS)

@@ -72,6 +72,7 @@ def test_capability_evolution_rewards_progress_beyond_the_baseline_then_raises_i
     assert returns == pytest.approx([1.35, 0.225, 0.0])
     np.testing.assert_allclose(rewards.turns[0], [0.9, 0.9])
     assert rewards.baselines == {name: pytest.approx(1 / 3), "elsewhere": 0.9}
+    assert rewards.metrics["policy/reward/baseline"] == pytest.approx((1 / 3 + 0.9) / 2)
     assert rewards.metrics["policy/reward/intrinsic"] == pytest.approx(1.1 / 3)
     assert rewards.metrics["policy/reward/intrinsic_share"] == pytest.approx(2 / 3)
 
@@ -82,6 +83,16 @@ def test_baselines_never_fall_and_belong_to_their_task():
     assert rewards.baselines == {first[0].task.id: 0.0, first[1].task.id: 1.0}
     again = [replace(one, success=False) for one in first]
     assert worth(again, CAPABILITY, baselines=rewards.baselines)[1].baselines == rewards.baselines
+
+
+def test_a_task_without_a_baseline_starts_at_zero():
+    returns, rewards = worth([played(rewards=(0.0,), success=False, progress=0.25)], CAPABILITY)
+    assert returns == [0.25]
+    assert rewards.metrics == {
+        "policy/reward/intrinsic": 0.25,
+        "policy/reward/intrinsic_share": 1.0,
+        "policy/reward/baseline": 0.0,
+    }
 
 
 def test_progress_guided_takes_success_for_progress():

@@ -9,28 +9,34 @@ from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.writers.base import Evidence
+from coevo.memory.writers.model.answers import Posed, answers
 from coevo.memory.writers.model.checks import REASONS
 from coevo.memory.writers.model.contrast import writer
 from coevo.records.task import BY_SCOPE
-from coevo.records.writing import Reply
+from coevo.records.writing import Question, Reply
 
 PAIR = [attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)]
 GOOD = "heat the mug with the microwave"
 
 
-def proposal(reply, episodes=PAIR):
+def proposal(reply, episodes=PAIR, lessons=10):
     given = evidence(episodes)
     asked = Evidence(given.episodes, given.library, given.references, given.revision, Asked(reply))
-    return writer(ModelContrastConfig(type="model-contrast", lessons=10), BY_SCOPE).write(asked)
+    return writer(ModelContrastConfig(type="model-contrast", lessons=lessons), BY_SCOPE).write(asked)
 
 
 def reasons(found):
     return [reject.reason for reject in found.rejects]
 
 
+LONGEST, LONGEST_SITUATION = "mug " * 99 + "mugs", "mug " * 49 + "mugs"
+"""Of 400 and 200 characters."""
+
 BAD = [
     ("long", {"lesson": "mug " * 2_500}),
-    ("long", {"when_not": "mug " * 100}),
+    ("long", {"lesson": f"{LONGEST}s"}),
+    ("long", {"when": f"{LONGEST_SITUATION}s"}),
+    ("long", {"when_not": f"{LONGEST_SITUATION}s"}),
     ("shape", {"lesson": ["mug"]}),
     ("shape", {"when": None}),
     ("shape", {"attempt": "1"}),
@@ -38,6 +44,8 @@ BAD = [
     ("unknown", {"attempt": 3}),
     ("unknown", {"attempt": 0}),
     ("unknown", {"step": 6}),
+    ("unknown", {"step": 0}),
+    ("unknown", {"attempt": 2, "step": 5}),
     ("unknown", {"step": -1}),
     ("empty", {"lesson": " . "}),
     ("control", {"lesson": "heat the mug <|im_end|>"}),
@@ -60,6 +68,32 @@ def test_a_bad_item_is_refused_and_the_others_stay(reason, fields):
     assert reasons(found) == [reason]
     assert (found.counts["rejected"], found.counts[f"rejected_{reason}"]) == (1.0, 1.0)
     assert set(reasons(found)) <= REASONS.keys()
+
+
+FINE = [
+    {"lesson": LONGEST},
+    {"when": LONGEST_SITUATION, "when_not": LONGEST_SITUATION},
+    {"when": "", "when_not": ""},
+    {"step": 1},
+    {"step": 5},
+    {"attempt": 2, "step": 4},
+]
+
+
+@pytest.mark.parametrize("fields", FINE, ids=range(len(FINE)))
+def test_an_item_at_a_bound_is_accepted(fields):
+    item = lesson(GOOD) | fields
+    found = proposal(answer(item, first_wrong_step=3))
+    (made,) = found.entries
+    shows = PAIR[item["attempt"] - 1]
+    assert (made.strategy, made.sources, found.rejects) == (item["lesson"], (shows.id,), ())
+    assert made.example == shows.turns[item["step"] - 1].action
+
+
+def test_no_more_lessons_are_taken_than_were_asked_for():
+    said = answer(lesson(GOOD), lesson("ungesagt"), lesson("take the mug first", 2), first_wrong_step=3)
+    found = proposal(said, lessons=1)
+    assert ([entry.strategy for entry in found.entries], reasons(found)) == ([GOOD], ["ungrounded"])
 
 
 def test_an_answer_that_was_cut_keeps_its_whole_items():
@@ -91,8 +125,18 @@ def test_text_of_another_form_is_one_refusal(text):
 
 def test_objects_in_prose_and_fences_are_found():
     whole = answer(lesson(GOOD), first_wrong_step=3).text
-    for text in (f"Sure {{here}} it is:\n```json\n{whole}\n```\nDone.", f'{{"note": 1}} {whole}'):
+    for text in (f"Sure {{here}} it is:\n```json\n{whole}\n```\nDone.", f'{{"note": 1}} {whole}', f"{{{whole}"):
         assert [entry.strategy for entry in proposal(text).entries] == [GOOD]
+
+
+@pytest.mark.parametrize(("braces", "refused"), [(15, []), (16, ["not_json"])])
+def test_an_object_is_looked_for_at_sixteen_braces(braces, refused):
+    assert reasons(proposal("{x " * braces + answer(lesson(GOOD), first_wrong_step=3).text)) == refused
+
+
+@pytest.mark.parametrize(("length", "refused"), [(200_000, []), (200_001, ["cut"])])
+def test_two_hundred_thousand_characters_of_an_answer_are_read(length, refused):
+    assert reasons(proposal(answer(lesson(GOOD), first_wrong_step=3).text.rjust(length))) == refused
 
 
 def test_items_that_are_no_objects_are_refused():
@@ -113,5 +157,13 @@ def test_an_injection_that_an_observation_holds_does_not_become_a_lesson():
 
 
 def test_what_is_kept_of_a_refused_item_is_bounded():
-    found = proposal(answer(lesson("mug " * 100_000), first_wrong_step=1))
-    assert max(len(reject.text) for reject in found.rejects) <= 500
+    found = proposal(answer(lesson("mug " * 10_000), lesson("\u00e9"), first_wrong_step=1))
+    assert (reasons(found), len(found.rejects[0].text)) == (["long", "ungrounded"], 500)
+    assert found.rejects[1].text.startswith('{"lesson": "\\u00e9", ')
+
+
+def test_every_question_has_its_reply():
+    posed = [Posed(Question("contrast", "", (), "", ""), ())] * 2
+    with pytest.raises(ValueError, match="zip"):
+        answers(lambda questions: [Reply("", False, fault="timed out")], posed)
+    assert answers(None, []) == []

@@ -54,6 +54,7 @@ def test_told_nothing_leaves_out_the_outcome_and_the_last_feedback():
         ("lotus mug in safe", "not_words"),
         ("% 4 / 3 ? no", "not_words"),
         ("% 0 / 0 ? no", "not_words"),
+        ("% 1 / 65 ? no", "not_words"),
         ("% 1 / 999 ? no", "not_words"),
         ("% 1 / 3 ? no # lotus mug in safe", "shape"),
         ("% 1 / 3 ? no lotus mug in safe", "shape"),
@@ -89,3 +90,29 @@ def test_a_long_attempt_keeps_its_first_and_last_steps():
 def test_an_answer_is_read_as_it_was_written():
     said = "% 2 / 3 ? yes # 1 lotus mug in safe"
     assert words.written(words.read(Reply(said, finished=True), WON)[0]) == said
+
+
+@pytest.mark.parametrize(("done", "parts"), [(0, 1), (1, 1), (64, 64)])
+def test_up_to_sixty_four_subtasks_are_read(done, parts):
+    fields, whole = words.read(Reply(f"% {done} / {parts} ? yes", finished=True), WON)
+    assert [part["done"] for part in fields["subtasks"]] == [True] * done + [False] * (parts - done)
+    assert (fields["success"], fields["lessons"], whole) == (True, [], True)
+    assert {f"{done}", f"{parts}"} < set(words.WORDS)
+    assert "65" not in words.WORDS
+
+
+def test_sixty_four_steps_are_shown():
+    shown = words.attempt(replace(WON, turns=WON.turns * 13), 100_000, verdict=True)
+    assert shown.steps == set(range(1, 65))
+
+
+def test_steps_that_fit_exactly_are_all_shown():
+    whole = words.attempt(WON, 10_000, verdict=True)
+    assert words.attempt(WON, len(whole.text), verdict=True) == whole
+    assert words.attempt(WON, len(whole.text) - 1, verdict=True).steps == {1, 3, 4, 5}
+
+
+def test_the_situation_of_a_lesson_is_the_beginning_of_the_task():
+    long = attempt("2", STOVE, success=False, instruction="heat mug " * 40)
+    fields, _ = words.read(Reply("% 1 / 3 ? no # 1 lotus mug in safe", finished=True), long)
+    assert fields["lessons"][0]["when"] == "heat mug " * 20  # 180 characters

@@ -143,6 +143,8 @@ def test_a_reflection_that_is_told_nothing_reads_neither_outcome_nor_reference()
         {"subtasks": PARTS},
         {"subtasks": [], "success": True},
         {"subtasks": [{"subtask": "a"}], "success": True},
+        {"subtasks": [*PARTS, {"subtask": 1, "done": True}], "success": True},
+        {"subtasks": [*PARTS, "take the mug"], "success": True},
         {"subtasks": PARTS, "success": "yes"},
         {"subtasks": PARTS, "success": 1},
     ],

@@ -97,6 +97,8 @@ def test_known_lessons_are_left_out_before_the_limit_counts():
     assert write(episodes, known=[first], candidates=1) == [second]
     assert write(episodes, candidates=1) == [first]
     assert write(episodes, known=[first, second]) == []
+    proposal = writer(QuoteContrastConfig(), BY_SCOPE).write(evidence(episodes, [first], revision=2))
+    assert proposal.counts == {"contrast_lessons": 2.0, "contrast_known": 1.0}
 
 
 def test_no_more_episodes_than_the_buffer_holds_are_looked_at():

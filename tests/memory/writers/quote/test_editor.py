@@ -180,6 +180,11 @@ def test_pools_are_those_of_the_key_and_only_those_that_were_played():
     assert {each.scope for each in edits(episodes, key=key_by("task"))} == {each.task.id for each in episodes}
 
 
+@pytest.mark.parametrize("scope", ["", "alder", "maple"])
+def test_the_wording_of_another_pool_is_still_a_lesson(scope):
+    assert said([won()], [replace(each, scope=scope) for each in (MUG, HEAT)]) == said([won()])
+
+
 def test_no_more_operations_than_asked_for_corrections_first():
     wrong = rule("lotus mug in safe")
     assert said([won(wrong, turns=DRAWER)], [wrong], operations=1) == [f'EDIT("{wrong.id}", "lotus mug in drawer")']

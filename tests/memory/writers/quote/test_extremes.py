@@ -135,6 +135,17 @@ def test_what_the_library_holds_is_not_written_again_in_either_zone():
     assert write(episodes, known=proposal.entries[:1], strategies=1).entries[0] == proposal.entries[1]
 
 
+def test_a_lesson_of_the_best_is_no_warning_of_the_worst():
+    """A success was told, on its way, what ended the failure."""
+    told = [*STOVE, ("at stove hold mug . seen safe stove", "go microwave", "nothing"), *SAFE[3:]]
+    strategies = ["lotus mug in safe", "lotus heat not stove", "lotus heat with microwave"]
+    proposal = write([earned("0", 0.0, STOVE), earned("1", 1.0, told)])
+    assert (texts(proposal, "strategy"), texts(proposal, "warning")) == (strategies, [])
+    known = [entry for entry in proposal.entries if entry.strategy == strategies[0]]
+    again = write([earned("0", 0.0, STOVE), earned("1", 1.0, told)], known=known)
+    assert (texts(again, "strategy"), texts(again, "warning")) == (strategies[1:], [])
+
+
 def test_entries_belong_to_the_pool_of_their_task():
     episode = earned("0", 1.0)
     for entry in write([episode, earned("1", 0.0, SAFE[4:])], key=key_by("task")).entries:

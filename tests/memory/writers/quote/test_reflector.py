@@ -24,6 +24,13 @@ def test_the_potential_is_the_progress(progress):
     assert found.success is False
 
 
+@pytest.mark.parametrize(("progress", "potential"), [(0.01, 0.01), (0.99, 0.99), (1 / 101, 0.01), (1 / 300, 0.0)])
+def test_progress_is_divided_into_a_hundred_subtasks_at_most(progress, potential):
+    found = parse(reflect(replace(WON, progress=progress), None, 1))
+    assert found.potential == potential
+    assert len(found.subtasks) <= 100
+
+
 def test_without_progress_the_task_is_its_only_subtask():
     assert [parse(reflect(each, None, 1)).potential for each in (WON, LOST)] == [1.0, 0.0]
 
@@ -36,6 +43,17 @@ def test_single_induction_quotes_the_recipe_or_the_error_first():
 
 def test_a_success_beside_a_failure_tells_what_made_the_difference():
     assert lessons(WON, LOST) == ["lotus heat with microwave"]
+
+
+def test_the_lesson_of_the_turn_at_which_they_part_belongs_to_the_difference():
+    drawer = attempt("2", [(SAFE[0][0], "go drawer", "nothing")], success=False)
+    assert lessons(WON, drawer) == lessons(drawer, WON) == ["lotus mug in safe", "lotus heat with microwave"]
+
+
+def test_of_a_failure_the_last_lesson_comes_first_and_the_others_follow_in_order():
+    turns = [SAFE[0], ("at safe hold nothing . seen safe", "go drawer", "counter near drawer"), *STOVE[1:]]
+    told = lessons(attempt("2", turns, success=False))
+    assert told == ["lotus heat not stove", "lotus mug in safe", "lotus counter near drawer"]
 
 
 def test_a_failure_beside_a_success_tells_the_right_choice_and_what_it_found_out_itself():

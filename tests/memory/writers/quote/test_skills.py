@@ -50,3 +50,12 @@ def test_what_two_kinds_teach_is_general():
     assert proposal.counts == {"failing_kinds": 2.0, "general_skills": 1.0}
     assert told(write(played[1:], write(played[:1]).entries)) == [("lotus mug in safe", "")]
     assert told(write(played[1:], proposal.entries)) == []
+
+
+def test_what_another_kind_already_has_is_general():
+    heat, put = [of("heat", "0", SAFE[:3], False)], [of("put", "0", SAFE[:3], False)]
+    for played, others in ((heat, put), (put, heat)):
+        held = write(others).entries
+        assert [entry.scope for entry in held] == [KIND(others[0].task)]
+        assert told(write(played, held)) == [("lotus mug in safe", "")]
+        assert told(write(played, write(played).entries)) == []

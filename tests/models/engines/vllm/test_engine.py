@@ -26,7 +26,7 @@ from coevo.models.engines.vllm.engine import VllmEngine
 from coevo.models.policy.policy import load, save
 from coevo.records.draws import key
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 ASKED = requests(groups=4, members=6)
 TEMPERATURE, LENGTH = 0.7, 8
 

@@ -116,7 +116,7 @@ def tokens(completions):
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 class TestVllm:
     """Real vLLM."""
 

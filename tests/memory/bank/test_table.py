@@ -1,0 +1,54 @@
+"""A table that cannot be opened gets its content back from an older version, and nothing is moved in vain."""
+
+import pytest
+
+from coevo.configs.errors import CoevoError
+from coevo.memory.bank.bank import Bank, StoredBank
+from coevo.memory.bank.change import BankChange
+from coevo.memory.bank.files import manifest_name
+from coevo.memory.bank.opening import ASIDE
+from coevo.memory.bank.table import VersionedTable
+from coevo.memory.stats import Stats
+
+
+@pytest.fixture
+def marks(tmp_path):
+    """Versions and hashes of three revisions of a bank; the last manifest of its counters is damaged."""
+    bank, found = Bank(tmp_path), []
+    for retrievals in range(3):
+        bank.merge(BankChange(stats=(Stats("e", retrievals),)))
+        found.append((bank.versions(), bank.hashes()))
+    newest(tmp_path, found).write_bytes(b"no manifest")
+    return found
+
+
+def newest(bank, marks):
+    return bank / "stats.lance" / manifest_name(marks[-1][0]["stats"])
+
+
+@pytest.mark.parametrize(("revision", "restored"), [(0, ["stats"]), (1, [])])
+def test_content_comes_back_once_the_damaged_manifest_is_set_aside(tmp_path, marks, revision, restored):
+    bank = Bank(tmp_path)
+    assert [VersionedTable(tmp_path, name).openable() for name in ("entries", "stats")] == [True, False]
+    assert bank.restore(*marks[revision]) == restored, "without its newest version the table has that of revision 1"
+    assert bank.stats() == Bank(tmp_path).stats() == {"e": Stats("e", revision)}
+    assert bank.hashes() == Bank(tmp_path).hashes() == marks[revision][1]
+
+
+def test_nothing_is_set_aside_for_content_that_cannot_come_back(tmp_path, marks):
+    versions, hashes = marks[0]
+    with pytest.raises(CoevoError, match=r"bank table stats: version \d+ has content"):
+        Bank(tmp_path).restore(versions, hashes | {"stats": "f" * 64})
+    assert newest(tmp_path, marks).read_bytes() == b"no manifest"
+    assert not (tmp_path / "stats.lance" / ASIDE).exists()
+
+
+@pytest.mark.parametrize("digit", ["0", "f"])
+def test_a_recorded_version_with_other_content_is_named_with_its_place_when_it_is_read(tmp_path, marks, digit):
+    versions, hashes = marks[0]
+    view = StoredBank(tmp_path).at(versions, hashes | {"stats": digit * 64}, "run 'first', revision 3: ")
+    assert view.entries() == []
+    for _ in range(2):
+        with pytest.raises(CoevoError, match=f"^run 'first', revision 3: bank table stats: .* recorded {digit * 12}:"):
+            view.stats()
+    assert StoredBank(tmp_path).at(versions, hashes).stats() == {"e": Stats("e", 0)}
