@@ -31,6 +31,13 @@ EQUIVALENT = (
     ("memory/similarity.py", "BUCKETS = *", "the bound holds for any number of buckets"),
     ("memory/catalogue.py", "grown = *", "an array that grows in other steps holds the same values"),
     ("records/draws.py", "*drawn, strict=False*", "the array is made with one row per key"),
+    ("memory/similarity.py", "ROUNDING = *", "the bound is loosened further, and the exact comparison follows"),
+    ("memory/bank/compaction.py", "*rows.slice(0, -1)*", "a slice of negative length is empty, as one of length 0"),
+    ("memory/retrieval/encoder.py", "BATCH = *", "a vector does not depend on its batch"),
+    ("memory/retrieval/encoder.py", "LENGTHS = *", "a vector does not depend on its padding"),
+    ("memory/retrieval/maxscore.py", "READ = *", "rows are read in portions of any size"),
+    ("memory/bank/content_hash.py", "*if len(ids) > 0 else True", "one row is in order"),
+    ("memory/exchange/exchange.py", "*default=-1)", "a path without parts is short either way"),
     ("memory/similarity.py", "FEW = *", "the filter for many texts leaves out only those that the comparison would"),
 )
 """Mutants that no test of behaviour can notice: patterns of paths and mutated lines, with reasons."""
