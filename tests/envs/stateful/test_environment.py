@@ -107,10 +107,10 @@ def test_an_episode_that_does_not_start_is_lost_alone(env):
 
 @pytest.mark.timeout(60)
 def test_an_episode_that_opens_too_slowly_is_lost_alone():
-    limits = {"open_seconds": 1.0, "act_seconds": 1.0, "retries": 0, "workers": 2}
+    limits = {"open_seconds": 4.0, "act_seconds": 1.0, "retries": 0, "workers": 2}
     with closing(Sums(limits=limits)) as made:
         slow, sound = made.try_start([Sums().task("slow", "train"), tasks(1)[0]])
-        assert slow == Loss("timeout", "no answer in 1 s")
+        assert slow == Loss("timeout", "no answer in 4 s")
         assert sound[1] == "total 0"
 
 
