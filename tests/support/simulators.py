@@ -78,7 +78,7 @@ class Sums(StatefulEnvironment):
 
     def __init__(self, log="", target=5, limits=None):
         self.log, self.target = log, target
-        self.simulator = SimulatorConfig(**(limits or {"act_seconds": 1.0}))
+        self.simulator = SimulatorConfig(**(limits or {"act_seconds": 10.0}))
 
     def sample(self, count, key):
         return [self.task(f"{seed_of(key)}/{n}", "train") for n in range(count)]

@@ -16,7 +16,7 @@ from coevo.records.draws import key
 
 @pytest.fixture(scope="module")
 def env():
-    with closing(FailingSums(limits={"act_seconds": 1.0, "longest": 1000, "workers": 2})) as made:
+    with closing(FailingSums(limits={"act_seconds": 3.0, "longest": 1000, "workers": 2})) as made:
         yield made
 
 
@@ -64,7 +64,7 @@ def made_states(env, states):
     [
         ("raise", "exception: RuntimeError: out of order"),
         ("exit", "crash: its process ended with exit code 3"),
-        ("hang", "timeout: no answer in 1 s"),
+        ("hang", "timeout: no answer in 3 s"),
         ("long", "invalid: a text of 5000 characters, more than env.simulator.longest=1000"),
         ("nan", "invalid: step.reward = 'nan': Input should be a finite number"),
         ("text", "invalid: step.observation = '7': Input should be a valid string"),
