@@ -77,13 +77,15 @@ def test_the_wait_ends_with_the_process_or_the_time(tmp_path):
 
 
 @pytest.mark.parametrize("waits", [wait, lambda done, seconds: wait_ready(done, lambda: True, seconds)])
-def test_the_wait_looks_every_tenth_of_a_second_until_it_is_over(waits):
-    looks, since = iter([False, False, True]), time.monotonic()
+def test_the_wait_looks_every_tenth_of_a_second_until_it_is_over(waits, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(processes.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(processes.time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    looks = iter([False, False, True])
     waits(lambda: next(looks), 60)
-    assert list(looks) == []
-    assert 0.2 <= time.monotonic() - since < 2
-    waits(lambda: False, 0.2)
-    assert time.monotonic() - since >= 0.4
+    assert (list(looks), now[0]) == ([], pytest.approx(100.2))
+    waits(lambda: False, 0.35)
+    assert now[0] == pytest.approx(100.6)
 
 
 @pytest.mark.parametrize(("options", "kept"), [({"append": True}, "before\nafter\n"), ({}, "after\n")])

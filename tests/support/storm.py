@@ -101,9 +101,9 @@ class StruckHousehold(Household):
     """
 
     def open(self, task, key):
-        fate = {0: "exit", 1: "hang", 2: "long"}.get(int(generator(key).integers(20)), "")
         _, seen = super().open(task, key)
-        fate = fate if task.split == "train" else ""
+        drawn = int(generator(key).integers(20)) if task.split == "train" else None
+        fate = {0: "exit", 1: "hang", 2: "long"}.get(drawn, "")
         return StruckEpisode(self.pure, task, fate, lambda: self.note(task, fate)), seen
 
     def note(self, task, fate):
