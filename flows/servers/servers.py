@@ -13,6 +13,8 @@ from queue import Empty
 
 from filelock import FileLock
 
+from coevo.configs.errors import CoevoError
+from coevo.configs.faults import fault
 from coevo.flows.servers.daemon import ensure
 from coevo.flows.servers.secret import VARIABLE, health_of, home, secret_of
 from coevo.flows.servers.server import ServerError
@@ -124,6 +126,8 @@ def _read_settings() -> None:
 def prefect_in_use(then: str = "committed data is safe, repeat the command") -> Iterator[None]:
     """Call Prefect within: errors of its client about a dead or failing server become one line.
 
+    An error of the run that Prefect could not report to the server, such as a full disk, is raised in its place.
+
     Args:
         then: remedy, for the end of that line.
 
@@ -138,6 +142,8 @@ def prefect_in_use(then: str = "committed data is safe, repeat the command") -> 
         drop_events()
         raise gone(then) from error
     except HTTPStatusError as error:
+        if (first := _unreported(error)) is not None:
+            raise first from None
         raise _refused(error.response.status_code, then) from error
 
 
@@ -168,6 +174,14 @@ def drop_events() -> None:
             while True:
                 service._queue.get_nowait()
                 service._queue.task_done()
+
+
+def _unreported(error: BaseException) -> BaseException | None:
+    """Error with a message of ours that was being handled when another one occurred, if there is one."""
+    found = error.__context__
+    while not (found is None or isinstance(found, CoevoError) or fault(found)):
+        found = found.__context__
+    return found
 
 
 def _refused(status: int, then: str) -> ServerError:

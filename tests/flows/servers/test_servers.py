@@ -1,5 +1,6 @@
 """The real servers: Prefect's as a client sees it, MLflow's pages beside a run that publishes."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,11 +8,21 @@ import threading
 import urllib.request
 from urllib.error import HTTPError
 
+import httpx
 import psutil
 import pytest
 
+from coevo.configs.errors import CoevoError
 from coevo.flows.servers.daemon import down, ensure, recorded
-from coevo.flows.servers.servers import CLIENT, drop_events, ensure_mlflow_ui, ensure_prefect, use_prefect
+from coevo.flows.servers.server import ServerError
+from coevo.flows.servers.servers import (
+    CLIENT,
+    drop_events,
+    ensure_mlflow_ui,
+    ensure_prefect,
+    prefect_in_use,
+    use_prefect,
+)
 
 
 def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
@@ -40,6 +51,30 @@ def test_events_for_a_server_that_has_gone_are_dropped(monkeypatch):
     drop_events()
     waiting.join(10)
     assert not waiting.is_alive()
+
+
+FULL = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("first", "raised", "said"),
+    [
+        (FULL, OSError, "No space left on device"),
+        (CoevoError("the disk has no room"), CoevoError, "the disk has no room"),
+        (ValueError("of somebody else"), ServerError, "answers 500: see its log, .*; repeat it"),
+        (None, ServerError, "answers 500: see its log, .*; repeat it"),
+    ],
+)
+def test_an_error_that_prefect_could_not_report_is_the_one_that_is_raised(monkeypatch, first, raised, said):
+    monkeypatch.setenv("PREFECT_API_URL", "http://prefect.example/api")
+    request = httpx.Request("POST", "http://prefect.example/api")
+    answer = httpx.HTTPStatusError("500", request=request, response=httpx.Response(500, request=request))
+    with pytest.raises(raised, match=said), prefect_in_use("repeat it"):
+        try:
+            if first is not None:
+                raise first
+        finally:
+            raise answer
 
 
 FLOW = """
