@@ -11,7 +11,7 @@ from coevo.configs.load.study import stored_study
 from coevo.flows.console.output import console
 from coevo.flows.operate import operate
 from coevo.flows.servers.stale import mark_crashed
-from coevo.flows.studies.outcome import is_finished, outcomes, revisions_of
+from coevo.flows.studies.outcome import is_finished, outcome, outcomes, revisions_of
 from coevo.flows.studies.plan import Planned, StudyLock, runs_of
 from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
@@ -39,7 +39,8 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
         Exit code: 0, or that of a run that waits for approval.
 
     Raises:
-        CoevoError: a run cannot continue, or another process plays the study; committed revisions are safe.
+        CoevoError: a run cannot continue, a finished one lacks a metric of the study, or another process plays the
+            study; committed revisions are safe.
     """
     place, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
     runs = runs_of(described)
@@ -50,6 +51,8 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
             code = play(place, each, shown, alone)
             if code:
                 return code
+            if each.seed == 1:
+                outcome(described, each, place)  # a metric that the arm lacks ends the study here, not after all runs
             if number % len(described.arms) == 0:
                 publish(place, described, runs)
     return 0

@@ -41,15 +41,22 @@ def outcomes(study: StudyConfig, runs: Sequence[Planned], place: Workspace) -> l
     Raises:
         CoevoError: a run has another configuration, cannot be read, or has no such metric.
     """
-    found = []
-    for each in runs:
-        check_name(each, place)
-        revisions = revisions_of(each, place)
-        if is_finished(each, revisions):
-            values = tuple(value(metric, revisions, each.name) for metric in study.metrics)
-            ended = int(revisions[-1].observed["timestamp"])
-            found.append(Outcome(each.name, each.arm.name, each.seed, values, spending(revisions)[-1], ended))
-    return found
+    return [found for each in runs if (found := outcome(study, each, place)) is not None]
+
+
+def outcome(study: StudyConfig, each: Planned, place: Workspace) -> Outcome | None:
+    """Outcome of a run, None if it is not finished.
+
+    Raises:
+        CoevoError: the run has another configuration, cannot be read, or has no such metric.
+    """
+    check_name(each, place)
+    revisions = revisions_of(each, place)
+    if not is_finished(each, revisions):
+        return None
+    values = tuple(value(metric, revisions, each.name) for metric in study.metrics)
+    ended = int(revisions[-1].observed["timestamp"])
+    return Outcome(each.name, each.arm.name, each.seed, values, spending(revisions)[-1], ended)
 
 
 def revisions_of(each: Planned, place: Workspace) -> list[Manifest]:

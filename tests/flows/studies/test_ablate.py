@@ -51,7 +51,7 @@ def killed(study, workspace, kill):
     return [revisions(workspace, run) for run in RUNS]
 
 
-def test_a_killed_study_continues_to_the_states_of_ordinary_runs(study, own):
+def test_a_killed_study_continues_to_the_states_of_ordinary_runs(study, own, tmp_path):
     assert killed(study, own, "coevo.lineage.lineage:write_manifest@2+") == [1, 0]
     assert killed(study, own, "coevo.lineage.lineage:write_manifest@4") == [3, 1]
     done = coevo("ablate", study, "--json", workspace=own)
@@ -77,6 +77,13 @@ def test_a_killed_study_continues_to_the_states_of_ordinary_runs(study, own):
     (shown,) = client.search_runs([client.get_experiment_by_name("studies").experiment_id])
     assert (shown.info.run_name, shown.info.status) == ("entries", "FINISHED")
     assert all(run in shown.data.tags["mlflow.note.content"] for run in RUNS)
+
+    # A metric that does not exist ends a study with the first run that lacks it, not after all runs.
+    (tmp_path / "entries.yaml").write_text(json.dumps(STUDY | {"metrics": [{"name": "bank/sizes"}]}))
+    refused = coevo("ablate", tmp_path / "entries.yaml", workspace=own)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"coevo: run {RUNS[0]!r} has no metric 'bank/sizes'. Did you mean 'bank/size'?")
+    assert RUNS[1] not in refused.stdout
 
 
 def test_a_study_that_another_process_plays_is_refused_in_one_line(study, own):
