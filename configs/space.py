@@ -30,6 +30,11 @@ def size(count: float) -> str:
     """Format bytes with a unit."""
     for unit in ("B", "KiB", "MiB"):
         if abs(count) < 1024:
-            return f"{count:.3g} {unit}"
+            return f"{_digits(count)} {unit}"
         count /= 1024
-    return f"{count:.3g} GiB"
+    return f"{_digits(count)} GiB"
+
+
+def _digits(count: float) -> str:
+    """Three significant digits, or the whole number where that is longer."""
+    return f"{count:.3g}" if abs(count) < 999.5 else f"{count:.0f}"

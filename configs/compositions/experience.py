@@ -178,8 +178,6 @@ def _tried(config: RunSections) -> Iterator[str]:
             f"bank.admission.type=within-group halves the {seers} rollouts of a group that see the bank, and a half of "
             "one has nothing to compare: set rollout.group_size=4 or more, or a larger bank.retrieval.share"
         )
-    if rollout.turns is not None:
-        yield "bank.admission.type=within-group tries candidates in whole groups: set rollout.turns=null"
     if rollout.ahead:
         yield "bank.admission.type=within-group plays with what the last iteration has shown: set rollout.ahead=0"
     if bank.retrieval.type == "cluster":

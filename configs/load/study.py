@@ -102,9 +102,9 @@ def grid(recipe: str, axes: Sequence[str]) -> StudyConfig:
 
 
 def _axis(text: str) -> list[str]:
-    key, separator, values = text.partition("=")
+    key, _, values = text.partition("=")
     found = [f"{key}={value}" for value in values.split(",")]
-    if not key or not separator or "" in values.split(","):
+    if not key or "" in values.split(","):  # without a sign of equality, there is one value, and it is empty
         raise ConfigError(f"{text!r}: an axis of a grid is written KEY=VALUE,VALUE, for example bank.every=5,20")
     return found
 

@@ -125,8 +125,10 @@ class _Reader:
     def require(self, table: str, version: int) -> None:
         """Make sure that a version exists and that reading it will not block; raises ``OSError``."""
         path = existing(self._bank, table)
-        if self._table is None or not (path / manifest_name(version)).exists():
+        if not (path / manifest_name(version)).exists():
             raise FileNotFoundError(f"{path / manifest_name(version)} does not exist")
+        if self._table is None:
+            raise FileNotFoundError(f"{path} has no version that can be opened")
         require_files(path, version)
 
     async def whole(self, version: int) -> str:

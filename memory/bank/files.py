@@ -163,6 +163,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, Value]]:
             yield key >> 3, value
         else:
             size, at = _varint(message, at) if kind == 2 else (FIXED[kind], at)
+            if at + size > len(message):
+                raise ValueError("a field is cut off")
             yield key >> 3, message[at : at + size]
             at += size
 

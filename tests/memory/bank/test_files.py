@@ -14,7 +14,8 @@ def manifest(fields, before=b""):
 
 def part(field, content):
     """A field of bytes, in the encoding of protocol buffers."""
-    return bytes([field << 3 | 2, len(content)]) + content
+    key = field << 3 | 2
+    return (bytes([key]) if key < 128 else bytes([key & 127 | 128, key >> 7])) + bytes([len(content)]) + content
 
 
 def test_number_and_files_are_found_among_fields_of_every_type(tmp_path):
@@ -41,6 +42,8 @@ MALFORMED = {
     "a table elsewhere": (NUMBERED + part(18, b"x"), "files outside of its table"),
     "a file elsewhere": (NUMBERED + part(12, b"../x"), "files outside of its table"),
     "a field of an unknown type": (NUMBERED + b"\x0b", "3"),
+    "a longer field than the manifest": (NUMBERED + b"\x12\x05file", "a field is cut off"),
+    "a longer field in a fragment": (NUMBERED + part(2, b"\x12\x05file"), "a field is cut off"),
     "a number of eleven bytes": (b"\x18" + b"\x80" * 10 + b"\x01", "a number has no end"),
 }
 
