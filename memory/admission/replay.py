@@ -47,11 +47,11 @@ def judge(
     With ``config.confidence``, the lower bound of the difference has to exceed delta, see ``lower_bound``.
 
     The difference is the mean over pairs; its standard error is sd / sqrt(n), where sd has n - 1 degrees of freedom.
-    A pair with a NaN is left out; if more than half of the pairs are, nothing is admitted.
+    A pair with a NaN is left out; if more than half of the pairs are, or there is none, nothing is admitted.
     Raises ``ValueError`` if the two sides have different sizes.
     """
     found = measured(candidates, rewards_with, rewards_without, config.delta, revision)
-    enough = 2 * found.pairs >= len(rewards_with)
+    enough = found.pairs > 0 and 2 * found.pairs >= len(rewards_with)
     return replace(found, admitted=enough and _exceeds(found, config.confidence))
 
 
@@ -67,7 +67,7 @@ def measured(
     A pair with a NaN is left out. Raises ``ValueError`` if the two sides have different sizes.
     """
     with_them, without = np.asarray(rewards_with, float), np.asarray(rewards_without, float)
-    if with_them.shape != without.shape or not with_them.size:
+    if with_them.shape != without.shape:
         raise ValueError(f"replays do not pair: {with_them.size} with the candidates, {without.size} without")
     sound = ~(np.isnan(with_them) | np.isnan(without))
     ids = tuple(entry.id for entry in candidates)

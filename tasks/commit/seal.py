@@ -55,7 +55,8 @@ def seal(session: Session) -> Sealed:
     if session.bank.standings or lineage.path(STANDINGS).exists():
         write_standings(session.bank.standings, staging)
     if session.config.evaluation.retrieval or lineage.path(TAUGHT).exists():
-        write_taught(sources(session).values(), staging)
+        session.taught = {task.id: task for task in sources(session).values()}  # as a resumed run reads them
+        write_taught(session.taught.values(), staging)
     if session.parts.writing is not None or lineage.path(WRITING).exists():
         write_writing(kept_writing(session), staging)
     if session.draft.proposed is not None:

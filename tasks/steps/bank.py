@@ -56,7 +56,8 @@ def write(session: Session) -> Result[Proposal]:
     evidence = Evidence(session.recent, session.bank.library(), session.references, revision, ask)
     proposal = writer.write(evidence)
     if session.config.evaluation.retrieval:
-        session.taught |= {episode.task.id: Taught.of(episode.task) for episode in session.recent}
+        shown = (*session.references.episodes(), *session.recent)
+        session.taught |= {episode.task.id: Taught.of(episode.task) for episode in shown}
     spent = {}
     if writing is not None:
         writing.refused(proposal.rejects)

@@ -1,6 +1,7 @@
 """Reflections of a model on every episode: potential, prediction of success, and lessons (RetroAgent section 3.1)."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from coevo.configs.bank.writer import ModelReflectionConfig
 from coevo.memory.evidence.references import References, reference_of
@@ -12,6 +13,7 @@ from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, r
 from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
 from coevo.memory.writers.model.transcript import shown
+from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
 
@@ -33,13 +35,22 @@ class ModelReflection:
         found = self._answers(wanted, evidence.references, evidence.ask)
         told = self._told(found, evidence.references)
         drafts = [
-            Draft(answer, lesson, entry(lesson, self._key(each.episode.task), evidence.revision))
+            Draft(answer, lesson, self._entry(lesson, each.episode, evidence.revision))
             for answer, (each, taught) in zip(found, told, strict=True)
             for lesson in taught
         ]
         fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
         measured, learned = counts(found) | figures([each for each, _ in told]), authored(found, drafts)
         return Proposal(fresh, counts=measured, rejects=rejects_of(found), authored=learned)
+
+    def _entry(self, lesson: Lesson, episode: Episode, revision: int) -> Entry:
+        """Entry of a lesson; the reflected episode is a source also where the reference shows the step.
+
+        A candidate is judged on the tasks of its sources that were played since the last firing, and a reference is an
+        earlier episode.
+        """
+        made = entry(lesson, self._key(episode.task), revision)
+        return replace(made, sources=tuple(dict.fromkeys((episode.id, *made.sources))))
 
     def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:
         return answers(ask, [self._posed(episode, self._reference(episode, references)) for episode in episodes])

@@ -2,7 +2,7 @@
 
 import pytest
 from support.player import expert_player
-from support.sessions import iterate, opened
+from support.sessions import do, iterate, opened
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.library import Library
@@ -10,7 +10,8 @@ from coevo.memory.retrieval.base import scorer_of
 from coevo.memory.retrieval.quality import Quality, measure, queries_of
 from coevo.records.intervals import Interval
 from coevo.records.task import key_by
-from coevo.tasks.artifacts import episodes_of
+from coevo.tasks.artifacts import TAUGHT, episodes_of, read_taught
+from coevo.tasks.steps.bank import write
 from coevo.tasks.steps.retrieval import named, retrieval_quality, sources
 
 SETTINGS = [
@@ -68,6 +69,17 @@ def test_a_resumed_run_knows_the_tasks_of_its_entries(tmp_path, every, admission
     whole = states(tmp_path / "whole", [6])
     assert whole == states(tmp_path / "parts", [3, 2, 1])
     assert {name for metrics, _ in whole for name in metrics} >= {f"bank/retrieval/{name}" for name in MEASURES}
+
+
+def test_an_uninterrupted_run_knows_what_a_resumed_one_does_references_included(tmp_path):
+    refusing = configured("bank.admission={type: replay, delta: 1.0, replays: 1}", "bank.references=4")
+    with opened(tmp_path, refusing, played=expert_player()) as session:
+        iterate(session)
+        assert read_taught(session.stores.lineage.path(TAUGHT)) == session.taught == {}  # no entry has a source
+        session.recent = []
+        do(session, write)
+        assert session.taught.keys() == {episode.task.id for episode in session.references.episodes()}
+        assert session.taught
 
 
 def test_where_it_is_off_nothing_is_measured_or_kept(tmp_path):

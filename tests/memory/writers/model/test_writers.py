@@ -126,6 +126,14 @@ def test_a_reflection_gives_potential_prediction_and_lessons():
     assert (told.reflection.potential, told.reflection.success) == (0.5, False)
 
 
+def test_a_lesson_that_the_reference_shows_stems_from_the_reflected_episode_too():
+    ask = Asked(answer(lesson(HEAT, attempt=2), lesson(f"{HEAT} at once"), subtasks=PARTS, success=False))
+    made = writer_of(ModelReflectionConfig(type="model-reflection"), BY_SCOPE)
+    shown, own = made.write(asking(ask, [LOST], references=[WON])).entries
+    assert (shown.sources, own.sources) == ((LOST.id, WON.id), (LOST.id,))
+    assert shown.example == WON.turns[3].action
+
+
 def test_a_reflection_that_is_told_nothing_reads_neither_outcome_nor_reference():
     ask = Asked(answer(subtasks=PARTS, success=True))
     config = ModelReflectionConfig(type="model-reflection", told="nothing")
