@@ -2,6 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from sysconfig import get_path
+from traceback import extract_tb
 from typing import Literal, TypeVar
 
 from coevo.configs.errors import CoevoError
@@ -9,6 +12,8 @@ from coevo.configs.errors import CoevoError
 T = TypeVar("T")
 LONGEST = 300
 """Most characters of a reason."""
+LIBRARIES = (get_path("stdlib"), get_path("purelib"), get_path("platlib"))
+"""Folders of code that is not an environment's own."""
 
 Kind = Literal["exception", "timeout", "crash", "invalid"]
 """``exception``: its code raised one. ``timeout``: it took too long. ``crash``: its process ended. ``invalid``: it
@@ -47,7 +52,7 @@ def attempted(call: Callable[[], T]) -> T | Loss:
     except EpisodeLostError as error:
         return error.loss
     except Exception as error:  # noqa: BLE001  (the code of an environment may raise any exception)
-        return Loss("exception", one_line(f"{type(error).__name__}: {error}"))
+        return Loss("exception", described(error))
 
 
 def sound(result: T | Loss) -> T:
@@ -57,6 +62,14 @@ def sound(result: T | Loss) -> T:
     return result
 
 
-def one_line(text: str) -> str:
-    """Text on one line of at most ``LONGEST`` characters, which UTF-8 can encode."""
-    return " ".join(text.split())[:LONGEST].encode(errors="replace").decode()
+def described(error: Exception) -> str:
+    """An exception on one line, with the line of code that raised it: of the environment rather than of a library."""
+    frames = extract_tb(error.__traceback__)
+    last = next((frame for frame in reversed(frames) if not frame.filename.startswith(LIBRARIES)), frames[-1])
+    place = f" ({Path(last.filename).name}:{last.lineno})"
+    return one_line(f"{type(error).__name__}: {error}", LONGEST - len(place)) + place
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    """Text on one line of at most ``most`` characters, which UTF-8 can encode."""
+    return " ".join(text.split())[:most].encode(errors="replace").decode()

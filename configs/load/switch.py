@@ -5,6 +5,9 @@ from typing import Any, Literal, get_args, get_origin
 
 from coevo.configs.base import Config
 
+FREE = "options"
+"""Field whose keys are those of the old type, also where the new type has a field of this name."""
+
 
 def fitted(below: Mapping[str, Any], above: Mapping[str, Any], kind: type[Config]) -> dict[str, Any]:
     """Settings to be built on, without what a part has no use for once it has the type that ``above`` gives it.
@@ -25,7 +28,8 @@ def fitted(below: Mapping[str, Any], above: Mapping[str, Any], kind: type[Config
         if chosen is None:
             continue
         if changed:
-            part = {key: value for key, value in part.items() if key == "type" or key in chosen.model_fields}
+            common = chosen.model_fields.keys() - {FREE} | {"type"}
+            part = {key: value for key, value in part.items() if key in common}
         kept[name] = fitted(part, over, chosen)
     return kept
 

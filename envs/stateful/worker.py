@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from coevo.envs.base import Step
-from coevo.envs.failures import one_line
+from coevo.envs.failures import described
 from coevo.envs.stateful.interface import Live, Simulator
 from coevo.envs.stateful.wire import digest, encoded, plain
 from coevo.records.draws import Key
@@ -49,7 +49,7 @@ class Host:
         try:
             return encoded(self._carried_out(request))
         except Exception as error:  # noqa: BLE001  (a simulator may raise any exception)
-            return encoded({"error": one_line(f"{type(error).__name__}: {error}")})
+            return encoded({"error": described(error)})
 
     def close(self, numbers: list[int]) -> None:
         """Close episodes; one that fails to close does not keep the others."""

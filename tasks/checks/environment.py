@@ -87,6 +87,8 @@ def check_environment(
             "no failures": lambda: [_without_failures(first)],
             "repeats": lambda: [_repeating(env, first)],
             "pure": lambda: [_pure(env, first)],
+            "rewards": lambda: [_within_range(env, first)],
+            "sample": lambda: [_sampling(env, draw)],
             "panels": lambda: _panels(env, draw),
             "guide": lambda: [_guide(env, draw, actions)],
             "answers": lambda: [_readable(first)],
@@ -137,8 +139,47 @@ def _pure(env: Environment[object], episodes: Sequence[_Episode]) -> Checked:
     return Checked("pure", True, "old states stay as they are")
 
 
+def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Checked:
+    """Check the sum of each episode's rewards."""
+    low, high = env.reward_range
+    returns = [sum(step.reward for step in each.steps if isinstance(step, Step)) for each in episodes]
+    wrong = next((each for each in returns if not low <= each <= high), None)
+    if wrong is None:
+        return Checked(
+            "rewards", True, f"those of an episode add up to {min(returns):g} at least, {max(returns):g} at most"
+        )
+    remedy = "scale the rewards, or set the class attribute reward_range"
+    text = f"those of an episode add up to {wrong:g}, which is not between {low:g} and {high:g}: {remedy}"
+    return Checked("rewards", False, text)
+
+
+def _sampling(env: Environment[object], draw: Key) -> Checked:
+    """Check that training tasks differ and are of the training split."""
+    tasks = _trained(env, draw)
+    different, splits = len({task.id for task in tasks}), {task.split for task in tasks}
+    problems = {
+        f"of {len(tasks)} tasks {len(tasks) - different} are returned again: return different ones": (
+            different < len(tasks)
+        ),
+        f"its tasks have split {', '.join(sorted(splits))}: set split to train": splits != {"train"},
+    }
+    wrong = [text for text, holds in problems.items() if holds]
+    return Checked("sample", not wrong, wrong[0] if wrong else f"{len(tasks)} different tasks")
+
+
+def _trained(env: Environment[object], draw: Key) -> list[Task]:
+    """Training tasks, fewer than ``DRAWN`` where the environment does not have so many."""
+    count, root = DRAWN, extend(draw, "panels")
+    while count > 1:
+        tasks = attempted(partial(env.sample, count, root))
+        if not isinstance(tasks, Loss):
+            return tasks
+        count //= 2
+    return env.sample(1, root)
+
+
 def _panels(env: Environment[object], draw: Key) -> Iterator[Checked]:
-    trained = {task.id for task in env.sample(DRAWN, extend(draw, "panels"))}
+    trained = {task.id for task in _trained(env, draw)}
     for name in env.panels:
         size = next(size for size in range(DRAWN, 0, -1) if size == 1 or _has(env, name, size))
         panel = env.panel(name, size)

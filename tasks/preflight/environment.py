@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment, Guide
-from coevo.envs.failures import Loss, one_line
+from coevo.envs.failures import Loss, described, one_line
 from coevo.records.draws import Key
 from coevo.records.task import Task
 
@@ -50,5 +50,6 @@ def asked(env: Environment[Any], method: str, call: Callable[[], T]) -> T:
     except CoevoError:
         raise
     except Exception as error:
-        reason = one_line(f"{type(error).__name__}: {error}")
-        raise CoevoError(f"{env.name}.{method} fails: {reason}: correct it; `coevo envs check` tries it") from error
+        raise CoevoError(
+            f"{env.name}.{method} fails: {described(error)}: correct it; `coevo envs check` tries it"
+        ) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 
-from coevo.configs.policy import WarmStartConfig
+from coevo.configs.policy import PretrainedPolicyConfig, WarmStartConfig
 from coevo.configs.run import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
@@ -18,6 +18,7 @@ from coevo.memory.writers.model.words import NO, WORDS, YES
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.cloning import agreement
 from coevo.models.policy.context import CONTEXT_WORDS, Context
+from coevo.models.policy.foreign import folder_of
 from coevo.models.policy.policy import Policy, build, save
 from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, clone
 from coevo.records.demonstration import Demonstration
@@ -75,13 +76,24 @@ def _keep(directory: Path, make: Callable[[Path], object], reporter: Reporter) -
 
 
 def identity(config: RunConfig, env: Environment[object]) -> str:
-    """Hash of all that decides the warm-started policy, the code of an environment from elsewhere by its version."""
+    """Hash of all that decides the policy that a run starts from.
+
+    The code of an environment from elsewhere counts by its version, a pretrained model by its files.
+    """
     parts = config.model_dump(mode="json", include={"seed", "env", "policy", "warmstart", "context"})
     code = code_of("configs", "records", "envs", "models")
     if teaches(config) is not None:
         parts |= config.model_dump(mode="json", include={"bank": {"writer", "key"}})
         parts["writing_code"] = code_of("memory", "tasks")
+    if isinstance(config.policy, PretrainedPolicyConfig):
+        parts["model"] = _files(folder_of(config.policy.path))
     return digest({**parts, "env_version": env.version, "code": code})[:16]
+
+
+def _files(folder: Path | None) -> list[tuple[str, int, int]]:
+    """Names, sizes and times of a model's files: another model at the same path is another start."""
+    files = sorted(path for path in ([] if folder is None else folder.iterdir()) if path.is_file())
+    return [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files]
 
 
 def start_metrics(directory: Path) -> dict[str, float]:

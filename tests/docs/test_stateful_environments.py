@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coevo.configs.env import PluginEnvConfig
+from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.flows.cli.app import main
 from coevo.records.draws import key
@@ -37,12 +38,24 @@ def test_the_example_keeps_every_promise(folder):
     env = make(PluginEnvConfig(type="lake:Lake"))
     results = check_environment(env, tasks=3, actions=("down", "right", "left"))
     assert [each.name for each in results] == [
-        *("no failures", "repeats", "pure", "panel new-lakes", "guide", "answers", "speed")
+        *("no failures", "repeats", "pure", "rewards", "sample", "panel new-lakes", "guide", "answers", "speed")
     ]
     assert all(each.passed for each in results), results
-    assert results[4].text == "4 verbs, all accepted"
+    assert results[6].text == "4 verbs, all accepted"
     env.close()
     assert not [each for each in env.sample(20, key("a")) if each.data["number"] >= 10**6]
+
+
+def test_the_recipe_of_the_page_is_one_for_a_model(folder, monkeypatch):
+    (block,) = re.finditer(r"^```yaml mine.yaml\n(?P<text>.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    (folder / "mine.yaml").write_text(block["text"], encoding="utf-8")
+    monkeypatch.chdir(folder)
+    config = load_recipe("mine.yaml")
+    assert (config.env.type, config.env.options, config.env.simulator.workers) == ("lake:Lake", {}, 16)
+    assert (config.context.style, config.context.memory_length) == ("conversation", None)
+    assert config.rollout.sampling.max_new_tokens >= 256
+    assert config.bank.writer.type.startswith("model-")
+    assert set(config.evaluation.panels) == set(make(config.env).panels)
 
 
 def test_the_command_of_the_page_checks_it(folder, capsys):

@@ -26,6 +26,15 @@ def test_what_is_written_beside_the_old_type_or_without_any_goes_too():
     assert fitted(below, {"bank": {"every": 3}}, RunConfig) == below
 
 
+def test_options_of_one_environment_are_not_passed_to_another():
+    recipe = "textworld-coevo-rl-qwen3-0.6b"
+    kept = {"rooms": 2, "objects": 4, "quest": 2}
+    assert load_recipe(recipe, ["env.options.rooms=3"]).env.options == kept | {"rooms": 3}
+    assert load_recipe(recipe, ["env.type=lake:Lake"]).env.options == {}
+    mine = load_recipe(recipe, ["env={type: lake:Lake, options: {size: 4}, simulator: {workers: 16}}"]).env
+    assert (mine.options, mine.simulator.workers) == ({"size": 4}, 16)
+
+
 @pytest.mark.parametrize(
     ("below", "above"),
     [

@@ -1,5 +1,8 @@
 """The check of an environment finds each broken promise of the interface, and names a remedy."""
 
+import re
+from dataclasses import replace
+
 import pytest
 from support.simulators import Clocks, FailingSums, Household, Sums
 
@@ -43,6 +46,22 @@ class Misguided(HomeRules):
         return Guide("go PLACE, take OBJECT, use APPLIANCE, fly", ("go", "fly"))
 
 
+class Few(HomeRules):
+    """A household with twenty training tasks, which cannot be drawn more than once."""
+
+    def sample(self, count, key):
+        if count > 20:
+            raise ValueError("Cannot take a larger sample than population")
+        return super().sample(count, key)
+
+
+class Repeated(HomeRules):
+    """A household that draws each task twice."""
+
+    def sample(self, count, key):
+        return (2 * super().sample(count // 2 + 1, key))[:count]
+
+
 class Honest(Clocks):
     """Clocks that do not pretend to repeat."""
 
@@ -64,7 +83,7 @@ def test_a_sound_environment_passes(env):
 
 def test_a_failure_is_named_with_its_task():
     found = failed(FailingSums(), actions=("raise",))
-    assert found["no failures"].startswith("exception: RuntimeError: out of order (task ")
+    assert found["no failures"].startswith("exception: RuntimeError: out of order (")
 
 
 @pytest.mark.parametrize(
@@ -73,7 +92,7 @@ def test_a_failure_is_named_with_its_task():
         ("step", [None], "no failures", "invalid: NoneType None is no step (task "),
         ("start", (0, None), "no failures", "invalid: NoneType None is no text (task "),
         ("start", None, "no failures", "invalid: NoneType None is no pair of state and observation (task "),
-        ("advise", KeyError("shelf"), "no failures", "exception: KeyError: 'shelf' (task "),
+        ("advise", KeyError("shelf"), "no failures", "exception: KeyError: 'shelf' ("),
         ("sample", KeyError("shelf"), "no failures", "exception: KeyError: 'shelf'"),
         ("panel", KeyError("shelf"), "panels", "exception: KeyError: 'shelf'"),
         ("guide", KeyError("shelf"), "guide", "exception: KeyError: 'shelf'"),
@@ -104,6 +123,24 @@ def test_what_does_not_repeat_is_told_from_what_says_so():
     found = failed(Clocks(), actions=("look",))
     assert "declare repeats = False" in found["repeats"]
     assert failed(Honest(), actions=("look",)) == {}
+
+
+def test_an_environment_with_few_tasks_is_checked_with_those():
+    assert "ok    sample: 16 different tasks" in map(str, check_environment(Few(), tasks=1))
+
+
+def test_tasks_that_a_batch_refuses_are_named(monkeypatch):
+    assert failed(Repeated())["sample"] == "of 256 tasks 127 are returned again: return different ones"
+    env, drawn = HomeRules(), HomeRules().sample
+    monkeypatch.setattr(env, "sample", lambda count, key: [replace(each, split="all") for each in drawn(count, key)])
+    assert failed(env)["sample"] == "its tasks have split all: set split to train"
+
+
+def test_rewards_beyond_their_range_are_found(monkeypatch):
+    env = HomeRules()
+    assert "rewards" not in failed(env)
+    monkeypatch.setattr(env, "reward_range", (2.0, 3.0), raising=False)
+    assert re.match(r"those of an episode add up to [01], which is not between 2 and 3: scale", failed(env)["rewards"])
 
 
 def test_a_state_that_changes_and_a_leaking_panel_are_found():

@@ -33,7 +33,7 @@ def test_a_storm_of_failures_ends_and_is_counted(pace, count, tmp_path):
         assert env.workers._alive
     ended = {kind: [each for each in episodes if each.task.kind == kind] for kind in ("exit", "raise", "hang", "long")}
     assert all(each.lost.startswith("crash: its process ended with exit code 9 (turn 1, ") for each in ended["exit"])
-    assert all(each.lost.startswith("exception: RuntimeError: struck (turn 1, ") for each in ended["raise"])
+    assert all(each.lost.startswith("exception: RuntimeError: struck (storm.py:") for each in ended["raise"])
     assert all(each.lost.startswith("timeout: no answer in 1 s (turn 1, ") for each in ended["hang"])
     assert all(each.cut.startswith("overlong: ") and each.truncated and not each.lost for each in ended["long"])
     assert all(each.success and len(each.turns) == 3 for each in episodes if each.task.kind == "calm")

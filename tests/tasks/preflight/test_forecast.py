@@ -208,5 +208,5 @@ def test_a_lost_episode_does_not_refuse_a_rehearsal(monkeypatch):
     assert len(found.turns) == TURNS * (TASKS - 2)
     assert found.problems == ()
     monkeypatch.setattr(env, "start", failing("start", starts, range(10_000)))
-    with pytest.raises(CoevoError, match=r"^exception: KeyError: 'shelf'$"):
+    with pytest.raises(CoevoError, match=r"^exception: KeyError: 'shelf' \(test_forecast\.py:\d+\)$"):
         rehearse(config, env)

@@ -1,8 +1,11 @@
 """Warm starts: one for each configuration, made once, kept whole."""
 
+import os
+
 import pytest
 from support.disk import no_room
 from support.player import environment
+from support.policies import qwen
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.faults import fault
@@ -11,6 +14,7 @@ from coevo.envs.registry import make
 from coevo.lineage.files import hash_beside
 from coevo.lineage.fsck.places import spoilt_warmstarts
 from coevo.lineage.workspace import Workspace
+from coevo.models.policy.policy import save
 from coevo.tasks.publish.report import Silent
 from coevo.tasks.run.warmstart import adopt, identity, start_metrics, warm_start
 
@@ -29,6 +33,18 @@ def test_identity_follows_all_that_decides_the_policy_and_nothing_else():
     assert len(same) == 1
     assert len(other) == 4
     assert not same & other
+
+
+def test_another_model_at_the_same_path_is_another_start(tmp_path, monkeypatch):
+    save(qwen(), tmp_path / "mine")
+    monkeypatch.chdir(tmp_path)
+    pretrained = ["policy={type: pretrained, path: mine}", "warmstart=null", "context.style=chat"]
+    config = load_recipe("homerules-coevo-rl", pretrained)
+    assert config.policy.path == str(tmp_path / "mine")  # a resume finds it from anywhere
+    first = identity(config, environment())
+    assert identity(config, environment()) == first
+    os.utime(tmp_path / "mine" / "model.safetensors", ns=(1, 1))
+    assert identity(config, environment()) != first
 
 
 class Listener(Silent):
