@@ -81,5 +81,10 @@ def changes_anything(decision: Decision) -> bool:
     return bool(decision.entries or decision.utility)
 
 
+def takes_anything(decision: Decision) -> bool:
+    """Report whether the decision adds or changes an active entry, or tries a candidate; retirement alone does not."""
+    return bool(decision.utility or decision.begun or any(entry.active for entry in decision.entries))
+
+
 def _refused(ruling: Ruling) -> Ruling:
     return ruling if ruling.outcome == "rejected" else replace(ruling, outcome="rejected", reason=REFUSED, entries=())

@@ -63,16 +63,19 @@ class Reflected:
         reference: episode that it was compared with; None without one.
         reflection: what was told.
         drawn: tokens of the answer; None if the policy does not learn from them.
+        answered: False if there was no answer; the reflection is then malformed, and does not count.
     """
 
     episode: Episode
     reference: Episode | None
     reflection: Reflection
     drawn: Drawn | None = None
+    answered: bool = True
 
 
 def figures(told: Sequence[Reflected]) -> dict[str, float]:
     """Metrics of reflections: accuracy of predictions, mean potential, and its error against true progress."""
+    told = [each for each in told if each.answered]
     if not told:
         return {"reflections": 0.0}
     errors = [
@@ -93,7 +96,7 @@ def recalls(told: Sequence[Reflected]) -> dict[str, float]:
 
     A share is missing where no episode has the outcome; a malformed reflection predicts nothing right.
     """
-    names = {True: "recall_success", False: "recall_failure"}
+    told, names = [each for each in told if each.answered], {True: "recall_success", False: "recall_failure"}
     sides = {name: [each for each in told if each.episode.success is won] for won, name in names.items()}
     found = {
         name: sum(each.reflection.success is each.episode.success for each in side) / len(side)

@@ -28,8 +28,15 @@ SECRET = 8
 """Minimum characters of a key that is hidden where it appears; a shorter one is a placeholder, such as ``EMPTY``."""
 BROKEN = 500
 """Lowest status of a server that cannot answer."""
+BYTES = 3
+"""Bytes of text per estimated token: English has about four in current vocabularies."""
 REFUSED = (400, 422)
 """Status of a request with fields that the endpoint does not know."""
+
+
+def estimated(text: str) -> int:
+    """Tokens of a text, rather too many than too few."""
+    return len(text.encode(errors="replace")) // BYTES + 1
 
 
 class EndpointAuthor:
@@ -47,6 +54,7 @@ class EndpointAuthor:
         self._config, self._warn = config, warn
         self._key = key_of(config)
         self._constraint = Constraint(config.constrain, config.url)
+        self._estimates = False
         check_address(config.url)
 
     def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
@@ -59,10 +67,21 @@ class EndpointAuthor:
                 for place, reply in _arriving(asked, self._config.seconds):
                     for line in self._constraint.news():
                         self._warn(line)
-                    yield place, replace(reply, text=self._hidden(reply.text), fault=self._line(reply.fault, 400))
+                    counted = self._counted(questions[place], reply)
+                    yield place, replace(counted, text=self._hidden(reply.text), fault=self._line(reply.fault, 400))
             finally:
                 for future in asked:
                     future.cancel()
+
+    def _counted(self, question: Question, reply: Reply) -> Reply:
+        """A reply with its tokens, estimated where the endpoint reports none: a budget has to end."""
+        if reply.fault or reply.prompt_tokens or reply.answer_tokens:
+            return reply
+        if not self._estimates:
+            self._estimates = True
+            self._warn(f"{self._config.url} reports no tokens: they are estimated, one for {BYTES} bytes of text")
+        asked = estimated(f"{question.system}{question.user}")
+        return replace(reply, prompt_tokens=asked, answer_tokens=estimated(reply.text))
 
     def close(self) -> None:
         """Do nothing: nothing outlives ``replies``."""

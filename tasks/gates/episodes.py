@@ -58,6 +58,15 @@ def check_advantages(episodes: Sequence[Episode], advantages: Advantages, quaran
     hold("advantages", [Check("episodes", frame, rules)], lambda: pa.Table.from_pandas(frame), quarantine)
 
 
+REMEDIES = {
+    "episode": "let the environment's sample return different tasks",
+    "reward": "scale the environment's rewards, or set its reward_range",
+    "split": "let the environment's sample return tasks of the split train",
+    "held_out": "let the environment's sample leave out the tasks of its panels",
+}
+"""By column of the episodes, for what an environment decides; `coevo envs check` tries all of them."""
+
+
 def _by_group(episodes: Sequence[Episode], advantages: Advantages) -> pd.DataFrame:
     """Advantage of each episode with the mean of its group."""
     frame = pd.DataFrame(
@@ -96,7 +105,7 @@ def _episodes(episodes: Sequence[Episode], limits: EpisodeLimits) -> Check:
         expect().ExpectColumnValuesToBeInSet(column="split", value_set=["train"]),
         expect().ExpectColumnValuesToBeInSet(column="held_out", value_set=[False]),
     ]
-    return Check("episodes", frame, rules)
+    return Check("episodes", frame, rules, REMEDIES)
 
 
 def _turns(episodes: Sequence[Episode], limits: EpisodeLimits) -> Check:

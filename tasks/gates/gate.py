@@ -6,8 +6,8 @@ full, and leaves ``<quarantine>/<gate>-<n>/``: ``batch.parquet`` and the validat
 
 import json
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from threading import RLock
@@ -36,11 +36,13 @@ class Check:
         rows: plural noun for the rows; used in the message and as the name of the result file.
         frame: rows, numbered from 0.
         expectations: expectations of Great Expectations on single columns or pairs of columns.
+        remedies: what to do about a column whose expectation fails, for the message.
     """
 
     rows: str
     frame: pd.DataFrame
     expectations: Sequence[Any]
+    remedies: Mapping[str, str] = field(default_factory=dict)
 
 
 def hold(gate: str, checks: Sequence[Check], batch: Callable[[], pa.Table], quarantine: Path) -> None:
@@ -110,4 +112,5 @@ def _describe(result: Any, check: Check) -> str:
     row = ", ".join(f"{name}={str(value)[:60]!r}" for name, value in sample.items())
     more = f", and {len(failures) - 1} more expectations failed" if len(failures) > 1 else ""
     count = f"{found['unexpected_count']} of {len(check.frame)} {check.rows}"
-    return f"{config.type}({about}) fails for {count}, for example {row}{more}"
+    remedy = check.remedies.get(config.kwargs.get("column", ""), "")
+    return f"{config.type}({about}) fails for {count}, for example {row}{more}{remedy and f': {remedy}'}"

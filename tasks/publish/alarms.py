@@ -13,6 +13,10 @@ REASONS = {f"{FAULTS}{fault.replace(' ', '_')}": fault for fault in Fault}
 """Fault by the metric that counts it."""
 
 
+RULE = "rules quote feedback; another bank.writer, or imported entries"
+MODEL = "bank/writer/unanswered and rejected, bank.writer.author"
+
+
 def alarms(manifest: Manifest) -> list[str]:
     """Alarms of a revision, in lines of at most 71 characters; none if it learns."""
     return [*_unusable(manifest), *_flat(manifest), *_idle(manifest)]
@@ -36,6 +40,12 @@ def _flat(manifest: Manifest) -> Iterator[str]:
         yield f"remedy: {'harder' if solved > 0.5 else 'easier'} tasks, or a larger rollout.group_size"
 
 
+def _writes(manifest: Manifest) -> str:
+    """Type of the run's writer; empty without a bank."""
+    bank = manifest.state["config"].get("bank") or {}
+    return str((bank.get("writer") or {}).get("type", ""))
+
+
 def _idle(manifest: Manifest) -> Iterator[str]:
     limit = AlarmConfig(**manifest.state["config"].get("alarm", {})).idle
     unwritten, untaken = (manifest.metrics.get(name, 0.0) for name in (UNWRITTEN, UNTAKEN))
@@ -43,7 +53,7 @@ def _idle(manifest: Manifest) -> Iterator[str]:
         return
     if unwritten >= limit:
         yield f"the writer has proposed nothing in {unwritten:.0f} firings"
-        yield "remedy: rules quote feedback; another bank.writer, or imported entries"
+        yield f"remedy: {MODEL if _writes(manifest).startswith('model-') else RULE}"
     else:
         yield f"the bank has taken nothing in {untaken:.0f} firings"
         yield "remedy: bank.admission, or another bank.writer"

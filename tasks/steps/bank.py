@@ -4,7 +4,7 @@ from collections.abc import Iterable, Set
 from dataclasses import replace
 
 from coevo.memory.admission.base import Decision
-from coevo.memory.admission.pending import Pending, changes_anything
+from coevo.memory.admission.pending import Pending, changes_anything, takes_anything
 from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
 from coevo.memory.taught import Taught
 from coevo.memory.writers.base import Evidence, Proposal
@@ -86,7 +86,7 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
     bank.apply(decision, session.recent)
     idle = {}
     if session.writer_is_due():
-        idle = idle_firings(session, UNTAKEN, not (changes_anything(decision) or decision.begun))
+        idle = idle_firings(session, UNTAKEN, not takes_anything(decision))
         session.fire()
     return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, proposed), **idle})
 

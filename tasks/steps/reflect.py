@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from statistics import fmean
 
 from coevo.configs.update.update import UpdateConfig
-from coevo.memory.evidence.reflections import figures, recalls
+from coevo.memory.evidence.reflections import Reflected, figures, recalls
 from coevo.memory.writers.base import Reflector
 from coevo.records.episode import Episode, played
 from coevo.tasks.draft import Result
@@ -30,7 +31,7 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
     if writing is not None and update.writer is not None and update.writer.reward == "prediction":
         writing.rewarded = predicted(made, update.writer.balance)
     if _reads(update):
-        episodes = [replace(each.episode, progress=each.reflection.potential) for each in made]
+        episodes = [replace(each.episode, progress=potential_of(each, made)) for each in made]
     return Result(episodes, metrics, spent=spent)
 
 
@@ -44,6 +45,14 @@ def panel_reflections(session: Session, panel: str, episodes: Sequence[Episode])
     chosen = [episode for episode in played(episodes) if episode.teaches][:count]
     made = writer.reflect(chosen, session.references, aside_of(session.parts.writing))
     return {f"policy/reflection/{panel}/{name}": share for name, share in recalls(made).items()}
+
+
+def potential_of(each: Reflected, made: Sequence[Reflected]) -> float:
+    """Potential of an episode; without an answer that of its group, so that a dead author is no signal."""
+    if each.answered:
+        return each.reflection.potential
+    group = [other.reflection.potential for other in made if other.answered and other.episode.task == each.episode.task]
+    return fmean(group) if group else 0.0
 
 
 def _reads(update: UpdateConfig) -> bool:

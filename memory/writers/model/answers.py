@@ -20,6 +20,8 @@ SCANNED = 200_000
 """Maximum characters of an answer that are read."""
 TRIED = 16
 """Maximum number of braces at which an object is looked for."""
+ENDS = ("}", "]}")
+"""Brackets that an answer may lack after its last whole item."""
 AUDITED = 500
 """Maximum characters of a refused item that are kept."""
 
@@ -116,6 +118,10 @@ def _fields(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
         if isinstance(found, dict) and isinstance(found.get(name), list):
             return found, True
     for start in starts:
+        found = _ended(text[start:])
+        if isinstance(found, dict) and isinstance(found.get(name), list):
+            return found, True
+    for start in starts:
         found = _cut(text[start:])
         if isinstance(found, dict) and isinstance(found.get(name), list):
             return found, False
@@ -136,6 +142,15 @@ def _decoded(text: str, start: int) -> object:
         return json.JSONDecoder().raw_decode(text, start)[0]
     except (ValueError, RecursionError):
         return None
+
+
+def _ended(text: str) -> object:
+    """An object whose text ends after a whole item, with the brackets that it lacks."""
+    for end in ENDS:
+        found = _decoded(f"{text.rstrip().rstrip(',')}{end}", 0)
+        if found is not None:
+            return found
+    return None
 
 
 def _cut(text: str) -> object:

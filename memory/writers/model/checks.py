@@ -26,10 +26,11 @@ REASONS = {
 """Reasons to refuse an item."""
 
 _INJECTION = re.compile(
-    r"\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|earlier|all|any|your|these|the)\b"
+    r"(?<!\bnot )(?<!\bnever )\b(?:ignore|disregard|forget|override|bypass)\b"
+    r".{0,40}\b(?:previous|prior|above|earlier|all|any|your|these|the)\b"
     r".{0,40}\b(?:instructions?|prompts?|rules?|messages?|guidelines?)\b"
     r"|\b(?:system|developer)\s+(?:prompt|message|instructions?)\b"
-    r"|\byou\s+are\s+(?:now|no\s+longer)\b|\bnew\s+instructions?\b"
+    r"|\byou\s+are\s+(?:now|no\s+longer)\s+an?\b|\bnew\s+instructions?\b"
     r"|(?:^|\s)(?:system|assistant|developer)\s*:|https?://",
     re.IGNORECASE,
 )
@@ -54,10 +55,15 @@ def foreign(text: str, words: frozenset[str]) -> str | None:
     said = content_words(text)
     if not said:
         return "empty"
-    letters, known = [letter for letter in text if letter.isalpha()], scripts(words)
-    if known and sum(script(letter) in known for letter in letters) < SHARE * len(letters):
-        return "script"
+    if reason := strange(text, words):
+        return reason
     return None if words.intersection(said) or _pairs(said) & _pairs(words) else "ungrounded"
+
+
+def strange(text: str, words: frozenset[str]) -> str | None:
+    """Reason to refuse a text that is written in another script than the attempts; None if it is not."""
+    letters, known = [letter for letter in text if letter.isalpha()], scripts(words)
+    return "script" if known and sum(script(letter) in known for letter in letters) < SHARE * len(letters) else None
 
 
 def scripts(words: Iterable[str]) -> set[str]:

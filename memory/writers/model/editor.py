@@ -6,11 +6,10 @@ from typing import Any
 from coevo.configs.bank.writer import ModelEditorConfig
 from coevo.memory.edits.syntax import KINDS, Operation, RefusedError, parse
 from coevo.memory.evidence.extremes import foremost, worst
-from coevo.memory.text import content_words
+from coevo.memory.text import LONGEST, content_words
 from coevo.memory.writers.base import Edit, Evidence, Proposal
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.checks import foreign, refusal
-from coevo.memory.writers.model.lessons import LONGEST
 from coevo.memory.writers.model.prompts import EDIT, question
 from coevo.memory.writers.model.transcript import shown
 from coevo.records.entry import Entry

@@ -7,7 +7,7 @@ from typing import Any
 from coevo.memory.text import clean, content_words, words
 from coevo.memory.writers.base import Authored
 from coevo.memory.writers.model.answers import Answer
-from coevo.memory.writers.model.checks import foreign, refusal
+from coevo.memory.writers.model.checks import foreign, refusal, strange
 from coevo.memory.writers.model.transcript import Shown
 from coevo.records.entry import Entry, also_from, entry_id
 
@@ -109,7 +109,7 @@ def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> L
         return "shape"
     if not 1 <= number <= len(attempts) or step not in attempts[number - 1].steps:
         return "unknown"
-    if reason := foreign(f"{text}", known):
+    if reason := foreign(f"{text}", known) or strange(f"{when} {never}", known):
         return reason
     return Lesson(_line(text), condition(_line(when), _line(never)), attempts[number - 1], step, item)
 

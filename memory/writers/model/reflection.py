@@ -63,7 +63,7 @@ class ModelReflection:
             taught = lessons(answer, self._config.lessons)
             reflection = _reflection(answer.fields, tuple(lesson.text for lesson in taught))
             reference = self._reference(episode, references)
-            told.append((Reflected(episode, reference, reflection, answer.reply.drawn), taught))
+            told.append((Reflected(episode, reference, reflection, answer.reply.drawn, not answer.reply.fault), taught))
         return told
 
     def _reference(self, episode: Episode, references: References) -> Episode | None:

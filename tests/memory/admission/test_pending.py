@@ -6,7 +6,7 @@ import pytest
 from support.batches import entry
 
 from coevo.memory.admission.base import Decision
-from coevo.memory.admission.pending import REFUSED, Pending, changes_anything
+from coevo.memory.admission.pending import REFUSED, Pending, changes_anything, takes_anything
 from coevo.memory.bank.change import Judged, Ruling
 from coevo.records.entry import Verdict
 
@@ -79,3 +79,16 @@ def test_it_survives_its_text_which_is_the_same_for_equal_ones():
 )
 def test_entries_and_utilities_change_the_bank_and_verdicts_do_not(decision, changes):
     assert changes_anything(decision) is changes
+
+
+@pytest.mark.parametrize(
+    ("decision", "takes"),
+    [
+        (Decision(entries=(NEW,)), True),
+        (Decision(entries=(replace(NEW, retired=3),)), False),
+        (Decision(utility={"a": 1.0}), True),
+        (Decision(), False),
+    ],
+)
+def test_a_bank_that_only_retires_has_taken_nothing(decision, takes):
+    assert takes_anything(decision) is takes

@@ -119,6 +119,14 @@ def test_recalls_are_those_of_each_outcome_and_their_mean():
     assert found == {"recall_success": 1.0, "recall_failure": 0.75, "balanced_accuracy": 0.875}
 
 
+def test_a_question_without_an_answer_counts_nowhere():
+    some = told((True, True), (False, False), (False, True))
+    silent = [replace(each, reflection=MALFORMED, answered=False) for each in told((True, None), (False, None))]
+    assert recalls([*some, *silent]) == recalls(some)
+    assert figures([*silent, *some]) == figures(some)
+    assert (recalls(silent), figures(silent)) == ({}, {"reflections": 0.0})
+
+
 def test_an_outcome_that_never_was_has_no_recall():
     assert recalls(told((False, False), (False, True))) == {"recall_failure": 0.5}
     assert recalls([]) == {}

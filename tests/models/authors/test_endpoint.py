@@ -48,6 +48,17 @@ def test_a_question_is_sent_as_it_is_and_answered_without_its_thinking():
     assert request.headers.keys() == SENT
 
 
+def test_tokens_that_an_endpoint_does_not_report_are_estimated():
+    silent = Answer({key: value for key, value in said("look first").sent.items() if key != "usage"})
+    heard = []
+    with completions(lambda _: silent) as (url, _):
+        for _ in range(2):
+            replies = asked(url, [question("why?"), question("why not?")], warn=heard.append)
+    sizes = [len(f"Be brief.{text}") // 3 + 1 for text in ("why?", "why not?")]
+    assert [(reply.prompt_tokens, reply.answer_tokens) for reply in replies] == [(size, 4) for size in sizes]
+    assert heard == [f"{url} reports no tokens: they are estimated, one for 3 bytes of text"] * 2  # once per author
+
+
 def test_a_null_leaves_a_field_out():
     with completions(lambda _: said("x")) as (url, requests):
         asked(url, [question()], extra={"max_tokens": None, "max_completion_tokens": 9})

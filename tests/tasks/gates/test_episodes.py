@@ -12,7 +12,7 @@ from support.batches import batch, episode, task, turn
 from coevo.models.advantages.trajectory import Advantages
 from coevo.records.arrow import table_to_episodes
 from coevo.records.episode import Completion
-from coevo.tasks.gates.episodes import EpisodeLimits, check_advantages, check_episodes
+from coevo.tasks.gates.episodes import REMEDIES, EpisodeLimits, check_advantages, check_episodes
 from coevo.tasks.gates.gate import GateError
 
 LIMITS = EpisodeLimits(group_size=4, reward_range=(0.0, 1.0), max_new_tokens=12, max_positions=256)
@@ -69,6 +69,8 @@ def test_a_broken_batch_is_quarantined_and_named(name, tmp_path):
     assert count in message
     assert "for example episode='1/rollout/" in message
     assert message.endswith(str(tmp_path / "quarantine" / "episodes-1"))
+    # What an environment decides has its remedy.
+    assert all((f": {remedy};" in message) == (f"column='{of}'" in expectation) for of, remedy in REMEDIES.items())
 
 
 def test_the_sample_is_the_broken_row_and_the_batch_is_kept_whole(tmp_path):

@@ -134,6 +134,9 @@ def test_idle_firings_alarm_from_the_limit_on_unless_nearly_everything_is_solved
     assert alarms(manifest(**taken))[0] == "the bank has taken nothing in 5 firings"
     assert alarms(manifest(**taken, **written)) == alarms(manifest(**written))
     assert all(len(line) <= 71 for line in (*alarms(manifest(**written)), *alarms(manifest(**taken))))
+    assert alarms(manifest(**written))[1].startswith("remedy: rules quote feedback; ")
+    asked = alarms(manifest({"bank": {"writer": {"type": "model-contrast"}}}, **written))[1]
+    assert asked == "remedy: bank/writer/unanswered and rejected, bank.writer.author"
     assert alarms(manifest({"alarm": {"idle": 6}}, **written)) == []
     assert alarms(manifest(agent__success__train=0.95, **written)) == []
 

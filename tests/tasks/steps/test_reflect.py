@@ -9,10 +9,11 @@ from support.player import expert_player
 from support.sessions import opened, shaped
 
 from coevo.configs.load.load import load_recipe
+from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask
 from coevo.memory.writers.quote.reflection import QuoteReflection
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Credit, Drawn, Reply
-from coevo.tasks.steps.reflect import panel_reflections
+from coevo.tasks.steps.reflect import panel_reflections, potential_of
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
@@ -52,6 +53,15 @@ def test_the_potential_of_a_reflection_is_what_is_gained_on_the_baseline(tmp_pat
     assert metrics["policy/reflection/accuracy"] == pytest.approx(2 / 3)
     # Potentials err by 0, .3 and .7.
     assert metrics["policy/reflection/potential_error"] == pytest.approx(1 / 3)
+
+
+def test_an_episode_without_an_answer_has_the_potential_of_its_group():
+    done, half = (Reflection((Subtask("a", True), Subtask("b", part)), True, ()) for part in (True, False))
+    made = [Reflected(each, None, told) for each, told in zip(group(), (done, half, MALFORMED), strict=True)]
+    silent = replace(made[2], answered=False)
+    assert potential_of(made[2], made) == 0.0
+    assert potential_of(silent, [*made[:2], silent]) == 0.75
+    assert potential_of(silent, [silent]) == 0.0
 
 
 def test_the_potential_of_the_environment_needs_no_reflection(tmp_path):
