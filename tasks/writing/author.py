@@ -123,6 +123,7 @@ class Writing:
             digest = digests[place]
             if reply.fault:
                 faults[digest] = reply.fault
+                self._used += [reply] if reply.prompt_tokens else []  # a refusal costs as well
             else:
                 kept = reply if self._learns else replace(reply, drawn=None)
                 self._answers[digest] = Answered.of(revision, missing[digest], digest, kept)

@@ -159,11 +159,14 @@ def test_refused_parts_are_committed_with_their_revision(tmp_path):
     assert writing.seal(2, []).rejects == ()
 
 
-def test_a_refusal_counts_towards_the_budget(tmp_path):
+def test_a_refusal_counts_towards_the_budget_and_the_expense(tmp_path):
     refusing = Scripted(lambda asked: Reply("", False, 100, 20, "the model refuses to answer"))
     run = Run(tmp_path, refusing, budget={"tokens": 240})
-    run.open().ask(1, questions(1, 2, 3, 4))
+    writing = run.open()
+    writing.ask(1, questions(1, 2, 3, 4))
     assert len(run.asked) == 2
+    assert list(writing.cost().values()) == [2, 200, 40]
+    assert list(writing.cost().values()) == [0, 0, 0]
 
 
 @pytest.mark.parametrize("name", ["answers.jsonl", "spent.json"])
