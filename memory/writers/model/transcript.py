@@ -54,8 +54,7 @@ def _shown(number: int, episode: Episode, characters: int, verdict: bool) -> Sho
     head = f"Attempt {number}{outcome}\nTask: {_quoted(episode.task.instruction)}\n"
     last = len(episode.turns)
     lines = [_step(n, turn, verdict or n < last) for n, turn in enumerate(episode.turns, 1)]
-    sizes, room = [len(line) for line in lines], characters - len(head)
-    kept = last_first(sizes, room if sum(sizes) <= room else room - len(_gap(2, last)))
+    kept = last_first([len(line) for line in lines], characters - len(head))
     return Shown(episode, head + "".join(_with_gaps(lines, kept)), frozenset(kept))
 
 
@@ -85,10 +84,6 @@ def _with_gaps(lines: Sequence[str], kept: Sequence[int]) -> Iterable[str]:
     before = 0
     for number in kept:
         if number > before + 1:
-            yield _gap(before + 1, number - 1)
+            yield f"(steps {before + 1} to {number - 1} are left out)\n"
         yield lines[number - 1]
         before = number
-
-
-def _gap(first: int, last: int) -> str:
-    return f"(steps {first} to {last} are left out)\n"
