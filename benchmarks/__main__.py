@@ -14,6 +14,7 @@ from benchmarks.gpu import gpu
 from benchmarks.learning import admission, babyai, harmful, homerules, methods, retirement, within_group
 from benchmarks.mutation import mutants
 from benchmarks.running import (
+    before,
     database,
     durability,
     fsck,
@@ -40,6 +41,7 @@ from coevo.configs.errors import CoevoError
 
 BENCHMARKS = {
     "newcomer": newcomer.run,
+    "before": before.run,
     "ui": ui.run,
     "orchestration": orchestration.run,
     "admission": admission.run,

@@ -17,7 +17,8 @@ from coevo.models.policy.policy import Policy, save
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-model.md"
 BRIEF = (
     *("iterations=2", "rollout.group_size=2", "rollout.max_turns=3", "rollout.sampling.max_new_tokens=16"),
-    *("bank.every=1", "bank.admission.replays=2", "evaluation.tasks=2", "evaluation.every=2"),
+    *("bank.every=1", "bank.writer.author={type: policy, max_new_tokens: 32}", "bank.admission.replays=2"),
+    *("evaluation.tasks=2", "evaluation.every=2"),
     *("update.advantage={type: reinforce, baseline: none}", "update.invalid_penalty=0.5", "update.optimizer.lr=0.001"),
 )
 """Fewer and shorter episodes than the recipe's, and a gradient in each update although all answers are unusable."""
@@ -43,28 +44,21 @@ def commands():
     return [shlex.split(line) for line in lines]
 
 
-@pytest.fixture
-def places(tmp_path):
-    """Two workspaces with servers of their own."""
-    yield (tmp_path / "one", tmp_path / "two")
-    for place in (tmp_path / "one", tmp_path / "two"):
-        coevo("down", workspace=place)
-
-
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(model, places):
-    one, two = places
+def test_the_guide_is_followed_and_a_killed_run_continues_to_the_same_states(model, tmp_path, prefect_url, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
+    one, two = tmp_path / "one", tmp_path / "two"
     dry, run, resume = ([part.replace("=qwen3-0.6b", f"={model}") for part in line] for line in commands()[:3])
-    looked = coevo(*dry, *BRIEF, workspace=one, timeout=900)
+    looked = coevo(*dry, *BRIEF, workspace=one)
     assert looked.returncode == 0, looked.stdout + looked.stderr
     assert "  | <|im_start|>system" in looked.stdout
     assert "ready to start" in looked.stdout
-    killed = coevo(*run, *BRIEF, workspace=one, kill="coevo.tasks.play.play:Player.play_turn@12", timeout=400)
+    killed = coevo(*run, *BRIEF, workspace=one, kill="coevo.tasks.play.play:Player.play_turn@12")
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    resumed = coevo(*resume, workspace=one, timeout=400)
+    resumed = coevo(*resume, workspace=one)
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
-    whole = coevo(*run, *BRIEF, workspace=two, timeout=400)
+    whole = coevo(*run, *BRIEF, workspace=two)
     assert whole.returncode == 0, whole.stdout + whole.stderr
     # Random weights write nothing usable: the run says so, and why.
     assert "of the answers are unusable, mostly: " in whole.stdout + whole.stderr

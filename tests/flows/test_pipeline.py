@@ -59,7 +59,7 @@ def change(copy, old, new):
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
+def copy(tmp_path_factory, prefect_url):
     """The project as a git repository of its own, with a recipe that takes seconds."""
     place = tmp_path_factory.mktemp("project") / "coevo"
     listed = subprocess.run(
@@ -73,8 +73,9 @@ def copy(tmp_path_factory):
         shutil.copy(ROOT / name, place / name, follow_symlinks=False)
     (place / "pipeline.yaml").write_text(RECIPE)
     subprocess.run(["git", "init", "--quiet"], cwd=place, check=True)
-    yield place
-    in_copy(place, sys.executable, "-m", "coevo.flows", "down")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PREFECT_API_URL", prefect_url)
+        yield place
 
 
 @pytest.mark.full

@@ -27,7 +27,9 @@ class SmallDisk:
         )
         said = self._holder.stdout.readline()
         assert said == "mounted\n", f"this test needs user namespaces (unshare --user --mount): {said}"
-        self.outside = Path(f"/proc/{self._holder.pid}/root{place}")
+        self.pid = self._holder.pid
+        """A process inside."""
+        self.outside = Path(f"/proc/{self.pid}/root{place}")
         """The same files, for whoever does not run inside."""
 
     def __enter__(self):

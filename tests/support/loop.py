@@ -30,10 +30,16 @@ STEPS = {
 }
 
 
+REFLECTIONS = 2
+"""Reflections per step of a policy that is to write its own lessons; each is an episode to play and a long text."""
+
+
 def novice(config, place):
     """A policy for a configuration that has been shown how to act, but not for long."""
     settings = config.model_dump(mode="json")
-    brief = validate(settings | {"warmstart": (settings["warmstart"] or {}) | STEPS[config.env.type]}, "novice")
+    shown = settings["warmstart"] or {}
+    few = {"reflections": min(REFLECTIONS, shown.get("reflections", 0))}
+    brief = validate(settings | {"warmstart": shown | STEPS[config.env.type] | few}, "novice")
     return warm_start(brief, make(config.env), place, Silent())
 
 

@@ -5,6 +5,7 @@ and end, and can be killed like any other.
 """
 
 import atexit
+import ctypes
 import multiprocessing
 import multiprocessing.forkserver
 import os
@@ -43,9 +44,9 @@ def prepare():
 class Running:
     """A script that runs."""
 
-    def __init__(self, line, environment, said):
+    def __init__(self, line, environment, said, within):
         self.args, self._said = line, said
-        self._process = _server.Process(target=_become, args=(line, environment, said))
+        self._process = _server.Process(target=_become, args=(line, environment, said, within))
         with _lock:
             prepare()
             self._process.start()
@@ -80,11 +81,11 @@ class Running:
 
 
 @contextmanager
-def running(script, *arguments, environment):
-    """A script at the root of the project; it does not outlive the block."""
+def running(script, *arguments, environment, within=None):
+    """A script at the root of the project, in the namespaces of a process if one is given; it ends with the block."""
     with TemporaryDirectory() as folder:
         said = [Path(folder, name) for name in ("stdout", "stderr")]
-        process = Running([str(script), *map(str, arguments)], environment, said)
+        process = Running([str(script), *map(str, arguments)], environment, said, within)
         try:
             yield process
         finally:
@@ -92,25 +93,27 @@ def running(script, *arguments, environment):
             process.wait(60)
 
 
-def run(script, *arguments, environment, timeout):
-    """Result, as ``subprocess.run`` returns it, of a script that is run at the root of the project.
+def run(script, *arguments, environment, timeout, within=None):
+    """Result, as ``subprocess.run`` returns it, of a script that is ``running``.
 
     Raises:
         subprocess.TimeoutExpired: it took longer, and was killed.
     """
-    with running(script, *arguments, environment=environment) as process:
+    with running(script, *arguments, environment=environment, within=within) as process:
         code = process.wait(timeout)
         return subprocess.CompletedProcess(process.args, code, *process.said())
 
 
-def _become(line, environment, said):
+def _become(line, environment, said, within):
     assert PRELOADED in sys.modules
     os.setpgid(0, 0)
-    os.chdir(ROOT)
     os.environ.clear()
     os.environ.update(environment)
     for number, path in enumerate(said, 1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
+    if within is not None:
+        _join(within)
+    os.chdir(ROOT)
     if {"run", "resume"} & set(line):
         spare.prepare()
     sys.argv = line
@@ -118,3 +121,12 @@ def _become(line, environment, said):
         runpy.run_path(line[0], run_name="__main__")
     finally:
         atexit._run_exitfuncs()
+
+
+def _join(process):
+    """As ``nsenter`` does; ``os.setns`` is there from Python 3.12."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    for kind in ("user", "mnt"):
+        with Path(f"/proc/{process}/ns/{kind}").open("rb") as namespace:
+            if libc.setns(namespace.fileno(), 0):
+                raise OSError(ctypes.get_errno(), f"setns {kind}")

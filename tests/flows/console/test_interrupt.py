@@ -258,7 +258,7 @@ def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(unto
         "a commit": (onward, lambda: revisions(workspace, name) > 1, 0.0),
     }
     waited, ended = [], []
-    for command, begun, pause in moments.values():
+    for moment, (command, begun, pause) in moments.items():
         with run(workspace, *command) as it:
             if (root / "log").exists():
                 (root / "log").write_text("")
@@ -268,6 +268,8 @@ def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(unto
             waited.append(it.interrupt())
             assert it.end(60) == 130, it.err
             ended.append(time.monotonic() - it.answered)
+            if moment in {"an update", "a commit"}:  # within the flow, which says how to continue
+                assert it.out[-1] == "interrupted: what is committed is safe, continue with `coevo resume hurried`"
             assert "Traceback" not in "\n".join(it.err)
             ours = [child for child in children if child not in servers(children)]
             left = psutil.wait_procs(ours, timeout=10)[1]

@@ -1,13 +1,11 @@
 """A clock that is set while a run works: the history stays in order, and what was published is not doubled."""
 
 import os
-import subprocess
-import sys
 
 import pytest
-from support import fault_at
+from support import fault_at, warm
 from support.kept import history
-from support.runs import ROOT, RUN, coevo, published, states
+from support.runs import RUN, coevo, published, states
 
 from coevo.lineage.workspace import Workspace
 
@@ -18,11 +16,8 @@ DAY = 86400
 def test_a_clock_that_is_set_back_and_forth_changes_nothing(untouched, workspace, no_servers_named):
     back = (f"clock:{-DAY}", "coevo.lineage.lineage:Lineage.commit@2")
     forth = (f"clock:{3 * DAY}", "coevo.lineage.lineage:Lineage.commit@3")
-    command = [sys.executable, fault_at.__file__, *back, *forth, "--", "coevo", *RUN, "--name", "clock"]
-    done = subprocess.run(
-        [*command, "--workspace", workspace],
-        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
+    line = (fault_at.__file__, *back, *forth, "--", "coevo", *RUN, "--name", "clock", "--workspace", workspace)
+    done = warm.run(*line, environment=dict(os.environ), timeout=900)
     assert (done.returncode, done.stderr) == (0, "")
     assert states(workspace, "clock") == untouched
     place = Workspace(workspace)

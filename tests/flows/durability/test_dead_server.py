@@ -10,8 +10,8 @@ from contextlib import ExitStack, contextmanager
 
 import psutil
 import pytest
-from support import fault_at
-from support.runs import ROOT, RUN, coevo, states
+from support import fault_at, warm
+from support.runs import RUN, coevo, states
 from support.scheduled import wait_for
 
 from coevo.flows.servers.daemon import recorded
@@ -35,15 +35,10 @@ def load(processes):
 @contextmanager
 def stopped_in(phase, name, workspace, mark):
     """A run that has come to a phase and stays in it, as it does in one that takes long."""
-    command = [sys.executable, fault_at.__file__, f"hang:{mark}", phase, "--", "coevo", *RUN, "--name", name]
-    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "text": True}
-    with psutil.Popen([*command, "--workspace", str(workspace)], cwd=ROOT, env=os.environ, **streams) as run:
-        try:
-            wait_for(lambda: mark.exists() or run.poll() is not None, 900)
-            yield run
-        finally:
-            if run.poll() is None:
-                run.kill()
+    line = (f"hang:{mark}", phase, "--", "coevo", *RUN, "--name", name, "--workspace", workspace)
+    with warm.running(fault_at.__file__, *line, environment=dict(os.environ)) as run:
+        wait_for(lambda: mark.exists() or run.poll() is not None, 900)
+        yield run
 
 
 @pytest.mark.parametrize(
@@ -59,15 +54,16 @@ def test_a_dead_server_ends_a_run_in_half_a_minute(untouched, workspace, tmp_pat
     name = phase.partition("@")[0].rpartition(".")[2]
     mark = tmp_path / "mark"
     with stopped_in(phase, name, workspace, mark) as run, load(2 * os.cpu_count() if busy else 0):
-        children = [child for child in run.children(recursive=True) if "coevo.models.trainer.child" in child.cmdline()]
-        assert children
+        children = psutil.Process(run.pid).children(recursive=True)
+        assert children  # its trainer
         (server,) = (server for server in recorded(workspace) if server.name == "prefect")
         os.kill(server.pid, signal.SIGKILL)
         begun = time.monotonic()
-        said = run.communicate(timeout=400)[1]
+        code = run.wait(400)
         spent = time.monotonic() - begun
+        said = run.said()[1]
     print(f"{phase}: {spent:.1f} s")
-    assert (run.returncode, spent < SECONDS) == (2, True), (said, spent)
+    assert (code, spent < SECONDS) == (2, True), (said, spent)
     assert re.fullmatch(LINE.format(name), said), said
     wait_for(lambda: not any(child.is_running() and child.status() != "zombie" for child in children), 10)
     done = coevo("resume", name, workspace=workspace)

@@ -5,13 +5,12 @@ import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.runs import ROOT, RUN, coevo, published, states
+from support import warm
+from support.runs import RUN, coevo, command, published, states
 
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -29,9 +28,9 @@ def test_the_run_commits_every_iteration_and_grows_its_bank(untouched):
     assert len({state["artifacts"]["policy"] for state in untouched}) > 1
 
 
-def test_the_same_seed_gives_the_same_states_in_another_workspace(untouched, tmp_path):
+def test_the_same_seed_gives_the_same_states_in_another_workspace(untouched, tmp_path, prefect_url, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
     done = coevo(*RUN, "--name", "again", workspace=tmp_path)
-    coevo("down", workspace=tmp_path)
     assert done.returncode == 0, done.stderr
     assert states(tmp_path, "again") == untouched
 
@@ -59,23 +58,6 @@ def test_an_evaluation_of_the_last_revision_repeats_the_run_s_own(untouched, wor
     assert json.loads(done.stdout)["success"] == untouched[-1]["metrics"]["agent/success/seen-houses"]
 
 
-def test_a_run_that_is_interrupted_says_how_to_go_on_and_does(untouched, workspace):
-    command = [sys.executable, "-m", "coevo.flows", *RUN, "--name", "interrupted", "--workspace", str(workspace)]
-    # A shell's background jobs ignore Ctrl-C, and so does what they start, unless they heed it at that moment.
-    ours = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    signal.signal(signal.SIGINT, ours)
-    manifest = workspace / "runs" / "interrupted" / "lineage" / "manifest.json"
-    while process.poll() is None and not manifest.exists():
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    said, _ = process.communicate(timeout=400)
-    assert process.returncode == 130
-    assert said.splitlines()[-1] == "interrupted: what is committed is safe, continue with `coevo resume interrupted`"
-    assert coevo("resume", "interrupted", workspace=workspace).returncode == 0
-    assert states(workspace, "interrupted") == untouched
-
-
 def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_run_beside_it_stops_nothing(
     untouched, workspace
 ):
@@ -95,15 +77,16 @@ def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_
 
 
 def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouched, workspace):
-    command = [sys.executable, "-m", "coevo.flows", *RUN, "--name", "bereft", "--workspace", str(workspace)]
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    _, *line = command(*RUN, "--name", "bereft", workspace=workspace)
     manifest = workspace / "runs" / "bereft" / "lineage" / "manifest.json"
-    while process.poll() is None and not manifest.exists():
-        time.sleep(0.05)
-    (server,) = (s for s in json.loads((workspace / "servers.json").read_text()) if s["name"] == "prefect")
-    os.kill(server["pid"], signal.SIGKILL)
-    _, errors = process.communicate(timeout=900)
-    assert process.returncode == 2, errors
+    with warm.running(*line, environment=dict(os.environ)) as process:
+        while process.poll() is None and not manifest.exists():
+            time.sleep(0.05)
+        (server,) = (s for s in json.loads((workspace / "servers.json").read_text()) if s["name"] == "prefect")
+        os.kill(server["pid"], signal.SIGKILL)
+        code = process.wait(900)
+        errors = process.said()[1]
+    assert code == 2, errors
     assert re.fullmatch(r"coevo: the Prefect server at \S+ has gone: .* continue with `coevo resume \S+`\n", errors)
     resumed = coevo("resume", "bereft", workspace=workspace)
     assert resumed.returncode == 0, resumed.stderr

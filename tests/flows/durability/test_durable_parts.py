@@ -46,7 +46,14 @@ def test_a_critic_and_the_baselines_of_its_rewards(workspace):
 
 def test_internalization(workspace):
     """Killed between the sides of a measurement, and in the evaluation of the same revision."""
-    settings = ("homerules-coevo-rl", *SMALL, "iterations=2", "evaluation.internalization=1", "evaluation.every=1")
+    settings = (
+        "homerules-coevo-rl",
+        *SMALL,
+        "iterations=2",
+        "seed=5",
+        "evaluation.internalization=1",
+        "evaluation.every=1",
+    )
     kills = ("coevo.tasks.steps.internalize:_play@2", "coevo.tasks.steps.evaluate:play_panel@2+")
     *_, last = survived(workspace, "internalization", settings, *kills)
     folder = "bank/internalization/seen-houses"

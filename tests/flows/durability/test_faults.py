@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 from mlflow import MlflowClient
-from support import fault_at
+from support import fault_at, warm
 from support.disk import BALLAST, SmallDisk
 from support.runs import SMALL, coevo, share, states
 
@@ -92,10 +92,10 @@ def test_a_finished_run_s_resume_publishes_what_is_left(bereft, workspace, monke
 def on(disk, *arguments, what="full", at=None):
     """A command on a disk, to which something happens at ``at``."""
     what = what if what.startswith("die") else f"{what}:{disk.place}"
-    fault = (what, at) if at else ("clock:0", "os:fsync@1")
-    command = disk.inside(sys.executable, fault_at.__file__, *fault, "--", "coevo", *arguments)
+    fault = (what, at) if at else ()
     environment = os.environ | {"COEVO_WORKSPACE": str(disk.place)}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, check=False)
+    line = (fault_at.__file__, *fault, "--", "coevo", *arguments)
+    done = warm.run(*line, environment=environment, timeout=600, within=disk.pid)
     print(done.stdout, done.stderr)
     return done
 
@@ -119,6 +119,12 @@ def locked_database(disk):
         other.stdin.close()
 
 
+def copy_warmstarts(workspace, disk):
+    """Those that are complete: other processes of pytest may be making more."""
+    unfinished = shutil.ignore_patterns("*.part")
+    shutil.copytree(workspace / "cache/warmstarts", disk.outside / "cache/warmstarts", ignore=unfinished)
+
+
 @pytest.fixture
 def disk(tmp_path):
     (tmp_path / "disk").mkdir()
@@ -130,7 +136,7 @@ def disk(tmp_path):
 def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspace, disk, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.delenv("GIT_DIR")
-    shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    copy_warmstarts(workspace, disk)
     # There before the disk is full, so that it is a database of MLflow's that is locked afterwards.
     make_database(tracking_store(tmp_path))
     shutil.move(tmp_path / "mlflow.db", disk.outside / "mlflow.db")
@@ -154,7 +160,7 @@ def test_saves_that_the_trainer_cannot_end_leave_the_same_states(
     monkeypatch.setenv("PREFECT_API_URL", prefect_url)
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.delenv("GIT_DIR")
-    shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    copy_warmstarts(workspace, disk)
     dead = on(disk, *RUN, what="die", at="trainer:coevo.models.weights.tensor_file:_write@4")
     assert dead.returncode == 2
     assert re.fullmatch(r"coevo: the trainer died \(exit status -9\).*\n", dead.stderr)
@@ -177,7 +183,7 @@ def test_a_workspace_that_becomes_read_only_ends_a_run_in_one_line_and_it_goes_o
     monkeypatch.setenv("PREFECT_API_URL", prefect_url)
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     monkeypatch.delenv("GIT_DIR")
-    shutil.copytree(workspace / "cache" / "warmstarts", disk.outside / "cache" / "warmstarts")
+    copy_warmstarts(workspace, disk)
     for command, at in (
         (RUN, "coevo.models.trainer.client:Trainer.update@2"),
         (("resume", "first"), "coevo.lineage.lineage:write_manifest@1"),

@@ -2,12 +2,10 @@
 
 import os
 import re
-import subprocess
-import sys
 
 import pytest
-from support import fault_at
-from support.runs import ROOT, RUN, coevo, published, states
+from support import fault_at, warm
+from support.runs import RUN, coevo, published, states
 
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.servers import ensure_mlflow_ui
@@ -19,12 +17,8 @@ def test_a_killed_mlflow_server_is_caught_up_with(untouched, workspace, no_serve
     url = ensure_mlflow_ui(workspace)  # that of `coevo ui`, named as one that somebody else runs would be
     (server,) = (server for server in recorded(workspace) if server.name == "mlflow")
     kill = (f"kill:{server.pid}", "coevo.tasks.publish.mlflow.tracker:Tracker._publish_points@2")
-    command = [sys.executable, fault_at.__file__, *kill, "--", "coevo", *RUN, "--name", "mlflow"]
-    done = subprocess.run(
-        [*command, "--workspace", workspace],
-        cwd=ROOT, env={**os.environ, "MLFLOW_TRACKING_URI": url}, capture_output=True, text=True, timeout=900,
-        check=False,
-    )  # fmt: skip
+    line = (fault_at.__file__, *kill, "--", "coevo", *RUN, "--name", "mlflow", "--workspace", workspace)
+    done = warm.run(*line, environment={**os.environ, "MLFLOW_TRACKING_URI": url}, timeout=900)
     assert (done.returncode, done.stderr) == (0, "")
     assert len(re.findall(r"^warning: .*; the run continues and tries again", done.stdout, re.MULTILINE)) == 1
     assert not server.answers()

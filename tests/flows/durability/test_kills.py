@@ -55,12 +55,14 @@ CHAINS = {
         "coevo.tasks.publish.mlflow.tracker:Tracker._publish_points@1+",
         "coevo.lineage.cursor:Cursor.advance@1",
         "coevo.lineage.cursor:Cursor.advance@1+",
+    ),
+    "5-the-publisher-and-the-end": (
         "coevo.tasks.publish.publisher:Publisher.submit@2+",
         "coevo.tasks.publish.publisher:Publisher.close@1",
+        "coevo.tasks.publish.mlflow.tracker:Tracker.finish@1",
     ),
-    "5-the-end": ("coevo.tasks.publish.mlflow.tracker:Tracker.finish@1",),
 }
-"""By number of the protocol's step."""
+"""By number of the protocol's step. Publication runs beside the loop: its kills are reached wherever that has come."""
 
 
 def killed(name, kill, arguments, workspace):

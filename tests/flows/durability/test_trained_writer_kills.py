@@ -13,7 +13,7 @@ KILLS = (
     "coevo.lineage.repository:Repository.seal@2",
     "coevo.tasks.writing.artifact:write_writing@2+",
 )
-UNJUDGED = tuple(setting for setting in SMALL if not setting.startswith("bank.admission."))
+UNJUDGED = (*(setting for setting in SMALL if not setting.startswith("bank.admission.")), "warmstart.reflections=2")
 RECIPES = {
     "homerules-retroagent-trained": (*UNJUDGED, "evaluation.reflections=16"),
     "homerules-coevo-rl-trained-writer": (*UNJUDGED, "bank.admission.replays=2"),

@@ -6,6 +6,7 @@ import pytest
 from support.loop import novice, played
 
 from coevo.configs.load.load import load_recipe, names
+from coevo.tasks.writing.reflections import teaches
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 SMALL = (
@@ -27,6 +28,8 @@ UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl", "babyai-rules-coevo-rl-aut
 """Where a novice is never rewarded in two iterations."""
 UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-author")
 """Where a rule finds nothing to quote, and where nobody serves the author."""
+SHOWN = {False: "homerules-coevo-rl", True: "homerules-retroagent-policy"}
+"""Recipes whose novices the others of the household start from, by whether these are shown how to write."""
 LAPTOP = [name for name in names("recipes") if load_recipe(name).policy.type == "scratch"]
 TABLES = ("entries", "verdicts", "operations")
 
@@ -39,6 +42,13 @@ def configured(recipe):
     )
 
 
+def novice_of(config, place):
+    """A policy that has been shown how to act; those of the household have one shape, and are made once."""
+    other = load_recipe(SHOWN[teaches(config) is not None]) if config.env.type == "homerules" else config
+    assert config.policy == other.policy
+    return novice(other, place)
+
+
 def staged(config):
     return hasattr(config.schedule, "switch_at")
 
@@ -46,7 +56,7 @@ def staged(config):
 @pytest.mark.parametrize("recipe", LAPTOP)
 def test_a_recipe_runs(recipe, warmstarts, tmp_path, monkeypatch):
     config = configured(recipe)
-    history = played(tmp_path, config, novice(config, warmstarts), monkeypatch)
+    history = played(tmp_path, config, novice_of(config, warmstarts), monkeypatch)
     assert history[-1].iteration == config.iterations
     assert f"agent/success/{config.evaluation.panels[0]}" in history[-1].state["metrics"]
     # Whoever had anything to learn from has trained by now, and whoever keeps a bank has written to it.

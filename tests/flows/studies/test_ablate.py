@@ -13,7 +13,7 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
-SETTINGS = ["iterations=2", *SMALL]
+SETTINGS = ["iterations=2", *SMALL, "warmstart.steps=20", "warmstart.probe_every=20"]
 STUDY = {
     "name": "entries",
     "paper": "a guess",
@@ -31,10 +31,10 @@ RUNS = ("entries-four-s1", "entries-two-s1")
 
 
 @pytest.fixture(scope="module")
-def own(tmp_path_factory, warmstarts):
-    place = share(warmstarts, tmp_path_factory.mktemp("studies") / "workspace")
-    yield place
-    coevo("down", workspace=place)
+def own(tmp_path_factory, warmstarts, prefect_url):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PREFECT_API_URL", prefect_url)
+        yield share(warmstarts, tmp_path_factory.mktemp("studies") / "workspace")
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,8 @@ from coevo.tasks.run.warmstart import start_metrics, warm_start
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("seed", [3, 7])
-def test_the_policy_obeys_lessons_within_the_cap(seed, tmp_path):
-    config = load_recipe("homerules-coevo-rl", [f"seed={seed}"])
+def test_the_policy_obeys_lessons_within_the_cap(tmp_path):
+    config = load_recipe("homerules-coevo-rl", ["seed=3"])
     report = start_metrics(warm_start(config, environment(), tmp_path, Silent()))
     assert report["policy/warmstart/passed"] == 1.0
     assert report["policy/warmstart/success_true_lessons"] >= 0.75
