@@ -12,6 +12,7 @@ BLOCK = re.compile(r"^```python\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1800)
 def test_the_page_runs_from_top_to_bottom(workspace, tmp_path):
     page = (ROOT / "docs/python.md").read_text(encoding="utf-8")
     (tmp_path / "page.py").write_text("\n".join(block["text"] for block in BLOCK.finditer(page)), encoding="utf-8")
