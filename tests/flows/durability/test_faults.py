@@ -120,7 +120,7 @@ def locked_database(disk):
 
 
 def copy_warmstarts(workspace, disk):
-    """Those that are complete: other processes of pytest may be making more."""
+    """Copy the complete warm starts: other processes of pytest may be making more."""
     unfinished = shutil.ignore_patterns("*.part")
     shutil.copytree(workspace / "cache/warmstarts", disk.outside / "cache/warmstarts", ignore=unfinished)
 
