@@ -10,7 +10,7 @@ from benchmarks.learning import homerules
 from benchmarks.running import newcomer
 from coevo.lineage.workspace import Workspace
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 TINY = (  # a policy that fails everything is good enough: times and plumbing are looked at, not success
     "warmstart.steps=30",
@@ -40,6 +40,7 @@ def warm_commands(monkeypatch):
     monkeypatch.setattr(command, "coevo", run)
 
 
+@pytest.mark.full
 def test_all_arms_start_alike_and_policy_only_has_the_time_of_joint(bench, warm_commands):
     cells = homerules.measure(bench, [1], 2, TINY)
     (joint,), (policy_only,), (frozen,) = cells["joint"], cells["policy-only"], cells["frozen"]
@@ -51,6 +52,7 @@ def test_all_arms_start_alike_and_policy_only_has_the_time_of_joint(bench, warm_
     assert not (bench.workspace.root / "servers.json").read_text().count("pid")
 
 
+@pytest.mark.soak  # as long as make run
 def test_a_newcomers_run_starts_from_nothing_and_is_measured_whole(bench):
     result = newcomer.measure(bench, ("iterations=1", *TINY))
     assert result["seconds"] > 1

@@ -20,7 +20,7 @@ def test_the_policy_obeys_lessons_within_the_cap(tmp_path):
     assert report["policy/warmstart/steps"] <= 400
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_policy_of_babyai_is_cloned_half_way(tmp_path):
     config = load_recipe("babyai-grpo", ["seed=3"])
