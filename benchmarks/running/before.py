@@ -24,18 +24,14 @@ COMMIT = "dbbb0b1"
 RECIPE = "homerules-coevo-rl"
 PANELS = ("seen-houses", "other-facts", "other-houses")
 SEEDS = range(1, 6)
+SIDES = ("before", "here")
 LONGER, LOWER = 1.05, 0.02
 """Times as many seconds, and success less, that are allowed."""
 
 
 def run(bench: Bench) -> None:
     """Measure what is missing and print the table."""
-    report(measure(bench, SEEDS, ()))
-
-
-def measure(bench: Bench, seeds: Sequence[int], settings: Sequence[str]) -> list[Result]:
-    """A cell for each seed, with both sides; each seed begins with the other side than the one before."""
-    return [bench.cell(f"seed-{seed}", partial(_pair, bench, seed, settings)) for seed in seeds]
+    report([bench.cell(f"seed-{seed}", partial(_pair, bench, seed)) for seed in SEEDS])
 
 
 def report(pairs: Sequence[Result]) -> None:
@@ -49,13 +45,10 @@ def report(pairs: Sequence[Result]) -> None:
     print(f"{PANELS[0]}: {here[PANELS[0]] - before[PANELS[0]]:+.3f} (at least -{LOWER})")
 
 
-SIDES = ("before", "here")
-
-
-def _pair(bench: Bench, seed: int, settings: Sequence[str]) -> Result:
+def _pair(bench: Bench, seed: int) -> Result:
     trees = {"before": _earlier(bench.workspace.root / COMMIT), "here": ROOT}
-    order = SIDES if seed % 2 else SIDES[::-1]
-    return {side: _played(trees[side], Workspace(bench.workspace.root / side), seed, settings) for side in order}
+    order = SIDES if seed % 2 else SIDES[::-1]  # neither side is always the first
+    return {side: _played(trees[side], Workspace(bench.workspace.root / side), seed) for side in order}
 
 
 def _earlier(place: Path) -> Path:
@@ -68,13 +61,13 @@ def _earlier(place: Path) -> Path:
     return place
 
 
-def _played(tree: Path, workspace: Workspace, seed: int, settings: Sequence[str]) -> Result:
+def _played(tree: Path, workspace: Workspace, seed: int) -> Result:
     """A whole run in an empty workspace, warm start included; its Prefect server's processor seconds do not count."""
     shutil.rmtree(workspace.root, ignore_errors=True)
     command = [sys.executable, "-P", "-m", "coevo.flows"]
     environment = os.environ | {"PYTHONPATH": str(tree), "COEVO_WORKSPACE": str(workspace.root)}
     start, spent = time.monotonic(), _processor()
-    line = [*command, "run", RECIPE, "--name", "run", f"seed={seed}", *settings]
+    line = [*command, "run", RECIPE, "--name", "run", f"seed={seed}"]
     done = subprocess.run(line, cwd=tree, env=environment, check=False)
     seconds, processor = time.monotonic() - start, _processor() - spent
     subprocess.run([*command, "down"], cwd=tree, env=environment, check=False)

@@ -68,9 +68,7 @@ class Writing:
         new = [digest for digest in asked if digest not in self._counted and self._is_of(revision, digest)]
         self._counted.update(new)
         self._used += [self._answers[digest].reply for digest in new]
-        if faults:
-            reasons = Counter(faults.values()).most_common()
-            self._warn(f"{len(faults)} of {len(asked)} questions of the writer were not answered: {reasons[0][0]}")
+        self._report(list(faults.values()), len(asked))
         return [
             self._answers[digest].reply if digest in self._answers else Reply("", False, fault=faults[digest])
             for digest in digests
@@ -78,8 +76,16 @@ class Writing:
 
     def aside(self, questions: Sequence[Question]) -> list[Reply]:
         """One reply per question, of which nothing but the expense is kept: those about a held-out panel."""
-        replies = dict(self._replies(questions))
-        return [replies[place] for place in range(len(questions))]
+        found = dict(self._replies(questions))
+        replies = [found[place] for place in range(len(questions))]
+        self._report([reply.fault for reply in replies if reply.fault], len(replies))
+        return replies
+
+    def _report(self, faults: Sequence[str], asked: int) -> None:
+        """Warn of questions without an answer, with the most frequent reason."""
+        if faults:
+            reason = Counter(faults).most_common(1)[0][0]
+            self._warn(f"{len(faults)} of {asked} questions of the writer were not answered: {reason}")
 
     def refused(self, rejects: Iterable[Reject]) -> None:
         """Keep refused parts of answers for audit."""

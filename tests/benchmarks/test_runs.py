@@ -52,7 +52,7 @@ def test_all_arms_start_alike_and_policy_only_has_the_time_of_joint(bench, warm_
     assert not (bench.workspace.root / "servers.json").read_text().count("pid")
 
 
-@pytest.mark.soak  # as long as make run
+@pytest.mark.soak  # everything is imported and started anew, as by make run
 def test_a_newcomers_run_starts_from_nothing_and_is_measured_whole(bench):
     result = newcomer.measure(bench, ("iterations=1", *TINY))
     assert result["seconds"] > 1

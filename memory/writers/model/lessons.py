@@ -109,7 +109,7 @@ def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> L
         return "shape"
     if not 1 <= number <= len(attempts) or step not in attempts[number - 1].steps:
         return "unknown"
-    if reason := foreign(f"{text}", known) or strange(f"{when} {never}", known):
+    if reason := foreign(f"{text}", known) or strange(f"{when}", known) or strange(f"{never}", known):
         return reason
     return Lesson(_line(text), condition(_line(when), _line(never)), attempts[number - 1], step, item)
 

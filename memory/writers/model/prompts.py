@@ -7,6 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coevo.memory.text import LONGEST
+from coevo.memory.writers.model.lessons import LONGEST as LONGEST_LESSON
 from coevo.memory.writers.model.transcript import Shown
 from coevo.records.entry import LEVELS, Entry
 from coevo.records.writing import Question
@@ -18,8 +20,8 @@ SYSTEM = (
 )
 LESSONS = (
     'Give {most} lessons or fewer in "lessons"; none, [], where the attempts show none. Each has:\n'
-    '"lesson": one sentence that helps in later attempts of this kind, as concrete as the attempts allow, of 400 '
-    "characters or fewer;\n"
+    '"lesson": one sentence that helps in later attempts of this kind, as concrete as the attempts allow, of '
+    f"{LONGEST_LESSON} characters or fewer;\n"
     '"when": the situation in which it applies;\n'
     '"when_not": a situation in which it would mislead, or "" if you know none;\n'
     '"attempt" and "step": the numbers of the step that shows it.'
@@ -54,7 +56,7 @@ SKILLS = (
 EDIT = (
     'Keep the notes on these tasks right and short. Give {most} operations or fewer in "operations"; none, [], where '
     'the notes are right as they are. Each has "op", "ids" (ids of notes), and "text" (a wording, or ""), which is one '
-    "sentence of 240 characters or fewer and says in which situation it applies, and in which not:\n"
+    f"sentence of {LONGEST} characters or fewer and says in which situation it applies, and in which not:\n"
     "ADD: ids [], text: a lesson of the attempts that no note has;\n"
     "EDIT: ids [one id], text: its wording corrected;\n"
     "UPVOTE: ids [one id]: the attempts show that it helped;\n"

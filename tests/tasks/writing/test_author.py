@@ -159,6 +159,12 @@ def test_refused_parts_are_committed_with_their_revision(tmp_path):
     assert writing.seal(2, []).rejects == ()
 
 
+def test_held_out_questions_without_an_answer_are_reported(tmp_path):
+    run = Run(tmp_path, Scripted(lambda asked: Reply("", False, fault="timed out" if asked.user == "2" else "")))
+    assert [reply.fault for reply in run.open().aside(questions(1, 2))] == ["", "timed out"]
+    assert run.warnings == ["1 of 2 questions of the writer were not answered: timed out"]
+
+
 def test_a_refusal_counts_towards_the_budget_and_the_expense(tmp_path):
     refusing = Scripted(lambda asked: Reply("", False, 100, 20, "the model refuses to answer"))
     run = Run(tmp_path, refusing, budget={"tokens": 240})
