@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,12 +11,15 @@ import torch
 from coevo.configs.env import HomeRulesConfig
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig
 from coevo.configs.shape import ShapeConfig
+from coevo.configs.update.update import UpdateConfig
 from coevo.envs.registry import make
-from coevo.models.capacity.shape import write_noise
+from coevo.models.capacity.footprint import CONTEXT, peak, training
+from coevo.models.capacity.shape import shape_of, write_noise
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
 from coevo.models.trainer.samples import SAMPLES
 from coevo.records.draws import generator, key
+from coevo.tasks.preflight.memory import Lengths, plan_of
 
 DTYPES: dict[torch.dtype, Literal["float32", "bfloat16"]] = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 RESERVED = 6
@@ -30,6 +33,11 @@ LARGE = ShapeConfig(
     architecture="qwen3", vocabulary=151936, hidden_size=2560, layers=36, heads=32, kv_heads=8, head_dim=128,
     intermediate_size=9728, max_positions=40960, tied=True,
 )  # fmt: skip
+EIGHT = ShapeConfig(
+    architecture="qwen3", vocabulary=151936, hidden_size=4096, layers=36, heads=32, kv_heads=8, head_dim=128,
+    intermediate_size=12288, max_positions=40960, tied=False,
+)  # fmt: skip
+OFFLOADED = {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": True}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +50,10 @@ class Case:
         rows: samples of the batch, in groups of eight.
         prompt: tokens of a prompt.
         answer: tokens of an answer.
-        target: tokens a second to be reached on one H200.
-        expected: seconds it may take at the most.
+        target: tokens per second to be reached on one H200; None for a case without.
+        expected: maximum seconds it takes.
+        checkpointed: True if activations inside a layer are recomputed.
+        zero: DeepSpeed's own settings of ZeRO; None for stage 1 on the GPU.
     """
 
     shape: ShapeConfig
@@ -51,18 +61,44 @@ class Case:
     rows: int
     prompt: int
     answer: int
-    target: float
+    target: float | None
     expected: float
+    checkpointed: bool = False
+    zero: dict[str, Any] | None = None
 
     @property
     def passes(self) -> int:
-        """Operations per weight and token: two forward and the reference's two, four backward, two where frozen."""
-        return 6 if self.lora else 8
+        """Operations per weight and token: two of each forward, four of a backward pass, two where frozen."""
+        forwards = 3 if self.checkpointed else 2
+        return 2 * forwards + (2 if self.lora else 4)
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of the batch."""
+        return self.rows * (self.prompt + self.answer)
+
+    def update(self, device: Literal["cpu", "cuda"]) -> UpdateConfig:
+        """Settings of the update: one micro-batch."""
+        settings = {} if self.zero is None else {"settings": {"zero_optimization": self.zero}}
+        deepspeed = {"device": device, "tokens": self.tokens, "timeout": self.expected}
+        return UpdateConfig.model_validate(
+            {"deepspeed": deepspeed | settings | {"activation_checkpointing": self.checkpointed}}
+        )
+
+    def forecast(self) -> int:
+        """Bytes on a GPU that the dry run expects of the update."""
+        policy = PretrainedPolicyConfig(
+            type="pretrained", path="absent", shape=self.shape, lora=self.lora, dtype="bfloat16"
+        )
+        plan = plan_of(self.update("cuda"), shape_of(policy, 0), Lengths(self.prompt, self.prompt, self.answer))
+        return peak([item for item in training(plan) if not item.offloaded]) + CONTEXT
 
 
 CASES = {
     "update-0.6b-full": Case(SMALL, None, 16, 768, 256, 12_000, 120),
-    "update-4b-lora": Case(LARGE, LoraConfig(r=64, alpha=64), 16, 768, 256, 6_300, 200),
+    "update-4b-lora": Case(LARGE, LoraConfig(r=64, alpha=64), 16, 768, 256, 6_300, 200, checkpointed=True),
+    "update-8b-lora": Case(EIGHT, LoraConfig(r=64, alpha=64), 16, 768, 256, None, 200, checkpointed=True),
+    "update-4b-offloaded": Case(LARGE, None, 16, 768, 256, None, 300, checkpointed=True, zero=OFFLOADED),
 }
 
 

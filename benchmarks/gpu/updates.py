@@ -2,19 +2,19 @@
 
 On a machine that has torch, transformers, PEFT, DeepSpeed, pydantic, pyarrow and a checkout, without an installation:
 
-    PYTHONPATH=. python -m benchmarks.gpu.updates RESULTS.json
+    PYTHONPATH=. python -m benchmarks.gpu.updates RESULTS.json [CASE ...]
 """
 
 import json
 import shutil
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -30,17 +30,17 @@ SAMPLED = 0.05
 """Seconds between two looks at the memory in use."""
 
 
-def main(results: Path) -> None:
-    """Measure every case, and add each to a file of JSON as soon as it is known."""
+def main(results: Path, cases: Sequence[str]) -> None:
+    """Measure the cases that a file of JSON lacks, and add each as soon as it is known."""
     found = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
-    for name in CASES.keys() - found.keys():
+    for name in [case for case in cases or CASES if case not in found]:
         with TemporaryDirectory() as place:
             found[name] = measure(CASES[name], "cuda", Path(place))
         results.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         print(name, found[name], flush=True)
 
 
-def measure(case: Case, device: str, place: Path) -> dict[str, Any]:
+def measure(case: Case, device: Literal["cpu", "cuda"], place: Path) -> dict[str, Any]:
     """Tokens a second, share of the device's rate, and peak memory of updates in a real trainer child."""
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
@@ -48,10 +48,7 @@ def measure(case: Case, device: str, place: Path) -> dict[str, Any]:
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     parameters = build_policy(case, dtype, device, policy)
     write_batch(case, batch)
-    config = UpdateConfig.model_validate(
-        {"deepspeed": {"device": device, "tokens": case.rows * (case.prompt + case.answer), "timeout": case.expected}}
-    )
-    with _watched(device) as peak, _trainer(config, policy, place / "log") as trainer:
+    with _watched(device) as peak, _trainer(case.update(device), policy, place / "log") as trainer:
         reports = [trainer.update(batch, key("gpu", number)).metrics for number in range(UPDATES)]
     rates = [report["tokens_per_second"] for report in reports[1:]]
     rate, machine = median(rates), here()
@@ -59,11 +56,12 @@ def measure(case: Case, device: str, place: Path) -> dict[str, Any]:
     shutil.rmtree(place)
     return {
         "parameters": parameters,
-        "tokens": case.rows * (case.prompt + case.answer),
+        "tokens": case.tokens,
         "tokens_per_second": rate,
         "target": case.target,
         "mfu": case.passes * parameters * rate / flops,
         "peak_gib": peak[0] / 2**30,
+        "forecast_gib": case.forecast() / 2**30,
         "device": str(machine),
     }
 
@@ -80,12 +78,15 @@ def _trainer(config: UpdateConfig, policy: Path, log: Path) -> Trainer:
 
 @contextmanager
 def _watched(device: str) -> Iterator[list[int]]:
-    """Most bytes in use on the GPU while the block runs; 0 on a CPU."""
+    """Most bytes that come into use on the GPU while the block runs; 0 on a CPU."""
     peak, over = [0], threading.Event()
+    if device == "cuda":
+        torch.cuda.empty_cache()  # of the policy that was built here
+    before = used() if device == "cuda" else 0
 
     def watch() -> None:
         while not over.wait(SAMPLED):
-            peak[0] = max(peak[0], used())
+            peak[0] = max(peak[0], used() - before)
 
     watcher = threading.Thread(target=watch, daemon=True)
     if device == "cuda":
@@ -97,4 +98,4 @@ def _watched(device: str) -> Iterator[list[int]]:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

@@ -197,14 +197,8 @@ def _full(shape: Shape) -> int:
 
 
 def _adapted(shape: Shape) -> int:
-    """Adapters trained: frozen weights keep nothing, each adapter its input and the value between its matrices.
-
-    Below float32 each adapter keeps its own input, in float32.
-    """
+    """Adapters trained: frozen weights keep nothing, each adapter its input and the value between its matrices."""
     number, attended = shape.bytes, shape.queries + shape.keys
     norms = 2 * shape.hidden * FLOAT + (attended * FLOAT if shape.normed else 0)
-    between = ADAPTED * shape.rank * FLOAT
-    if number == FLOAT:
-        return norms + between + FLOAT * (2 * shape.hidden + 5 * shape.queries + 4 * shape.inner)
-    inputs = FLOAT * (5 * shape.hidden + shape.queries + shape.inner)
-    return norms + between + inputs + number * (4 * shape.queries + 3 * shape.inner)
+    between = ADAPTED * shape.rank
+    return norms + number * (between + 2 * shape.hidden + 5 * shape.queries + 4 * shape.inner)

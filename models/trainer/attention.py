@@ -1,7 +1,7 @@
 """Attention over a trie: a node attends to the nodes on its path, and to nothing else.
 
 On a CPU, the queries of each leaf's own nodes attend to the keys of its path, leaves of similar size together. On a
-GPU, FlexAttention masks one sequence; that branch follows PyTorch's documentation and is untried.
+GPU, FlexAttention masks one sequence.
 """
 
 import math

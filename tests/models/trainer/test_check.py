@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 from support.rows import TEMPERATURE, batch_of, plain_logprobs, ragged
-from transformers import AutoModelForCausalLM, GraniteConfig, Qwen3NextConfig, StableLmConfig
+from transformers import AutoModelForCausalLM, GraniteConfig, Qwen3Config, Qwen3NextConfig, StableLmConfig
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.update import OptimizerConfig, UpdateConfig
@@ -62,6 +62,22 @@ def test_a_model_that_does_not_is_stopped_and_trains_row_by_row(config):
     logprobs, _ = PolicyForward(model, TEMPERATURE)(pack_rows(batch, range(len(batch))))
     for row, plain in enumerate(plain_logprobs(model, prompts, completions)[0]):
         torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+
+
+def test_half_precision_may_differ_by_twice_what_padding_changes(monkeypatch):
+    model = made(Qwen3Config, num_hidden_layers=6, head_dim=8).bfloat16()
+    monkeypatch.setattr(check, "MEAN", (0.0, 0.1))
+    check_trie(Engine(model), batch_of(*ragged()), 10_000)
+    monkeypatch.setattr(check, "NOISE", 0.0)
+    with pytest.raises(CoevoError, match=r"nats, allowed is 0 on average"):
+        check_trie(Engine(model), batch_of(*ragged()), 10_000)
+
+
+@pytest.mark.parametrize("config", [Qwen3NextConfig, StableLmConfig])
+def test_what_is_wrong_in_half_precision_is_not_taken_for_rounding(config, monkeypatch):
+    monkeypatch.setattr(check, "NOISE", 1e9)
+    with pytest.raises(CoevoError, match=r"nats, allowed is 0\.1 on average"):
+        check_trie(Engine(made(config, num_hidden_layers=4).bfloat16()), batch_of(*ragged()), 10_000)
 
 
 def test_an_output_layer_with_another_scale_is_noticed():

@@ -112,3 +112,19 @@ def test_a_window_shorter_than_the_rows_is_refused_in_a_trie_and_trained_row_by_
     logprobs, _ = PolicyForward(wide, TEMPERATURE)(packed_as(pack_trie, rows))
     for row, plain in enumerate(plain_logprobs(wide, *rows[:2])[0]):
         torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("pack", [pack_trie, pack_rows])
+def test_adapters_of_a_half_precision_model_compute_as_their_base_and_learn_in_float32(pack):
+    model, seen = lora(), set()
+    for name, parameter in model.named_parameters():
+        parameter.data = parameter.data.to(torch.float32 if "lora_" in name else torch.bfloat16)
+    for name, layer in model.named_modules():
+        if name.endswith("lora_B.default"):
+            layer.register_forward_hook(lambda _, inputs, output: seen.update({inputs[0].dtype, output.dtype}))
+    logprobs, _ = PolicyForward(model, TEMPERATURE)(packed_as(pack, ragged()[:2]))
+    found = gradients(model, logprobs.sum())
+    assert seen == {torch.bfloat16}
+    assert {gradient.dtype for name, gradient in found.items() if "lora_" in name} == {torch.float32}
+    exact, _ = PolicyForward(model.float(), TEMPERATURE)(packed_as(pack, ragged()[:2]))
+    assert (logprobs - exact).abs().mean() < 0.02
