@@ -40,7 +40,7 @@ def warm_commands(monkeypatch):
     monkeypatch.setattr(command, "coevo", run)
 
 
-@pytest.mark.full
+@pytest.mark.soak
 def test_all_arms_start_alike_and_policy_only_has_the_time_of_joint(bench, warm_commands):
     cells = homerules.measure(bench, [1], 2, TINY)
     (joint,), (policy_only,), (frozen,) = cells["joint"], cells["policy-only"], cells["frozen"]

@@ -35,8 +35,8 @@ REFLECTIONS = 2
 
 
 def novice(config, place):
-    """A policy for a configuration that has been shown how to act, but not for long."""
-    settings = config.model_dump(mode="json")
+    """A policy for a configuration that has been shown how to act, but not for long; of the same seed as small runs."""
+    settings = config.model_dump(mode="json") | {"seed": 5}
     shown = settings["warmstart"] or {}
     few = {"reflections": min(REFLECTIONS, shown.get("reflections", 0))}
     brief = validate(settings | {"warmstart": shown | STEPS[config.env.type] | few}, "novice")

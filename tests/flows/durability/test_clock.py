@@ -9,7 +9,7 @@ from support.runs import RUN, coevo, published, states
 
 from coevo.lineage.workspace import Workspace
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 DAY = 86400
 
 

@@ -16,7 +16,7 @@ from support.scheduled import wait_for
 
 from coevo.flows.servers.daemon import recorded
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 SECONDS = 30
 """From the kill to the end of the process."""
 LINE = r"coevo: the Prefect server at http://\S+ has gone: what is committed is safe, continue with `coevo resume {}`\n"
@@ -44,11 +44,10 @@ def stopped_in(phase, name, workspace, mark):
 @pytest.mark.parametrize(
     ("phase", "busy"),
     [
-        ("coevo.envs.homerules.environment:HomeRules.step@300", True),  # a rollout in a slow environment
-        ("coevo.models.trainer.client:Trainer.update@2", False),
-        ("coevo.tasks.publish.publisher:Publisher.close@1", False),  # all that is left is the end
+        pytest.param("coevo.envs.homerules.environment:HomeRules.step@300", True, id="rollout", marks=pytest.mark.soak),
+        pytest.param("coevo.models.trainer.client:Trainer.update@2", False, id="update", marks=pytest.mark.full),
+        pytest.param("coevo.tasks.publish.publisher:Publisher.close@1", False, id="end", marks=pytest.mark.full),
     ],
-    ids=["rollout", "update", "end"],
 )
 def test_a_dead_server_ends_a_run_in_half_a_minute(untouched, workspace, tmp_path, no_servers_named, phase, busy):
     name = phase.partition("@")[0].rpartition(".")[2]

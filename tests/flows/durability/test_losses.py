@@ -17,7 +17,7 @@ STORM = (
 )  # fmt: skip
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_run_survives_a_storm_of_failures(workspace, tmp_path):
     log = tmp_path / "struck"

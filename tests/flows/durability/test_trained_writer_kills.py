@@ -5,7 +5,7 @@ import signal
 import pytest
 from support.runs import SMALL, coevo, states
 
-pytestmark = pytest.mark.timeout(1800)
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",
@@ -20,10 +20,7 @@ RECIPES = {
 }
 
 
-@pytest.mark.parametrize(
-    "recipe",
-    [pytest.param(name, marks=mark) for name, mark in zip(RECIPES, (pytest.mark.full, pytest.mark.soak), strict=True)],
-)
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_a_killed_run_learns_the_same(workspace, recipe):
     run = ("run", recipe, "iterations=3", "seed=5", *RECIPES[recipe])
     whole, killed = f"whole-{recipe}", f"killed-{recipe}"

@@ -1,6 +1,9 @@
-"""Thirty compositions drawn at random from all parts: each runs, and does what its parts say and nothing else."""
+"""Compositions drawn at random from all parts: each runs, and does what its parts say and nothing else.
 
-from itertools import pairwise
+Ones that show a choice for the first time run in the full tier, further ones in the soak.
+"""
+
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -12,8 +15,8 @@ from coevo.memory.bank.change import SCHEMAS
 from coevo.records.draws import generator, key
 from coevo.records.metric_names import GROUPS
 
-pytestmark = pytest.mark.full
-COUNT = 30
+SHOWING, FURTHER = 14, 30
+"""Compositions that show every choice, and further ones."""
 SMALL = (
     "warmstart=null", "iterations=2", "rollout.tasks=4", "evaluation.tasks=8",
     "evaluation.every=2", "evaluation.panels=[seen-houses]", "evaluation.final_panels=[]", "bank.every=1",
@@ -78,19 +81,27 @@ PARTS = {
 """For each part its choices, and the figure that only this choice leaves."""
 
 
-@pytest.fixture(scope="module")
-def compositions():
-    """Valid compositions; those that are refused say why in a line, and are passed over."""
-    found, number = [], 0
-    while len(found) < COUNT:
+def valid():
+    """Choices and configuration of valid compositions; those that are refused say why in a line."""
+    for number in count():
         draw = generator(key("composition", number))
         chosen = {part: list(choices)[int(draw.integers(len(choices)))] for part, choices in PARTS.items()}
         try:
-            found.append((chosen, configured(chosen)))
+            yield chosen, configured(chosen)
         except ConfigError as error:
             assert "\n" not in str(error)
-        number += 1
-    return found
+
+
+@pytest.fixture(scope="module")
+def compositions():
+    """Those that show a choice for the first time, then others."""
+    drawn, seen, showing, others = valid(), set(), [], []
+    while len(seen) < sum(map(len, PARTS.values())) or len(others) < FURTHER:
+        chosen, config = next(drawn)
+        new = set(chosen.items()) - seen
+        seen |= new
+        (showing if new else others).append((chosen, config))
+    return showing + others
 
 
 def configured(chosen):
@@ -107,8 +118,9 @@ def configured(chosen):
     return load_recipe("homerules-coevo-rl", [*SMALL, *settings])
 
 
-def test_every_choice_is_drawn(compositions):
-    seen = {(part, choice) for chosen, _ in compositions for part, choice in chosen.items()}
+@pytest.mark.full
+def test_every_choice_is_shown(compositions):
+    seen = {(part, choice) for chosen, _ in compositions[:SHOWING] for part, choice in chosen.items()}
     assert not [(part, choice) for part, choices in PARTS.items() for choice in choices if (part, choice) not in seen]
 
 
@@ -117,7 +129,13 @@ def policy(warmstarts):
     return novice(load_recipe("homerules-coevo-rl"), warmstarts)
 
 
-@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(number, marks=pytest.mark.full if number < SHOWING else pytest.mark.soak)
+        for number in range(SHOWING + FURTHER)
+    ],
+)
 def test_a_composition_runs_and_does_what_it_says(number, compositions, policy, tmp_path, monkeypatch):
     chosen, config = compositions[number]
     history = played(tmp_path, config, policy, monkeypatch)

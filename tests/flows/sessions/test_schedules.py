@@ -106,7 +106,7 @@ def test_a_killed_session_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_
     assert leaks(place, tmp_path, Path(os.environ["PREFECT_HOME"])) == []
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_killed_worker_takes_its_session_along_and_the_next_one_makes_up_for_it(place, prefect_url, tmp_path):
     for run in ("whole", "orphan"):

@@ -9,7 +9,7 @@ from coevo.tasks.publish.report import Silent
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_the_policy_obeys_lessons_within_the_cap(tmp_path):
     config = load_recipe("homerules-coevo-rl", ["seed=3"])
