@@ -1,6 +1,11 @@
 """The base of every configuration class: frozen, strict, documented field by field."""
 
-from pydantic import BaseModel, ConfigDict
+from pathlib import Path
+from typing import Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
+
+from coevo.configs.trust import is_stored
 
 # Upper bounds of numbers, far beyond any run: a typing error is refused instead of computed.
 FEW = 1024
@@ -32,3 +37,14 @@ class Config(BaseModel):
         allow_inf_nan=False,
         str_max_length=TEXT,
     )
+
+
+def _from_anywhere(path: str | None, info: ValidationInfo[Any]) -> str | None:
+    there = Path(path).expanduser() if path is not None and not is_stored(info) else None
+    return str(there.absolute()) if there is not None and there.exists() else path
+
+
+FromAnywhere = AfterValidator(_from_anywhere)
+"""Mark of a path in its ``Annotated``: what exists becomes an absolute path, for a run that continues elsewhere. A name
+that is no path, as a model's on a hub, stays as it is.
+"""

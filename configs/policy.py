@@ -4,7 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, FEW, MANY, ROWS, TOKENS, Config
+from coevo.configs.base import FACTOR, FEW, MANY, ROWS, TOKENS, Config, FromAnywhere
 from coevo.configs.shape import ShapeConfig
 from coevo.configs.trust import Trusted
 
@@ -56,7 +56,7 @@ class PretrainedPolicyConfig(Config):
 
     type: Literal["pretrained"]
     """Loaded with transformers."""
-    path: Annotated[str, Trusted("loads the model there")]
+    path: Annotated[str, Trusted("loads the model there"), FromAnywhere]
     """Directory or hub name of model and tokenizer."""
     lora: LoraConfig | None = None
     """Adapters to train; null trains the full weights."""

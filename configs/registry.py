@@ -56,7 +56,8 @@ class Registry(Generic[Part]):
             part: Part | None = getattr(import_module(module), attribute, None)
         except ImportError as error:
             raise ConfigError(
-                f"{self._setting} = {name!r}: {module} cannot be imported ({error}); install its package"
+                f"{self._setting} = {name!r}: {module} cannot be imported ({error}); install its package, or "
+                "name the folder of a module of your own in python_path"
             ) from error
         if part is None:
             raise ConfigError(

@@ -8,7 +8,6 @@ from typing import Self
 from pydantic import ValidationInfo, field_validator, model_validator
 
 from coevo.configs.compositions import flaws
-from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
 from coevo.configs.sections import RunSections
 from coevo.configs.trust import is_stored
 
@@ -25,16 +24,6 @@ class RunConfig(RunSections):
         if relative is not None:
             raise ValueError(f"{relative!r} depends on the working directory: write an absolute path")
         return folders
-
-    @field_validator("policy")
-    @classmethod
-    def _found_from_anywhere(cls, policy: PolicyConfig, info: ValidationInfo) -> PolicyConfig:
-        """The directory of a model as an absolute path, so that the run can be resumed in another directory."""
-        if isinstance(policy, PretrainedPolicyConfig) and not is_stored(info):
-            directory = Path(policy.path).expanduser()
-            if directory.is_dir():
-                return policy.model_copy(update={"path": str(directory.absolute())})
-        return policy
 
     @model_validator(mode="after")
     def _composed(self) -> Self:

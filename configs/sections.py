@@ -6,7 +6,7 @@ from pydantic import Field
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.configs.bank.retrieval import ClustersConfig
-from coevo.configs.base import FEW, MANY, ROWS, SEED, Config
+from coevo.configs.base import FEW, MANY, ROWS, SEED, Config, FromAnywhere
 from coevo.configs.context import ContextConfig
 from coevo.configs.env import EnvConfig
 from coevo.configs.placement import PlacementConfig
@@ -65,7 +65,7 @@ class EvaluationConfig(Config):
     """Revisions between measurements of success with the best entry, none and a random one; 0 disables them."""
     retrieval: bool = Field(default=False, exclude_if=lambda measured: not measured)
     """Measure Hit@1, Hit@3 and MRR of the run's retrieval at each evaluation, by the size of the pool."""
-    encoder: Annotated[str | None, Trusted("loads the model there")] = Field(
+    encoder: Annotated[str | None, Trusted("loads the model there"), FromAnywhere] = Field(
         default=None, exclude_if=lambda model: model is None
     )
     """Encoder of trajectories for their Vendi score, as ``bank.retrieval.encoder.model``; null counts words."""

@@ -68,7 +68,7 @@ def _built(kind: str, options: Mapping[str, Any]) -> Environment[Any]:
     try:
         signature(environment).bind(**options)
         return environment(**options)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OSError) as error:
         reason = " ".join(str(error).split())
         raise ConfigError(f"env.options = {options}: {kind} refuses them: {reason}") from error
 

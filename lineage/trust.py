@@ -101,7 +101,17 @@ def described(setting: Setting) -> str:
 
 
 def extend_path(config: RunConfig) -> None:
-    """Extend Python's path by ``python_path``, after all installed packages; the user must have confirmed it."""
+    """Extend Python's path by ``python_path``, after all installed packages; the user must have confirmed it.
+
+    Raises:
+        CoevoError: a folder is not on this machine.
+    """
+    absent = next((folder for folder in config.python_path if not Path(folder).is_dir()), None)
+    if absent is not None:
+        raise CoevoError(
+            f"python_path: {absent} is no folder on this machine: put your modules there, or continue the run as a "
+            "branch, `coevo branch RUN NAME python_path=[FOLDER]`"
+        )
     sys.path.extend(folder for folder in config.python_path if folder not in sys.path)
 
 

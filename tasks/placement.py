@@ -1,9 +1,11 @@
 """Placement of servers and trainer on GPUs: which GPUs each sees, and when servers free theirs."""
 
+from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.placement import SeparatePlacement, SharedPlacement
+from coevo.configs.rollout.engine import VllmEngineConfig, gpus_of
 from coevo.configs.run import RunConfig
 
 
@@ -34,6 +36,10 @@ def make_room(config: RunConfig, engine: object) -> None:
 
 def trainer_environment(config: RunConfig) -> dict[str, str]:
     """Additional environment variables of the trainer's processes: the visible GPUs, the first for rank 0."""
-    if not isinstance(config.placement, SeparatePlacement):
-        return {}
-    return {"CUDA_VISIBLE_DEVICES": ",".join(str(gpu) for gpu in config.placement.update)}
+    gpus: Iterable[object] = ()
+    if isinstance(config.placement, SeparatePlacement):
+        gpus = config.placement.update
+    elif isinstance(config.placement, SharedPlacement) and isinstance(config.rollout.engine, VllmEngineConfig):
+        gpus = gpus_of(config.rollout.engine)
+    named = ",".join(map(str, gpus))
+    return {"CUDA_VISIBLE_DEVICES": named} if named else {}

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from coevo.configs.base import FACTOR, FEW, SECONDS, TOKENS, Config
+from coevo.configs.base import FACTOR, FEW, SECONDS, TOKENS, Config, FromAnywhere
 from coevo.configs.rollout.engine import EngineConfig, TransformersEngineConfig
 from coevo.configs.trust import Trusted
 
@@ -76,7 +76,7 @@ class FrozenAuthorConfig(AuthorConfig):
 
     type: Literal["frozen"]
     """Kind of author."""
-    path: Annotated[str, Trusted("loads the model there")]
+    path: Annotated[str, Trusted("loads the model there"), FromAnywhere]
     """Directory or hub name of model and tokenizer."""
     engine: EngineConfig = TransformersEngineConfig()
     """Generating engine."""

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from coevo.configs.base import FACTOR, MANY, Config
+from coevo.configs.base import FACTOR, MANY, Config, FromAnywhere
 from coevo.configs.trust import Trusted
 
 EntryField = Literal["strategy", "condition", "example", "keywords"]
@@ -36,7 +36,7 @@ class FieldWeights(Config):
 class EncoderConfig(Config):
     """Model that turns texts into vectors."""
 
-    model: Annotated[str, Trusted("loads the model there")] = "all-MiniLM-L6-v2"
+    model: Annotated[str, Trusted("loads the model there"), FromAnywhere] = "all-MiniLM-L6-v2"
     """``all-MiniLM-L6-v2`` of the extra ``embedding``, or the directory of a sentence-transformers model."""
     fields: tuple[EntryField, ...] = Field(default=("condition", "strategy"), min_length=1, max_length=4)
     """Fields of an entry that are embedded, joined into one text."""

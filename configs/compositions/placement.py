@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coevo.configs.placement import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.rollout.engine import VllmEngineConfig, gpus_of
 from coevo.configs.sections import RunSections
 
 
@@ -21,6 +21,14 @@ def flaws(config: RunSections) -> Iterator[str]:
 def _shared(config: RunSections) -> Iterator[str]:
     yield from _servers(config, "shared")
     yield from _on_gpus(config, "shared")
+    engine, update = config.rollout.engine, config.update
+    if not isinstance(engine, VllmEngineConfig) or update is None or not engine.devices:
+        return
+    if update.deepspeed.processes > len(gpus_of(engine)):
+        yield (
+            f"placement.type=shared trains on the servers' GPUs, and rollout.engine.devices has {len(gpus_of(engine))} "
+            f"for update.deepspeed.processes={update.deepspeed.processes}: give each process its own"
+        )
 
 
 def _separate(config: RunSections, placement: SeparatePlacement) -> Iterator[str]:
@@ -29,7 +37,7 @@ def _separate(config: RunSections, placement: SeparatePlacement) -> Iterator[str
     engine, update = config.rollout.engine, config.update
     if not isinstance(engine, VllmEngineConfig) or update is None:
         return
-    taken = {gpu.strip() for gpus in engine.devices for gpu in gpus.split(",")}
+    taken = set(gpus_of(engine))
     both = sorted(taken & {str(gpu) for gpu in placement.update})
     if not taken:
         yield "placement.type=separate needs to know the servers' GPUs: set rollout.engine.devices, for example ['0']"

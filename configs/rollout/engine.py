@@ -76,6 +76,11 @@ class VllmEngineConfig(Config):
         return self
 
 
+def gpus_of(engine: VllmEngineConfig) -> list[str]:
+    """GPUs that the settings name for servers, each once, in order."""
+    return list(dict.fromkeys(gpu.strip() for gpus in engine.devices for gpu in gpus.split(",")))
+
+
 def _kind(engine: Any) -> str:
     """Kind of an engine's settings; without a type, the embedded engine."""
     return str(engine.get("type", "transformers") if isinstance(engine, dict) else getattr(engine, "type", ""))

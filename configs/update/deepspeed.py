@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
-from coevo.configs.base import FEW, SECONDS, TOKENS, Config
+from coevo.configs.base import FEW, SECONDS, TOKENS, Config, FromAnywhere
 from coevo.configs.trust import Trusted, is_stored
 
 OWNED = {
@@ -37,7 +37,7 @@ class DeepSpeedConfig(Config):
     """Seconds without output after which an update is killed."""
     processes: int = Field(default=1, ge=1, le=FEW, exclude_if=lambda count: count == 1)
     """Processes on this machine that share the update's micro-batches; steps are the same as with one process."""
-    hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh")] = Field(
+    hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh"), FromAnywhere] = Field(
         default=None, exclude_if=lambda path: path is None
     )
     """Hostfile of the machines that share them, one line ``NAME slots=PROCESSES`` per machine; replaces ``processes``.

@@ -153,9 +153,15 @@ def _model(plan: Training, whose: str) -> list[Item]:
         Item(f"{whose}: weights", _weights(plan), offloaded=plan.offload_weights),
         Item(f"{whose}: master copy", 0 if alone else FLOAT * trained // sharing, offloaded=plan.offload),
         Item(f"{whose}: moments of AdamW", 2 * FLOAT * trained // sharing, offloaded=plan.offload),
-        Item(f"{whose}: gradients", FLOAT * trained // of_gradients, "update", plan.offload),
+        Item(f"{whose}: gradients", FLOAT * trained // of_gradients, _held(plan), plan.offload),
         Item(f"{whose}: the step's copies", FLOAT * (1 if alone else 2) * trained // sharing, "step", plan.offload),
     ]
+
+
+def _held(plan: Training) -> Phase:
+    """Phase of the gradients: of half precision, DeepSpeed's stage 1 keeps a buffer from the start."""
+    half = plan.shape.bytes < FLOAT and not plan.shape.rank
+    return "always" if half and plan.stage == 1 and not plan.offload else "update"
 
 
 def _weights(plan: Training) -> int:

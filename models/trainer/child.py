@@ -80,6 +80,7 @@ def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | N
             _reply(replies, {"result": result})
 
     session = Session(**heard())
+    ranks.make_room()
     log.info("ready after %.1f s", perf_counter() - started)
     answer(None)
     while True:

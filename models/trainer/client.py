@@ -79,6 +79,12 @@ class Trainer:
         """Process id of the child, or of the launcher of several."""
         return self._launched.pid
 
+    def wait(self) -> None:
+        """Wait until the child has loaded policy and optimizer. Raises ``TrainerError``."""
+        if not self._ready:
+            self._read("start")
+            self._ready = True
+
     def update(self, batch: Path, key: Key, answers: Path | None = None) -> UpdateReport:
         """Train on samples in ``batch`` (``coevo.models.trainer.samples``); ``key`` decides the order of minibatches.
 
@@ -120,9 +126,7 @@ class Trainer:
         self.close()
 
     def _call(self, method: str, **arguments: object) -> Any:
-        if not self._ready:
-            self._read("start")
-            self._ready = True
+        self.wait()
         self._write(method=method, **arguments)
         return self._read(method)
 

@@ -131,8 +131,10 @@ def _compare(
             yield lost(f"{run}@{revision.number}", f"MLflow has other points than the manifest: {_some(names)}", anew)
     beyond = sorted(step for step in published.points if step >= len(revisions))
     if beyond:
-        yield lost(run, f"MLflow has points of revision {beyond[0]}, but the last is {len(revisions) - 1}", anew)
-    yield from _check_tags(published, revisions, last, run)
+        pulled = f"`coevo pull REMOTE {run}` if another machine continued the run; otherwise {anew}"
+        yield lost(run, f"MLflow has points of revision {beyond[0]}, but the last is {len(revisions) - 1}", pulled)
+    else:
+        yield from _check_tags(published, revisions, last, run)
 
 
 def _check_tags(published: Published, revisions: Sequence[Revision], last: int, run: str) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ from coevo.models.capacity.storage import saving
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""
-ASLEEP = 2 * GIB
-"""Bytes that a sleeping server keeps on its GPU."""
+ASLEEP = 3 * GIB
+"""Bytes that a sleeping server keeps on its GPU: CUDA, its graphs and buffers."""
 USABLE = 0.95
 """Share of a GPU that tensors can use; fragmentation takes the rest."""
 SERVING = 1.1
@@ -173,7 +173,7 @@ def _server(engine: VllmEngineConfig, shape: Shape, lengths: Lengths) -> list[It
 def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]) -> Need:
     update = config.update
     items = [Item("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
-    if update is not None:
+    if update is not None and update.deepspeed.hostfile is None:  # otherwise this machine only coordinates
         deepspeed = update.deepspeed
         here = max(processes_of(deepspeed).values())
         taken = [item for item in trained if item.offloaded or deepspeed.device == "cpu"]

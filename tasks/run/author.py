@@ -3,22 +3,55 @@
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from coevo.configs.bank.author import AnyAuthorConfig
 from coevo.configs.bank.writer import ModelWriterConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.revision.manifest import Manifest
 from coevo.models.authors.open import author_of
 from coevo.models.engines.base import Engine
-from coevo.tasks.writing.artifact import FOLDER, Kept
+from coevo.tasks.writing.artifact import FOLDER, Kept, read_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
+from coevo.tasks.writing.spent import Spent
 
 
 def author_config(config: RunConfig) -> AnyAuthorConfig | None:
     """Settings of the author; None for a writer that asks no model."""
     writer = None if config.bank is None else config.bank.writer
     return writer.author if isinstance(writer, ModelWriterConfig) else None
+
+
+def is_budgeted(config: RunConfig) -> bool:
+    """Return True if the author has a budget."""
+    asked = author_config(config)
+    return asked is not None and asked.budget is not None
+
+
+def spent_before(lineage: Lineage, head: Manifest, own: Spent, scratch: Path, warn: Callable[[str], None]) -> Spent:
+    """Expense at a revision; after a rollback that before it, which takes back what was written, not what was paid.
+
+    Args:
+        lineage: of the run.
+        head: the revision.
+        own: expense that it states.
+        scratch: directory for temporary files.
+        warn: reports that the expense before a rollback is no longer known.
+    """
+    played = head
+    while played.restored_from is not None and played.parent is not None:
+        played = lineage.manifest(played.parent)
+    if played is head or FOLDER not in played.artifacts:
+        return own
+    if played.revision not in lineage.retained():
+        warn(f"revision {played.revision} was dropped, and what the author had cost with it: the budget forgets it")
+        return own
+    scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=scratch) as place:
+        return read_writing(lineage.materialise(played.revision, FOLDER, Path(place) / FOLDER)).spent
 
 
 @contextmanager

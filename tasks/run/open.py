@@ -3,8 +3,10 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from coevo.configs.placement import SharedPlacement
 from coevo.configs.run import RunConfig
 from coevo.envs.registry import make
 from coevo.lineage.cursor import Cursor
@@ -28,7 +30,7 @@ from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.prune import pruner
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.run.assemble import assemble, check_engine, check_panels, check_repeats, open_engine
-from coevo.tasks.run.author import open_writing
+from coevo.tasks.run.author import is_budgeted, open_writing, spent_before
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.space import require_start
 from coevo.tasks.run.waiting import waits
@@ -69,6 +71,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         require_start(config, start, lineage.sizes(), paths.root)
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
+        if trainer is not None and isinstance(config.placement, SharedPlacement):
+            trainer.wait()  # a server takes what its GPU has left while it starts
         engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
         publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
         pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, pruner(root)))
@@ -133,7 +137,10 @@ def take_up_writing(
     place = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
     journal = Journal(stores.paths.journal, 0 if head is None else head.revision + 1)
     author, warn = stores.paths.engine / "author", stores.reporter.warn
-    return open_writing(config, engine, author, journal, read_writing(place), warn)
+    kept = read_writing(place)
+    if head is not None and is_budgeted(config):
+        kept = replace(kept, spent=spent_before(stores.lineage, head, kept.spent, stores.paths.scratch, warn))
+    return open_writing(config, engine, author, journal, kept, warn)
 
 
 def take_up_unfinished(session: Session, head: Manifest) -> None:

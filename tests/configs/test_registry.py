@@ -98,7 +98,8 @@ def test_a_part_of_an_installed_package_is_found_where_the_name_is_not_built_in(
         (
             "absent",
             "update.reward.type = 'absent': kind_rewards_absent cannot be imported "
-            "(No module named 'kind_rewards_absent'); install its package",
+            "(No module named 'kind_rewards_absent'); install its package, or name the folder of a module of your own "
+            "in python_path",
         ),
     ],
 )

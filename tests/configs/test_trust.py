@@ -9,7 +9,7 @@ from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe, validate
 from coevo.configs.load.switch import classes
 from coevo.configs.run import RunConfig
-from coevo.configs.trust import chosen, marked
+from coevo.configs.trust import STORED, chosen, marked
 
 INERT = {
     "RunConfig.recipe": "a name, which its pattern keeps short of a path",
@@ -111,3 +111,30 @@ def test_a_folder_of_modules_is_kept_as_an_absolute_path_and_not_at_all_by_defau
     assert validate(kept, "kept") == config
     with pytest.raises(ConfigError, match="'mine' depends on the working directory"):
         validate(kept | {"python_path": ["mine"]}, "kept")
+
+
+PATHS = {
+    "policy.path": "policy={type: pretrained, path: there}",
+    "update.deepspeed.hostfile": "update.deepspeed.hostfile=there",
+    "evaluation.encoder": "evaluation.encoder=there",
+    "bank.writer.author.path": "bank.writer={type: model-contrast, author: {type: frozen, path: there}}",
+    "bank.retrieval.encoder.model": "bank.retrieval={type: embedding, encoder: {model: there}}",
+}
+
+
+@pytest.mark.parametrize("name", PATHS)
+def test_a_path_that_exists_is_kept_as_an_absolute_one_and_a_name_as_it_is(name, tmp_path, monkeypatch):
+    def value(config):
+        settings = config.model_dump(mode="json")
+        for part in name.split("."):
+            settings = settings[part]
+        return settings
+
+    monkeypatch.chdir(tmp_path)
+    extra = ["warmstart=null"] if name == "policy.path" else []
+    assert value(load_recipe("homerules-coevo-rl", [PATHS[name], *extra])) == "there"
+    (tmp_path / "there").mkdir()
+    config = load_recipe("homerules-coevo-rl", [PATHS[name], *extra])
+    assert value(config) == str(tmp_path / "there")
+    stored = config.model_dump_json().replace(str(tmp_path / "there"), "there")
+    assert value(RunConfig.model_validate_json(stored, context=STORED)) == "there"

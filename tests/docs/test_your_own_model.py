@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "your-own-model.md"
 BRIEF = (
     *("iterations=1", "rollout.group_size=2", "rollout.max_turns=3", "rollout.sampling.max_new_tokens=16"),
     *("bank.every=1", "bank.writer.author={type: policy, max_new_tokens: 32}", "bank.admission.replays=2"),
-    *("evaluation.tasks=2"),
+    "evaluation.tasks=2",
     *("update.advantage={type: reinforce, baseline: none}", "update.invalid_penalty=0.5", "update.optimizer.lr=0.001"),
 )
 """Fewer and shorter episodes than the recipe's, and a gradient in each update although all answers are unusable."""

@@ -20,6 +20,8 @@ class Echo(Environment[str]):
     def __init__(self, word: str = "hello") -> None:
         if not word:
             raise ValueError("word is empty")
+        if "/" in word:
+            word = open(word).read()
         self.word = word
 
     def _task(self, split):
@@ -105,6 +107,7 @@ def test_an_optional_part_that_is_missing_is_named(package):
         ("echo_package:Half", {}, "lacks panel, start, step"),
         ("echo", {"wrd": "hi"}, "'wrd': 'hi'.*echo refuses.*unexpected keyword argument 'wrd'"),
         ("echo", {"word": ""}, "echo refuses.*word is empty"),
+        ("echo", {"word": "/no/such"}, "echo refuses.*No such file or directory: '/no/such'"),
         ("coevo.envs.homerules:HomeRules", {"level": 9}, "env.level = 9"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.policies import qwen
 
-from coevo.configs.errors import CoevoError
+from coevo.configs.errors import CoevoError, ConfigError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.workspace import Workspace
 from coevo.models.engines.vllm.engine import VllmEngine
@@ -51,7 +51,12 @@ def test_an_engine_that_cannot_sleep_is_one_line():
 
 def test_the_trainer_sees_the_gpus_that_are_its_own():
     assert trainer_environment(load_recipe(SEPARATE)) == {"CUDA_VISIBLE_DEVICES": "1"}
-    assert trainer_environment(load_recipe(SHARED)) == trainer_environment(load_recipe(SMALL)) == {}
+    assert trainer_environment(load_recipe(SMALL)) == {}
+    devices = ["rollout.engine.replicas=2", "rollout.engine.devices=['2,3','0,1']"]
+    shared = load_recipe(SHARED, [*devices, "update.deepspeed.processes=4"])
+    assert trainer_environment(shared) == {"CUDA_VISIBLE_DEVICES": "2,3,0,1"}
+    with pytest.raises(ConfigError, match=r"rollout.engine.devices has 4 for update.deepspeed.processes=5"):
+        load_recipe(SHARED, [*devices, "update.deepspeed.processes=5"])
 
 
 @pytest.mark.parametrize(("recipe", "shared"), [(SHARED, True), (SEPARATE, False)])
@@ -63,6 +68,7 @@ def test_servers_that_share_their_gpus_are_started_so_that_they_can_sleep(recipe
     python.write_text('#!/bin/sh\necho "$@" end\nexec sleep 600\n')
     python.chmod(0o755)
     settings = [f"rollout.engine.python={python}", "rollout.engine.replicas=1", "rollout.engine.devices=['0']"]
+    settings.append("update.deepspeed.processes=1")
     config = load_recipe(recipe, settings)
     log, give_up = tmp_path / "engine" / "server-0.log", time.monotonic() + 120
     with closing(open_engine(config, tmp_path / "policy", log.parent)):
@@ -75,7 +81,7 @@ def test_servers_that_share_their_gpus_are_started_so_that_they_can_sleep(recipe
 def test_the_trainer_is_started_with_its_own_gpus_in_sight(tmp_path, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     paths = Workspace(tmp_path).create("first", load_recipe(SMALL))
-    for recipe, seen in ((SEPARATE, "1"), (SHARED, "0,1")):
+    for recipe, seen in ((SEPARATE, "1"), (SHARED, "0,1,2,3"), (SMALL, "0,1")):
         config = load_recipe(recipe, ["update.deepspeed.processes=1"])
         with open_trainer(config, tmp_path / "policy", None, None, paths) as trainer:
             assert environment(trainer.pid)["CUDA_VISIBLE_DEVICES"] == seen

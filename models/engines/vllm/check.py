@@ -85,8 +85,8 @@ class Probe:
         if not off <= tolerance:  # NaN is no distance
             raise WeightsError(
                 f"the vLLM server at {url} does not have the policy's weights: its log-probs are off by "
-                f"{off:.1e} nats, more than {tolerance:g}; see its log, or raise rollout.engine.tolerance if "
-                f"{config.dtype} explains it"
+                f"{off:.1e} nats, more than {tolerance:g}; see its log; it must compute in "
+                f"{config.dtype} (--dtype) as rollout.engine.dtype says, or raise rollout.engine.tolerance"
             )
         if not self.former:
             return None

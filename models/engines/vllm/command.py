@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.rollout.engine import VllmEngineConfig, gpus_of
 from coevo.models.weights import tensor_digest
 
 ROOT = Path(__file__).parents[4]
@@ -133,7 +133,7 @@ def _devices_of_sender(config: VllmEngineConfig, replica: int) -> dict[str, str]
         if not torch.cuda.is_available():
             raise CoevoError("rollout.engine.sync=ipc sends within a GPU, and there is none here: set gloo or files")
         return _devices(config, replica)
-    taken = {gpu.strip() for gpus in config.devices for gpu in gpus.split(",")}
+    taken = set(gpus_of(config))
     left = [gpu for gpu in _visible() if gpu not in taken]
     if not left or not (config.urls or config.devices) or not all(map(str.isdecimal, taken)):
         raise CoevoError(

@@ -1,6 +1,7 @@
 """One vLLM server of the run: its process, its log, and its end."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -9,6 +10,10 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.processes import Launch, ServerProcess, free_port, wait_ready
 
 GUARD = Path(__file__).with_name("guard.py")
+ELSEWHERE = ("Traceback", "See root cause above", "See stack trace")
+"""Parts of lines that name an error of another line."""
+PREFIX = re.compile(r"^\(\w+ pid=\d+\)\s*(?:[A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
+"""What vLLM puts before a line: the process, and of a log the level, time and place."""
 
 
 class ServerError(CoevoError):
@@ -65,12 +70,13 @@ class Server:
 
 
 def last_error(log: Path, start: int) -> str:
-    """Last line of a log, from a place in it on, that names an error; else its last line."""
+    """Last line of a log, from a place in it on, that names an error and not another line; else its last line."""
     with log.open("rb") as file:
         file.seek(start)
         lines = [line for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    errors = [line for word in ("error:", "Error") for line in lines if word in line and "Traceback" not in line]
-    return " ".join([*lines, *errors][-1].split())[:300] if lines else "it wrote nothing"
+    named = [line for line in lines if not any(word in line for word in ELSEWHERE)]
+    errors = [line for word in ("error:", "Error") for line in named if word in line]
+    return " ".join(PREFIX.sub("", [*lines, *errors][-1]).split())[:300] if lines else "it wrote nothing"
 
 
 def inherited() -> dict[str, str]:

@@ -124,6 +124,16 @@ def made(kind, size, words, place):
     return build(given, (), key(0)), shape_of(given, 0)
 
 
+@pytest.mark.parametrize(
+    ("stage", "number", "offload", "phase"),
+    [(1, 2, False, "always"), (1, 4, False, "update"), (2, 2, False, "update"), (1, 2, True, "update")],
+)
+def test_stage_1_keeps_the_gradients_of_half_precision_between_updates(stage, number, offload, phase):
+    plan = Training(replace(EIGHT_B, bytes=number), stage, 1, 1, 1, offload=offload)
+    (found,) = (item.phase for item in training(plan) if item.what == "policy: gradients")
+    assert found == phase
+
+
 def allocated(work):
     """Most bytes of tensors that are there at one time, beyond those that were before."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as prof:

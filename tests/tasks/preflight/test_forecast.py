@@ -83,7 +83,7 @@ def test_a_recipe_of_a_laptop_fits_one(recipe):
 def test_what_cannot_fit_says_what_lacks_and_a_setting_that_helps():
     recipe, machine = "homerules-coevo-rl-qwen3-8b", named("4xa100-80")
     (said,) = foreseen(recipe, machine, ["update.deepspeed.tokens=65536"]).problems
-    assert said.startswith("each GPU of the update has 75.0 GiB, and 86.1 are needed (activations 41.4, ")
+    assert said.startswith("each GPU of the update has 75.0 GiB, and 87.1 are needed (activations 41.4, ")
     helps = "update.deepspeed.tokens=8192"
     assert said.endswith(f": set {helps}")
     assert foreseen(recipe, machine, [helps]).problems == ()
@@ -185,6 +185,8 @@ def test_machines_elsewhere_are_compared_only_where_their_memory_is_said(tmp_pat
         found = forecast(config, glance(config, make(config.env)), named("4xa100-80"))
         need = next(each for each in found.needs if each.where == "each GPU of the update")
         assert need.fits == fits
+        (host,) = (each for each in found.needs if each.where == "the machine's memory")
+        assert not [part.what for part in host.parts if part.what.startswith("update")]
         lengths = lengths_of(config, found.rehearsal)
         assert needs(config, named("4xa100-80"), found.shape, lengths)
 

@@ -1,12 +1,17 @@
-"""Tokens of stored answers are checked before a run trains on them."""
+"""Tokens of stored answers are checked before a run trains on them, and a rollback does not refund what was paid."""
 
 import pytest
+from support.small_run import build
 
 from coevo.configs.errors import CoevoError
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.workspace import Workspace
+from coevo.memory.bank.bank import Bank
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
-from coevo.tasks.run.author import check_tokens
-from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.run.author import check_tokens, spent_before
+from coevo.tasks.writing.artifact import FOLDER, Kept, write_writing
 from coevo.tasks.writing.journal import Answered, Journal
+from coevo.tasks.writing.spent import Spent
 
 
 def answered(drawn):
@@ -29,3 +34,34 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path, place, largest, siz
         return
     with pytest.raises(CoevoError, match=r"has token 10, and the policy knows 10: roll back"):
         check_tokens(kept, journal, size)
+
+
+@pytest.fixture
+def paid(tmp_path):
+    """Run ``first`` with revisions 4 and 5, up to which its author was paid for 10 and 30 tokens."""
+    place, paths = Workspace(tmp_path), build(tmp_path)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        for tokens in (10, 30):
+            write_writing(Kept(spent=Spent(1, tokens, 0)), paths.staging)
+            head = lineage.head()
+            lineage.commit({FOLDER: paths.staging / FOLDER}, dict(head.state), dict(head.observed))
+        yield paths, lineage
+
+
+def test_a_rollback_refunds_nothing(paid, tmp_path):
+    paths, lineage = paid
+    own = Spent(1, 30, 0)
+    assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
+    for _ in range(2):
+        lineage.rollback(4, Bank(paths.bank))
+        found = spent_before(lineage, lineage.head(), Spent(1, 10, 0), tmp_path / "scratch", pytest.fail)
+        assert found == own
+
+
+def test_that_a_dropped_revision_s_expense_is_unknown_is_reported(paid, tmp_path, monkeypatch):
+    paths, lineage = paid
+    lineage.rollback(4, Bank(paths.bank))
+    monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 6])
+    warned, own = [], Spent(1, 10, 0)
+    assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", warned.append) == own
+    assert warned == ["revision 5 was dropped, and what the author had cost with it: the budget forgets it"]

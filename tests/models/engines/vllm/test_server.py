@@ -100,6 +100,11 @@ DYING = {
         "import argparse; argparse.ArgumentParser('api').parse_args(['--no'])",
         "api: error: unrecognized arguments: --no",
     ),
+    "an engine in a process of its own": (
+        "print('(EngineCore pid=7) ERROR 11-26 10:00:00 [core.py:1510] ValueError: too little memory is free'); "
+        "print('(APIServer pid=5) RuntimeError: Engine core initialization failed. See root cause above.')",
+        "ValueError: too little memory is free",
+    ),
 }
 
 
