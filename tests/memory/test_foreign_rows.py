@@ -16,8 +16,8 @@ from coevo.records.arrow import ENTRIES
 NO_UTF8 = (b"\xff\xfe", b"\xed\xa0\x80", b"a\xc3", b"\xf5\x80\x80\x80")
 """Bytes in a column of text; the second is half of a surrogate pair."""
 FEW, ALL = 300, 10_000
-"""Rows in the quick tier and in the full one."""
-PARTS = (FEW, pytest.param(ALL, marks=pytest.mark.full))
+"""Rows in the quick tier and in the soak."""
+PARTS = (FEW, pytest.param(ALL, marks=pytest.mark.soak))
 
 
 def refusal(path):
