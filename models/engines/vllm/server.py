@@ -13,7 +13,7 @@ GUARD = Path(__file__).with_name("guard.py")
 ELSEWHERE = ("Traceback", "See root cause above", "See stack trace")
 """Parts of lines that name an error of another line."""
 PREFIX = re.compile(r"^\(\w+ pid=\d+\)\s*(?:[A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
-"""What vLLM puts before a line: the process, and of a log the level, time and place."""
+"""Process before a line of vLLM, and level, time and place of one of its log."""
 
 
 class ServerError(CoevoError):

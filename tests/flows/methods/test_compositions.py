@@ -94,7 +94,7 @@ def valid():
 
 @pytest.fixture(scope="module")
 def compositions():
-    """Those that show a choice for the first time, then others."""
+    """Compositions that show a choice for the first time, then others."""
     drawn, seen, showing, others = valid(), set(), [], []
     while len(seen) < sum(map(len, PARTS.values())) or len(others) < FURTHER:
         chosen, config = next(drawn)
