@@ -44,8 +44,8 @@ def spent_before(lineage: Lineage, head: Manifest, own: Spent, scratch: Path, wa
     played = head
     while played.restored_from is not None and played.parent is not None:
         played = lineage.manifest(played.parent)
-    if played is head or FOLDER not in played.artifacts:
-        return own
+    if played.artifacts.get(FOLDER) in (None, head.artifacts.get(FOLDER)):
+        return own  # the same, as at the start of a branch
     if played.revision not in lineage.retained():
         warn(f"revision {played.revision} was dropped, and what the author had cost with it: the budget forgets it")
         return own

@@ -65,3 +65,12 @@ def test_that_a_dropped_revision_s_expense_is_unknown_is_reported(paid, tmp_path
     warned, own = [], Spent(1, 10, 0)
     assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", warned.append) == own
     assert warned == ["revision 5 was dropped, and what the author had cost with it: the budget forgets it"]
+
+
+def test_the_expense_of_a_revision_that_is_repeated_is_its_own(paid, tmp_path, monkeypatch):
+    paths, lineage = paid
+    lineage.rollback(4, Bank(paths.bank))
+    lineage.rollback(5, Bank(paths.bank))
+    monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 7])
+    own = Spent(1, 30, 0)
+    assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
