@@ -5,6 +5,7 @@ import os
 import select
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +16,9 @@ from coevo.configs.update.update import UpdateConfig
 from coevo.models.trainer.launch import Launched
 from coevo.models.trainer.samples import Scores, read_scores
 from coevo.records.draws import Key
+
+LOOK = 1.0
+"""Seconds between two looks at the processes: those on other machines hold no end of our pipes."""
 
 
 class TrainerError(CoevoError):
@@ -131,10 +135,8 @@ class Trainer:
         return self._read(method)
 
     def _write(self, **request: object) -> None:
-        try:
+        with suppress(BrokenPipeError):  # they have ended; the reply that comes next reports why
             self._launched.write(json.dumps(request).encode() + b"\n")
-        except BrokenPipeError:
-            raise TrainerError(self._launched.last_words()) from None
 
     def _read(self, method: str) -> Any:
         deadline = time.monotonic() + self._timeout
@@ -148,15 +150,24 @@ class Trainer:
     def _line(self, method: str, deadline: float) -> bytes:
         descriptor = self._launched.replies
         while b"\n" not in self._heard:
-            if not select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                self._launched.kill()
-                raise TrainerError(
-                    f"the trainer's {method} took longer than update.deepspeed.timeout={self._timeout:g} s and was "
-                    f"killed: raise the timeout, or see {self._log}"
-                )
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([descriptor], [], [], min(left, LOOK))[0]:
+                self._look(method, left)
+                continue
             part = os.read(descriptor, 65536)
             if not part:
                 raise TrainerError(self._launched.last_words())
             self._heard += part
         line, _, self._heard = self._heard.partition(b"\n")
         return line
+
+    def _look(self, method: str, left: float) -> None:
+        """Give up where no answer can come: after the end of a process, or of ``left`` seconds."""
+        if self._launched.ended():
+            raise TrainerError(self._launched.last_words())
+        if not left:
+            self._launched.kill()
+            raise TrainerError(
+                f"the trainer's {method} took longer than update.deepspeed.timeout={self._timeout:g} s and was "
+                f"killed: raise the timeout, or see {self._log}"
+            )

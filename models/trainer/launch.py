@@ -24,6 +24,10 @@ from coevo.configs.update.deepspeed import DeepSpeedConfig
 CHILD = "coevo.models.trainer.child"
 FAILED = "failed-{}"
 """Error file of process ``{}`` in the meeting place, written before it ends; process 0 reports to the parent."""
+UNREACHED = 255
+"""Exit status of ssh where the machine cannot be reached, refuses the login, or is lost."""
+SSH_OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=30", "-o", "ServerAliveInterval=30")
+"""ssh asks nothing, and ends within two minutes of the loss of a machine."""
 FORWARDED = ("NCCL_", "GLOO_")
 """Prefixes of the environment variables that other machines get from this one."""
 
@@ -44,6 +48,7 @@ class Launched:
         file = config.hostfile
         nodes = {"localhost": _here(config, os.environ | variables)} if file is None else _hosts(Path(file))
         self._count = sum(map(len, nodes.values()))
+        self._machines = [] if file is None else list(nodes)
         self._log = log
         self._logged = log.stat().st_size if log.exists() else 0
         self._meeting: Path | None = None
@@ -91,21 +96,31 @@ class Launched:
         if self._meeting is not None:
             shutil.rmtree(self._meeting, ignore_errors=True)  # a process on another machine may still be leaving
 
+    def ended(self) -> bool:
+        """True if one of them has ended, here or on another machine; they work together or not at all."""
+        return any(process.poll() is not None for process in self._processes)
+
     def last_words(self) -> str:
-        """Reason of their end, in one line; call it only after their end."""
-        status = self._processes[0].wait()
+        """Reason of their end, in one line; call it only after an end."""
+        number = next((at for at, process in enumerate(self._processes) if process.poll() is not None), 0)
+        status = self._processes[number].wait()
         if self._meeting is None:
-            written = self._log.read_bytes()[self._logged :].decode(errors="replace")
-            last = (written.strip() or "it wrote nothing").splitlines()[-1]
-            return f"the trainer died (exit status {status}): {last}; see {self._log}{_suspicion(status)}"
+            return f"the trainer died (exit status {status}): {self._last_line()}; see {self._log}{_suspicion(status)}"
         told = sorted(self._meeting.glob(FAILED.format("*")), key=lambda path: path.stat().st_mtime_ns)
         if told:
             return told[0].read_text(encoding="utf-8")
+        if self._machines and status == UNREACHED:
+            return f"ssh to {self._machines[number]} failed: {self._last_line()}; see {self._log}"
         status -= 256 * (status > 128)  # a signal, as the launcher passes it on
         return (
             f"one of the trainer's {self._count} processes died (exit status {status}); see {self._log}"
             f"{_suspicion(status)}"
         )
+
+    def _last_line(self) -> str:
+        """Last line that they have written to the log."""
+        written = self._log.read_bytes()[self._logged :].decode(errors="replace")
+        return (written.strip() or "it wrote nothing").splitlines()[-1]
 
 
 def _suspicion(status: int) -> str:
@@ -186,7 +201,7 @@ def _environment(config: DeepSpeedConfig) -> dict[str, str]:
 def _by_ssh(host: str, command: list[str], environment: dict[str, str]) -> list[str]:
     forwarded = {name: value for name, value in os.environ.items() if name.startswith(FORWARDED)}
     variables = [f"{name}={value}" for name, value in (forwarded | environment).items()]
-    return ["ssh", "-o", "BatchMode=yes", host, shlex.join(["exec", "env", *variables, *command])]
+    return ["ssh", *SSH_OPTIONS, host, shlex.join(["exec", "env", *variables, *command])]
 
 
 def _spawn(command: list[str], environment: dict[str, str], log: Path, first: bool) -> subprocess.Popen[bytes]:

@@ -1,10 +1,22 @@
 """How several processes are started, and which hostfiles are refused."""
 
+import os
+
 import pytest
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.update import UpdateConfig
 from coevo.models.trainer import launch
+from coevo.models.trainer.client import Trainer, TrainerError
+
+SSH = """#!/bin/sh
+while [ "$1" = -o ]; do shift 2; done
+[ "$1" = there ] && exec sleep 60
+echo "ssh: connect to host $1 port 22: No route to host" >&2
+exit 255
+"""
+"""Stands in for ssh to a machine that is there, whose processes wait for the others, and to one that is not."""
 
 
 def hosts(tmp_path, text):
@@ -47,11 +59,30 @@ def test_where_processes_compute_travels_with_them(monkeypatch):
     command = launch._by_ssh(
         "node-1", ["python", "a b"], launch._environment(DeepSpeedConfig(hostfile="h", device="cuda"))
     )
-    assert command[:4] == ["ssh", "-o", "BatchMode=yes", "node-1"]
-    assert "'NCCL_SOCKET_IFNAME=eth 0'" in command[4]
-    assert "DS_ACCELERATOR=cuda" in command[4]
-    assert "SECRET" not in command[4]
-    assert command[4].endswith("python 'a b'")
+    assert command[:3] == ["ssh", "-o", "BatchMode=yes"]
+    assert command[-2] == "node-1"
+    assert "'NCCL_SOCKET_IFNAME=eth 0'" in command[-1]
+    assert "DS_ACCELERATOR=cuda" in command[-1]
+    assert "SECRET" not in command[-1]
+    assert command[-1].endswith("python 'a b'")
+
+
+@pytest.mark.parametrize("names", [("there", "away"), ("away", "there")])
+def test_a_machine_that_cannot_be_reached_ends_the_start_at_once(tmp_path, monkeypatch, names):
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(SSH)
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    (tmp_path / "hosts").write_text("".join(f"{name} slots=1\n" for name in names))
+    config = UpdateConfig(deepspeed=DeepSpeedConfig(hostfile=str(tmp_path / "hosts")))
+    where = {"policy": tmp_path, "reference": tmp_path, "optimizer": None, "log": tmp_path / "log"}
+    message = "^ssh to away failed: ssh: connect to host away port 22: No route to host; see .*log$"
+    with (
+        Trainer(config, temperature=1.0, threads=1, **where) as trainer,
+        pytest.raises(TrainerError, match=message),
+    ):
+        trainer.wait()
 
 
 def test_processes_take_the_gpus_that_they_are_left():
