@@ -35,6 +35,14 @@ class MissingError(RefusedError):
     """The server has no such path."""
 
 
+class ConflictError(RefusedError):
+    """The server has changed since, and does not fit the request."""
+
+
+KINDS = {404: MissingError, 409: ConflictError}
+"""Kinds of refusal, by HTTP status."""
+
+
 class Client:
     """One server.
 
@@ -54,7 +62,8 @@ class Client:
 
         Raises:
             UnreachableError: the server does not answer, or its engine is broken.
-            RefusedError: the server refuses; ``MissingError`` if it does not know the path.
+            RefusedError: the server refuses; ``MissingError`` if it does not know the path, ``ConflictError``
+                if it has changed since.
         """
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), self._headers)
         try:
@@ -65,7 +74,7 @@ class Client:
             reason = _message(error)
             if error.code >= 500:
                 raise UnreachableError(f"the vLLM server at {self.url} answers {error.code} ({reason})") from None
-            kind = MissingError if error.code == 404 else RefusedError
+            kind = KINDS.get(error.code, RefusedError)
             remedy = f": set {KEY} to its key" if error.code == 401 else ""
             raise kind(f"the vLLM server at {self.url} refuses {path} ({error.code}: {reason}){remedy}") from None
         except (OSError, ValueError) as error:

@@ -72,6 +72,7 @@ class VllmEngine:
         for left in self._place.glob("weights-*"):
             shutil.rmtree(left)
         self._numbers = count()
+        self._mark = secrets.token_hex(4)
         self._ends = ends_of(self.policy)
         self._adapted = isinstance(self.policy.model, PeftModel)
         self._limit = min(limit_of(self.policy.model.config), config.max_model_len or 2**62)
@@ -186,7 +187,7 @@ class VllmEngine:
         number = next(self._numbers)
         into = self._place / f"weights-{number}"
         directory = serve_adapters(policy, into) if self._adapted else serve_model(policy, into)
-        adapter = f"adapter-{number}" if self._adapted else ""
+        adapter = f"adapter-{self._mark}-{number}" if self._adapted else ""  # other processes may have theirs there
         return Weights(policy, directory, adapter, self._config, self._sampling.temperature, former)
 
     def _begin(self) -> list[Replica]:

@@ -1,5 +1,6 @@
 """Weights of a server, and what proves that it has them: digests of their tensors, and the policy's probe."""
 
+import hashlib
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -55,6 +56,12 @@ class Weights:
             return self._digests
 
     @property
+    def files_digest(self) -> str:
+        """Digest of the files in ``directory``: equal for equal weights, whichever process loads them."""
+        with self._lock:
+            return self._files_digest
+
+    @property
     def known(self) -> Probe | None:
         """The probe, if it was computed."""
         return self.__dict__.get("_probe")
@@ -67,3 +74,11 @@ class Weights:
     @cached_property
     def _digests(self) -> Digests:
         return Digests.of(self.directory, getattr(torch, self._config.dtype))
+
+    @cached_property
+    def _files_digest(self) -> str:
+        whole = hashlib.blake2b(digest_size=16)
+        for path in sorted(self.directory.glob("*.safetensors")):
+            with path.open("rb") as file:
+                whole.update(hashlib.file_digest(file, "blake2b").digest())
+        return whole.hexdigest()

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm.check import Closeness
-from coevo.models.engines.vllm.client import Client, MissingError, UnreachableError
+from coevo.models.engines.vllm.client import Client, ConflictError, MissingError, UnreachableError
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.sender import FILES, Delivery
 from coevo.models.engines.vllm.server import Server
@@ -189,10 +189,20 @@ class Replica:
             self._add_adapter()
         else:
             self._delivery.deliver(self._client, self._weights.directory)
+            self._note()
         if self._asleep:
             self._rise()
         self._reset()
         self._verify()
+
+    def _note(self) -> None:
+        """Let a foreign server refuse to complete with other weights, which another process may load into it."""
+        if self._is_shared():
+            self._ask_extension("/coevo/weights", {"weights": self._weights.files_digest})
+
+    def _is_shared(self) -> bool:
+        """True if other processes may load full weights into this server, and it can refuse."""
+        return self._server is None and not self._weights.adapter and self._config.draws == "keyed"
 
     def _rise(self) -> None:
         if self._client.post("/wake_up?tags=kv_cache", {})["status"] != "awake":
@@ -233,18 +243,27 @@ class Replica:
         self._closeness = self._weights.probe.check(answer["choices"][0], self._config, self.url)
 
     def _complete(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-        path = "/coevo/completions" if "seeds" in body else "/v1/completions"
-        try:
-            choices: list[dict[str, Any]] = self._client.post(path, {**body, **self._named()})["choices"]
-        except MissingError as error:
-            if "seeds" not in body:
-                raise
-            raise CoevoError(
-                f"{error}: start it with our extension, as docs/engines.md says, or set rollout.engine.draws=free"
-            ) from None
+        choices: list[dict[str, Any]] = self._answer({**body, **self._named()})["choices"]
         if [choice["index"] for choice in choices] != list(range(len(body["prompt"]))):
             raise UnreachableError(f"the vLLM server at {self.url} answered {len(choices)} of {len(body['prompt'])}")
         return choices
+
+    def _answer(self, body: Mapping[str, Any]) -> Any:
+        if "seeds" not in body:
+            return self._client.post("/v1/completions", body)
+        asked = {"weights": self._weights.files_digest} if self._is_shared() else {}
+        return self._ask_extension("/coevo/completions", {**body, **asked})
+
+    def _ask_extension(self, path: str, body: Mapping[str, Any]) -> Any:
+        """Ask for what only a server with our extension has."""
+        try:
+            return self._client.post(path, body)
+        except MissingError as error:
+            raise CoevoError(
+                f"{error}: start it with our extension, as docs/engines.md says, or set rollout.engine.draws=free"
+            ) from None
+        except ConflictError as error:
+            raise CoevoError(f"{error}: give each run a server of its own, then continue with `coevo resume`") from None
 
     def _named(self) -> dict[str, str]:
         return {"model": self._weights.adapter} if self._weights.adapter else {}

@@ -57,9 +57,9 @@ def _link(source: Path, into: Path, names: Iterable[str]) -> None:
     into.mkdir(parents=True)
     for name in names:
         path = (source / name).resolve()
-        if path.stat().st_dev == into.stat().st_dev:
+        try:
             os.link(path, into / name)
-        else:
+        except OSError:  # another disk or mount, or a file of another user
             shutil.copyfile(path, into / name)
 
 

@@ -1,10 +1,12 @@
-"""ASGI middleware that coevo adds to a vLLM server: a seed per prompt, and a key for every path.
+"""ASGI middleware that coevo adds to a vLLM server: a seed per prompt, a check of the weights, a key for every path.
 
 vLLM's ``/v1/completions`` takes one seed for all prompts of a request, and then draws alike for each of them. ``Seeds``
-adds ``POST /coevo/completions``: the same fields, and ``seeds``, one per prompt. vLLM requires its API key under a few
-paths only, not for loading weights or calling methods; ``Key`` requires it everywhere. Both run in the server's
-environment (``--middleware coevo_vllm.Seeds --middleware coevo_vllm.Key``, the key outermost, with this folder on
-``PYTHONPATH``) and import nothing of coevo.
+adds ``POST /coevo/completions``: the same fields, and ``seeds``, one per prompt. ``POST /coevo/weights`` notes the
+digest of the weights that are loaded; a completion that asks for other ``weights`` is refused, since vLLM would answer
+it with the wrong ones. (Several API servers in front of one engine share no memory: there, nothing is refused.) vLLM
+requires its API key under a few paths only, not for loading weights or calling methods; ``Key`` requires it everywhere.
+Both run in the server's environment (``--middleware coevo_vllm.Seeds --middleware coevo_vllm.Key``, the key outermost,
+with this folder on ``PYTHONPATH``) and import nothing of coevo.
 """
 
 import asyncio
@@ -19,24 +21,27 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from vllm.sampling_params import RequestOutputKind, SamplingParams
 from vllm.v1.engine.exceptions import EngineDeadError
 
-PATH = "/coevo/completions"
+PATH, WEIGHTS = "/coevo/completions", "/coevo/weights"
 SAMPLING = ("max_tokens", "temperature", "top_p", "top_k", "stop_token_ids", "logprobs")
 
 
 class Seeds:
-    """Answers ``PATH``, and passes all other requests on."""
+    """Answers ``PATH`` and ``WEIGHTS``, and passes all other requests on."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        if scope["type"] != "http" or scope["path"] != PATH:
+        if scope["type"] != "http" or scope["path"] not in (PATH, WEIGHTS):
             await self.app(scope, receive, send)
             return
         request = Request(scope, receive)
+        answer = _complete if scope["path"] == PATH else _note
         try:
-            response = JSONResponse(await _complete(request.app.state, await request.json()))
+            response = JSONResponse(await answer(request.app.state, await request.json()))
+        except PermissionError as error:
+            response = JSONResponse({"error": {"message": str(error)}}, 409)
         except (KeyError, TypeError, ValueError) as error:
             response = JSONResponse({"error": {"message": f"{type(error).__name__}: {error}"}}, 400)
         except EngineDeadError as error:
@@ -72,7 +77,21 @@ class Key:
         return secrets.compare_digest(given, self._header)
 
 
+async def _note(state: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    """Note the weights that are loaded."""
+    state.coevo_weights = asked["weights"]
+    return {}
+
+
+def _check_weights(state: Any, asked: dict[str, Any]) -> None:
+    """Raise ``PermissionError`` if other weights are loaded than those that are asked for."""
+    there = getattr(state, "coevo_weights", "")
+    if asked.get("weights", there) != there and state.args.api_server_count in (None, 1):
+        raise PermissionError("it has other weights: another process has loaded its own, or it was restarted")
+
+
 async def _complete(state: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    _check_weights(state, asked)
     adapters = state.openai_serving_models.lora_requests
     adapter = adapters[asked["model"]] if "model" in asked else None
     settings = {field: asked[field] for field in SAMPLING}

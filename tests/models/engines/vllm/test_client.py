@@ -157,9 +157,9 @@ def test_a_cache_that_stays_is_an_error(tmp_path):
 def test_wrong_weights_are_never_used(before, token, after, tmp_path):
     said = {"prompt_logprobs": [None, {"4": {"logprob": before}}], "token_ids": [token], "index": 0}
     logprobs = json.dumps({"choices": [said | {"logprobs": {"token_logprobs": [after]}}]})
-    reload, reset = (200, '{"results": [null]}'), (200, '{"success": true}')
-    with serving(reload, reset, (200, logprobs)) as (url, asked):
+    reload, noted, reset = (200, '{"results": [null]}'), (200, "{}"), (200, '{"success": true}')
+    with serving(reload, noted, reset, (200, logprobs)) as (url, asked):
         made = Replica(VllmEngineConfig(type="vllm"), known(tmp_path, "", PROBE), None, url)
         with pytest.raises(CoevoError, match="does not have the policy's weights: its log-probs are off by"):
             made.complete({"prompt": [[3]], "seeds": [1]})
-    assert asked == ["/collective_rpc", "/reset_prefix_cache", "/v1/completions"]
+    assert asked == ["/collective_rpc", "/coevo/weights", "/reset_prefix_cache", "/v1/completions"]

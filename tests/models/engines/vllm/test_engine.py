@@ -94,6 +94,11 @@ def test_servers_by_url_answer_alike_however_many_there_are(engine, policies, tm
     sampling = SamplingConfig(temperature=TEMPERATURE, max_new_tokens=LENGTH)
     with closing(VllmEngine(policies / "a", config, sampling, tmp_path / "keyed")) as two:
         assert tokens(two.generate(ASKED)) == tokens(first)
+        with closing(VllmEngine(policies / "b", config, sampling, tmp_path / "other")) as other:
+            assert tokens(other.generate(ASKED)) != tokens(first)
+        refused = r"it has other weights: another process has loaded its own.*give each run a server of its own"
+        with pytest.raises(CoevoError, match=refused):
+            two.generate(ASKED)
     free = VllmEngineConfig(type="vllm", urls=(url,), draws="free")
     with closing(VllmEngine(policies / "a", free, sampling, tmp_path / "free")) as other:
         made = other.generate([ASKED[0]] * 12)

@@ -1,4 +1,5 @@
 import json
+import os
 import shutil
 
 import pytest
@@ -38,6 +39,16 @@ def test_untied_ones_are_served_as_they_are(tmp_path):
     served = serve_model(tmp_path / "policy", tmp_path / "served")
     assert load(served).model.lm_head.weight.equal(policy.model.lm_head.weight)
     assert len(list(served.glob("*.safetensors"))) == 1
+
+
+def test_files_of_another_user_or_mount_are_copied(tmp_path, monkeypatch):
+    def refused(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    save(untied(1), tmp_path / "policy")
+    monkeypatch.setattr(os, "link", refused)
+    served = serve_model(tmp_path / "policy", tmp_path / "served")
+    assert (served / "model.safetensors").read_bytes() == (tmp_path / "policy" / "model.safetensors").read_bytes()
 
 
 def test_adapters_are_served_without_the_model_they_are_for(tmp_path):
