@@ -27,7 +27,7 @@ ArtifactName = Annotated[str, StringConstraints(pattern=f"^{ARTIFACT}$")]
 TableName = Annotated[str, StringConstraints(pattern=f"^{TABLE}$")]
 Content = Annotated[str, StringConstraints(pattern=f"^{OBJECT}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z]{1,128}$")]
-Outcomes = Annotated[str, StringConstraints(pattern=r"^[01]*$")]
+Outcomes = Annotated[str, StringConstraints(pattern=r"^[01-]*$")]
 Metrics = dict[Word, Finite]
 
 

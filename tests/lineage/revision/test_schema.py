@@ -25,7 +25,7 @@ LATER = {
     "fired": 1,
     "packages": {"torch": "2.13.0+cpu"},
     "panels": {"seen-houses": "d" * 64},
-    "outcomes": {"seen-houses": "0110"},
+    "outcomes": {"seen-houses": "01-0"},
     "accepted_change": ["update.optimizer.lr 2e-4 → 1e-5"],
     "waiting": False,
     "approval": {"revision": 0, "proposal": OBJECT, "approved": True},
