@@ -6,7 +6,7 @@ group ``coevo.envs`` (or is named ``package.module:Class`` in the configuration)
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -243,7 +243,25 @@ def _checked_step(step: Any) -> Step[Any] | Loss:
         return _no("step", step)
     numbers = (step.reward, 0.0 if step.progress is None else step.progress)
     wrong = [_no("finite number", number) for number in numbers if attempted(partial(isfinite, number)) is not True]
-    return _unreadable(step.observation, step.feedback) or (wrong[0] if wrong else step)
+    flags = (step.done, step.success, step.valid, step.truncated)
+    wrong += [_no("truth value", flag) for flag in flags if not _is_flag(flag)]
+    return _unreadable(step.observation, step.feedback) or (wrong[0] if wrong else _plain(step))
+
+
+def _is_flag(value: Any) -> bool:
+    """True for a truth value, of whichever library."""
+    return attempted(lambda: value in (True, False)) is True
+
+
+def _plain(step: Step[State]) -> Step[State]:
+    """A step whose numbers and truth values are Python's own: manifests and tables know no others."""
+    flags, numbers = (step.done, step.success, step.valid, step.truncated), (step.reward, step.progress)
+    if all(isinstance(flag, bool) for flag in flags) and all(isinstance(each, float | int | None) for each in numbers):
+        return step
+    done, success, valid, truncated = map(bool, flags)
+    reward, progress = (None if number is None else float(number) for number in numbers)
+    assert reward is not None
+    return Step(step.state, step.observation, step.feedback, reward, done, success, valid, truncated, progress)
 
 
 def _unreadable(*texts: Any) -> Loss | None:

@@ -1,8 +1,10 @@
 """Episodes that fail: which are lost or cut, what they count in, and what stops a run."""
 
+import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from support.entries import entry
 from support.player import CONFIG, Short, environment, player
@@ -87,6 +89,8 @@ SEEN = Step(0, "hall", "", 0.0, False, False)
         ("step", [replace(SEEN, feedback="\ud83d")], "invalid: str '\\ud83d' is no text that UTF-8 can encode"),
         ("step", [replace(SEEN, reward=None)], "invalid: NoneType None is no finite number"),
         ("step", [replace(SEEN, progress=float("nan"))], "invalid: float nan is no finite number"),
+        ("step", [replace(SEEN, success="no")], "invalid: str 'no' is no truth value"),
+        ("step", [replace(SEEN, done=np.zeros(2))], "invalid: ndarray array([0., 0.]) is no truth value"),
         ("start", None, "invalid: NoneType None is no pair of state and observation"),
         ("start", (0, "\ud83d"), "invalid: str '\\ud83d' is no text that UTF-8 can encode"),
         ("guide", None, "invalid: NoneType None is no guide"),
@@ -115,6 +119,15 @@ def test_what_is_no_step_start_or_guide_costs_its_episode(monkeypatch, part, val
     (episode,) = Player(env, player().context, player().engine, 2).play(attempts(1, 1))
     assert episode.lost.startswith(reason)
     assert table_to_episodes(episodes_to_table([episode])) == [episode]
+
+
+def test_numbers_of_numpy_become_pythons_own(monkeypatch):
+    env, one, yes = HomeRules(), np.float32(1), np.bool_(True)
+    step = replace(SEEN, reward=one, progress=one, done=yes, success=yes, valid=yes, truncated=np.bool_(False))
+    monkeypatch.setattr(env, "step", lambda *_: [step])
+    (found,) = env.try_step([0], ["look"])
+    assert found == Step(0, "hall", "", 1.0, True, True, progress=1.0)
+    assert json.dumps([found.reward, found.progress, found.success, found.truncated]) == "[1.0, 1.0, true, false]"
 
 
 def test_an_overlong_prompt_ends_an_episode_with_its_reward_so_far(sound):
