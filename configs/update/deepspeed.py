@@ -27,14 +27,14 @@ class DeepSpeedConfig(Config):
 
     zero_stage: Literal[0, 1, 2, 3] = 1
     """ZeRO stage: 0 partitions nothing, 1 the optimizer, 2 also its gradients at every micro-batch, 3 also the weights.
-    A stage in ``settings`` takes precedence.
+    The stage of a section ``zero_optimization`` in ``settings`` takes precedence.
     """
     tokens: int = Field(default=16384, ge=1, le=TOKENS)
     """Maximum number of tokens per micro-batch, each counted once however many rows begin with it; gradients accumulate
     over a minibatch.
     """
     timeout: float = Field(default=600.0, gt=0, le=SECONDS)
-    """Seconds without output after which an update is killed."""
+    """Seconds that an update, a save or a start of the trainer may take before it is killed."""
     processes: int = Field(default=1, ge=1, le=FEW, exclude_if=lambda count: count == 1)
     """Processes on this machine that share the update's micro-batches; steps are the same as with one process."""
     hostfile: Annotated[str | None, Trusted("starts programs on the machines in it, by ssh"), FromAnywhere] = Field(
@@ -62,11 +62,8 @@ class DeepSpeedConfig(Config):
             raise ValueError("settings: a run stores the content, not a file's name: write the settings themselves")
         settings = _settings(named) if isinstance(named, str) else named
         zero = settings.get("zero_optimization", {}) if isinstance(settings, dict) else {}
-        stage = zero.get("stage", 0) if isinstance(zero, dict) and zero else values.get("zero_stage", 1)
-        given = values.get("zero_stage", stage)
-        if isinstance(given, int) and given != stage:
-            raise ValueError(f"zero_stage={given} but settings name stage {stage}: leave zero_stage out")
-        return values | {"settings": settings, "zero_stage": given}
+        stage = {"zero_stage": zero.get("stage", 0)} if isinstance(zero, dict) and zero else {}
+        return values | {"settings": settings} | stage
 
     @model_validator(mode="after")
     def _owned(self) -> Self:

@@ -89,19 +89,23 @@ def _json(body: str) -> Call | None:
 
 def call_of(value: object) -> Call | None:
     """Call in a JSON value, the last one of a list; None if it has no name."""
-    if isinstance(value, list):
-        return call_of(value[-1]) if value else None
-    if not isinstance(value, dict):
-        return None
-    named = [key for key in _NAMES if key in value]
-    if named and isinstance(value[named[0]], dict):
-        return call_of(value[named[0]])
-    if not named or not isinstance(value[named[0]], str):
+    while (inner := _inner(value)) is not None:  # a model may nest deeper than Python may recur
+        value = inner
+    named = [key for key in _NAMES if key in value] if isinstance(value, dict) else []
+    if not isinstance(value, dict) or not named or not isinstance(value[named[0]], str):
         return None
     given = [key for key in _ARGUMENTS if key in value]
     rest = {key: part for key, part in value.items() if key not in (named[0], "id", "type")}
     arguments = value[given[0]] if given else rest
     return Call(value[named[0]], arguments if isinstance(arguments, dict | str) else rest)
+
+
+def _inner(value: object) -> object:
+    """Value in which a list, or a call under the name of one, holds the call; None if it holds none."""
+    if isinstance(value, list):
+        return value[-1] if value else None
+    named = [key for key in _NAMES if key in value] if isinstance(value, dict) else []
+    return value[named[0]] if isinstance(value, dict) and named and isinstance(value[named[0]], dict) else None
 
 
 def _named(body: str) -> Call | None:

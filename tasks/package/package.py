@@ -73,7 +73,7 @@ class Package:
     def config(self) -> RunConfig:
         """The resolved configuration of its run."""
         settings = json.loads(self._text("config.json"))
-        for encoder in _encoders(settings):
+        for encoder in _encoders(settings["bank"]):
             if encoder["model"].startswith(f"{ENCODERS}/"):
                 encoder["model"] = str(self.directory / encoder["model"])
         return validate(settings, source=self.origin.name)
@@ -131,7 +131,7 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
     if bank is not None:
         save(bank, directory / "bank")
     settings = config.model_dump(mode="json")
-    for number, encoder in enumerate(_encoders(settings)):
+    for number, encoder in enumerate(_encoders(settings["bank"])):
         encoder["model"] = _packed(encoder["model"], directory, number)
     for name, value in {"config": settings, "origin": asdict(origin)}.items():
         (directory / f"{name}.json").write_text(json.dumps(value, indent=1, sort_keys=True), encoding="utf-8")
@@ -141,9 +141,9 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
 
 
 def _encoders(settings: Any) -> Iterator[dict[str, Any]]:
-    """Settings of every encoder, at any depth."""
+    """Settings of every encoder of the bank, at any depth."""
     for name, value in settings.items() if isinstance(settings, dict) else ():
-        if name == "encoder":
+        if name == "encoder" and isinstance(value, dict):
             yield value
         yield from _encoders(value)
 

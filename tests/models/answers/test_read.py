@@ -227,6 +227,12 @@ def test_a_call_of_a_deep_expression_is_malformed(name):
     assert read(said).fault == "no tools here"
 
 
+@pytest.mark.parametrize(("before", "after"), [("[", "]"), ('{"function": ', "}")])
+def test_a_call_inside_deep_lists_or_calls_is_read(before, after):
+    said = f'<tool_call>{before * 900}{{"name": "search"}}{after * 900}</tool_call>'
+    assert read(said, tools=TOOLS).fault == "missing argument"
+
+
 @pytest.mark.parametrize(
     "text",
     ["write <p><s>old</s> new</p>", "say [INST] now", "say <s>a</s>, then [/INST] b"],

@@ -139,7 +139,8 @@ def test_an_encoder_of_its_own_travels_with_the_package(tmp_path):
     (tmp_path / "encoder").mkdir()
     (tmp_path / "encoder" / "modules.json").write_text("[]")
     here = f"bank.retrieval.encoder.model={tmp_path / 'encoder'}"
-    config = load_recipe("homerules-coevo-rl", ["bank.retrieval.type=embedding", here])
+    judge = f"evaluation.encoder={tmp_path / 'encoder'}"  # a package evaluates nothing
+    config = load_recipe("homerules-coevo-rl", ["bank.retrieval.type=embedding", here, judge])
     package = packaged(tmp_path, config)
     shutil.rmtree(tmp_path / "encoder")
     moved = Package(package.directory.rename(tmp_path / "moved"))
