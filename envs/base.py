@@ -6,7 +6,7 @@ group ``coevo.envs`` (or is named ``package.module:Class`` in the configuration)
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
