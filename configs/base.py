@@ -39,12 +39,11 @@ class Config(BaseModel):
     )
 
 
-def _from_anywhere(path: str | None, info: ValidationInfo[Any]) -> str | None:
+def from_anywhere(path: str | None, info: ValidationInfo[Any]) -> str | None:
+    """Make a path that exists absolute; what a stored run has, and a name that is no path, stays as it is."""
     there = Path(path).expanduser() if path is not None and not is_stored(info) else None
     return str(there.absolute()) if there is not None and there.exists() else path
 
 
-FromAnywhere = AfterValidator(_from_anywhere)
-"""Mark of a path in its ``Annotated``: what exists becomes an absolute path, for a run that continues elsewhere. A name
-that is no path, as a model's on a hub, stays as it is.
-"""
+FromAnywhere = AfterValidator(from_anywhere)
+"""Mark of a path in its ``Annotated``, for a run that continues elsewhere."""

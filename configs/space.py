@@ -17,13 +17,18 @@ def require_space(place: Path, needed: int, purpose: str) -> None:
     Raises:
         CoevoError: fewer bytes are free.
     """
-    there = next(path for path in (place, *place.absolute().parents) if path.exists())
-    free = shutil.disk_usage(there).free
-    if free < needed:
+    left = free(place)
+    if left < needed:
         raise CoevoError(
-            f"{place}: {purpose} needs {size(needed)} and {size(free)} are free: make room, see `coevo gc`; what is "
+            f"{place}: {purpose} needs {size(needed)} and {size(left)} are free: make room, see `coevo gc`; what is "
             "committed is safe, `coevo resume` continues from it"
         )
+
+
+def free(place: Path) -> int:
+    """Free bytes on the disk of a directory, which need not exist yet."""
+    there = next(path for path in (place, *place.absolute().parents) if path.exists())
+    return shutil.disk_usage(there).free
 
 
 def size(count: float) -> str:

@@ -50,7 +50,7 @@ def coevolve(
         recording(session.seconds),
         closing(Committer(session)) as committer,
     ):
-        mark_crashed(run)
+        mark_crashed(run, workspace)
         if session.is_new():
             gate_panels(session)
             session.draft.measure(evaluate(session))

@@ -45,6 +45,12 @@ class Trust:
         confirmed = self._read().get(run, {}) if wanted else {}
         return [each for each in wanted if not _holds(confirmed, each)]
 
+    def require(self, run: str, config: RunConfig) -> None:
+        """Check that all settings are confirmed. Raises ``UntrustedError``."""
+        left = self.open_questions(run, config)
+        if left:
+            raise _unconfirmed(run, left)
+
     def demand(self, run: str, config: RunConfig) -> None:
         """Check that all settings are confirmed, then extend Python's path by ``python_path``.
 
@@ -53,9 +59,7 @@ class Trust:
         Raises:
             UntrustedError: a setting is not confirmed.
         """
-        left = self.open_questions(run, config)
-        if left:
-            raise _unconfirmed(run, left)
+        self.require(run, config)
         extend_path(config)
 
     def confirm(self, run: str, settings: Iterable[Setting]) -> None:

@@ -2,10 +2,17 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, ValidationInfo, model_validator
 
-from coevo.configs.base import FACTOR, FEW, ROWS, SECONDS, TOKENS, Config
+from coevo.configs.base import FACTOR, FEW, ROWS, SECONDS, TOKENS, Config, from_anywhere
 from coevo.configs.trust import Trusted
+
+DEFAULT_PYTHON = ".venv-vllm/bin/python"
+"""Interpreter of vLLM beside the sources, wherever the working directory is."""
+
+
+def _interpreter(path: str, info: ValidationInfo[Any]) -> str | None:
+    return path if path == DEFAULT_PYTHON else from_anywhere(path, info)
 
 
 class TransformersEngineConfig(Config):
@@ -34,9 +41,9 @@ class VllmEngineConfig(Config):
     """Number of servers that the run starts; each generates for some of the groups."""
     devices: tuple[str, ...] = Field(default=(), max_length=FEW)
     """GPUs of each server, as in ``CUDA_VISIBLE_DEVICES`` (``0,1`` splits the model); empty means all GPUs for each."""
-    python: Annotated[str, Trusted("starts it")] = ".venv-vllm/bin/python"
-    """Interpreter of the environment with vLLM. A relative path is looked up here, then beside the sources, and the
-    default beside the sources only.
+    python: Annotated[str, Trusted("starts it"), AfterValidator(_interpreter)] = DEFAULT_PYTHON
+    """Interpreter of the environment with vLLM. A relative path is looked up here, where it becomes absolute, then
+    beside the sources, and the default beside the sources only.
     """
     sync: Literal["files", "gloo", "nccl", "ipc"] = "files"
     """Way of new weights to a server. ``files``: it reads them under the same path; ``gloo``: over TCP, to servers that

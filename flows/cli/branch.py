@@ -32,13 +32,13 @@ def branch(
 
     Example: coevo branch homerules-coevo-rl-1@20 gentler update.optimizer.lr=1e-5 iterations=40
     """
-    from coevo.flows.console.trust import trust_run
+    from coevo.flows.console.trust import confirm_run
     from coevo.flows.upkeep.branch import branch as make_branch
 
     place = workspace_at(workspace)
     with reading(run, place) as opened:
         if trust is not None:
-            trust_run(place, opened.paths.name, opened.config, trust)
+            confirm_run(place, opened.paths.name, opened.config, trust)
         made, config = make_branch(opened, name, overrides or [], place, left_out(without_optimizer))
         start = opened.name
     changed = made.state["accepted_change"]

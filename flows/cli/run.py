@@ -13,6 +13,7 @@ from coevo.flows.console.output import console
 from coevo.flows.history.lookup import find_run
 from coevo.flows.history.standing import Standing, unfinished
 from coevo.lineage.trust import extend_path
+from coevo.lineage.workspace import Workspace
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -41,13 +42,13 @@ def run(
     config = load_recipe(recipe, overrides or [])
     extend_path(config)
     if dry_run:
-        return _dry_run(config, on, as_json)
+        return _dry_run(config, workspace_at(workspace), on, as_json)
     if on is not None or as_json:
         raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
     place = workspace_at(workspace)
     if name is not None:
         place.check_vacant(name)
-    _check(config)
+    _check(config, place)
     earlier = unfinished(config.recipe, place)
     paths = place.create(name or place.next_name(config.recipe), config)
     shown = console()
@@ -86,7 +87,7 @@ def resume(
     paths = find_run(place, run)
     config = wanted(paths, iterations)
     trust_run(place, run, config, trust)
-    _check(config)
+    _check(config, place)
     return operate(place, paths, console(), accept_change, max_hours, iterations, alone=True)
 
 
@@ -99,7 +100,7 @@ def _of(earlier: Standing) -> str:
     return f"{name} is unfinished; to continue it: coevo resume {name}"
 
 
-def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:
+def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool) -> int:
     from coevo.envs.registry import make
     from coevo.flows.console import output
     from coevo.flows.console.dry_run import report, show
@@ -111,12 +112,13 @@ def _dry_run(config: RunConfig, on: str | None, as_json: bool) -> int:
     with closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
-        said = report(config, env, forecast(config, rehearse(config, env), here() if on is None else named(on)))
+        machine = here(place.root) if on is None else named(on)
+        said = report(config, env, forecast(config, rehearse(config, env), machine))
     (output.document if as_json else show)(said)
     return int(not said["ready"])
 
 
-def _check(config: RunConfig) -> None:
+def _check(config: RunConfig, place: Workspace) -> None:
     """Refuse a run that its environment or this machine cannot play, before anything starts."""
     from coevo.envs.registry import make
     from coevo.tasks.preflight.forecast import check_fits
@@ -125,7 +127,7 @@ def _check(config: RunConfig) -> None:
     with closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
-        check_fits(config, env)
+        check_fits(config, env, place.root)
 
 
 COMMANDS = (run, resume)

@@ -17,7 +17,13 @@ from coevo.lineage.workspace import Workspace
 
 
 def trust_run(place: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
-    """Require that a user has confirmed the settings that a command is about to act on.
+    """Require that a user has confirmed the settings that a command is about to act on, as ``confirm_run`` does."""
+    confirm_run(place, run, config, names, ask)
+    place.trust.demand(run, config)
+
+
+def confirm_run(place: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
+    """Require that a user has confirmed the settings of a run. Nothing that they name needs to exist here.
 
     Args:
         place: the workspace.
@@ -34,7 +40,7 @@ def trust_run(place: Workspace, run: str, config: RunConfig, names: str | None, 
     if left and ask and sys.stdin.isatty() and sys.stdout.isatty():
         _ask(run, left)
         place.trust.confirm(run, left)
-    place.trust.demand(run, config)
+    place.trust.require(run, config)
 
 
 def trust_revision(place: Workspace, reference: str, names: str | None, ask: bool = True) -> None:

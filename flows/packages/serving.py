@@ -79,8 +79,8 @@ def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iter
     Raises:
         CoevoError: the package does not exist, the port is in use, or the server did not start.
     """
-    reach_directly()
     host, port = address.host, _port(address.host, address.port)
+    reach_directly(host)
     with _model(what, place) as (name, directory):
         log = place.root.resolve() / f"serve-{port}.log"
         line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]

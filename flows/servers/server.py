@@ -61,8 +61,11 @@ class Server:
         end_group(self.pid, self.runs)
 
 
-def reach_directly() -> None:
-    """Exclude this machine's servers from proxies, which would see secrets, for this process and its children."""
+def reach_directly(*hosts: str) -> None:
+    """Exclude this machine's servers from proxies, which would see secrets, for this process and its children.
+
+    ``hosts`` are further addresses of this machine.
+    """
     for name in ("no_proxy", "NO_PROXY"):
         known = [host for host in os.environ.get(name, "").split(",") if host]
-        os.environ[name] = ",".join(dict.fromkeys([*known, "127.0.0.1", "localhost"]))
+        os.environ[name] = ",".join(dict.fromkeys([*known, "127.0.0.1", "localhost", *hosts]))

@@ -25,16 +25,20 @@ GRACE = timedelta(minutes=5)
 """Time within which a started session takes its run's lock; until then, a free lock does not mean that it is dead."""
 
 
-def mark_crashed(run: str) -> int:
-    """Mark every other unfinished flow run of this run Crashed; return their number. The caller holds the lock."""
+def mark_crashed(run: str, workspace: str) -> int:
+    """Mark every other unfinished flow run of a run Crashed; return their number. The caller holds the run's lock.
+
+    Runs of this name in other workspaces, which may share the server, are left alone.
+    """
     unfinished = FlowRunFilter(
         name=FlowRunFilterName(any_=[run]),
         state=_in(*UNFINISHED),
     )
     with get_client(sync_client=True) as client:
-        stale = [found for found in client.read_flow_runs(flow_run_filter=unfinished) if str(found.id) != _own()]
-        for found in stale:
-            client.set_flow_run_state(found.id, Crashed(message="its process died; resumed since"), force=True)
+        found = client.read_flow_runs(flow_run_filter=unfinished)
+        stale = [each for each in found if each.parameters.get("workspace") == workspace and str(each.id) != _own()]
+        for each in stale:
+            client.set_flow_run_state(each.id, Crashed(message="its process died; resumed since"), force=True)
     return len(stale)
 
 

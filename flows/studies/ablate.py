@@ -45,7 +45,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
     place, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
     runs = runs_of(described)
     with writer_lock(StudyLock(place, described.name)):
-        mark_crashed(flow_run_name())
+        mark_crashed(flow_run_name(), workspace)
         for number, each in enumerate(runs, start=1):
             shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
             code = play(place, each, shown, alone)

@@ -75,7 +75,7 @@ def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> Non
         _check_metrics(study, each)
         extend_path(each.config)
         with closing(make(each.config.env)) as env:
-            check_fits(each.config, env)
+            check_fits(each.config, env, place.root)
 
 
 def check_parts(runs: list[Planned]) -> None:

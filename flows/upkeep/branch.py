@@ -63,7 +63,7 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     _check_fixed(flat(settings), flat(changed))
     config = written(changed, source=source.name)
     if source.config.env != config.env:
-        trust.demand(source.paths.name, source.config)
+        trust.require(source.paths.name, source.config)
         extend_path(config)
         _check_words(source.config, config)
     return config

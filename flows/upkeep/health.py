@@ -15,6 +15,7 @@ import psutil
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+from coevo.configs.space import free
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.server import ServerError
 
@@ -103,15 +104,15 @@ def _cores() -> Finding:
 
 
 def _memory() -> Finding:
-    free = psutil.virtual_memory().available / GIB
-    remedy = _unless(free >= LEAST_MEMORY, f"a run takes {LEAST_MEMORY:.0f} GiB: close something")
-    return Finding("memory", f"{free:.1f} GiB free", remedy)
+    left = psutil.virtual_memory().available / GIB
+    remedy = _unless(left >= LEAST_MEMORY, f"a run takes {LEAST_MEMORY:.0f} GiB: close something")
+    return Finding("memory", f"{left:.1f} GiB free", remedy)
 
 
 def _disk(workspace: Path) -> Finding:
-    free = shutil.disk_usage(_existing(workspace)).free / GIB
-    remedy = _unless(free >= LEAST_DISK, f"a run takes {LEAST_DISK:.0f} GiB: free some, or name another --workspace")
-    return Finding("disk", f"{free:.1f} GiB free", remedy)
+    there = free(workspace) / GIB
+    remedy = _unless(there >= LEAST_DISK, f"a run takes {LEAST_DISK:.0f} GiB: free some, or name another --workspace")
+    return Finding("disk", f"{there:.1f} GiB free", remedy)
 
 
 def _writable(workspace: Path) -> Finding:

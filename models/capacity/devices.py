@@ -3,12 +3,13 @@
 import re
 import time
 from dataclasses import dataclass
-from shutil import disk_usage
+from pathlib import Path
 
 import psutil
 import torch
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.space import free
 
 GIB = 2**30
 
@@ -68,12 +69,10 @@ CPU_BANDWIDTH = 20e9
 MATRIX, TRIES = 512, 3
 
 
-def here() -> Machine:
-    """Measure this machine, with the disk of the working directory."""
+def here(workspace: Path = Path()) -> Machine:
+    """Measure this machine, with the disk of a workspace."""
     gpus = tuple(_gpu(index) for index in range(torch.cuda.device_count())) if torch.cuda.is_available() else ()
-    return Machine(
-        gpus, Device("cpu", psutil.virtual_memory().total, _cpu_flops(), CPU_BANDWIDTH), disk_usage(".").free
-    )
+    return Machine(gpus, Device("cpu", psutil.virtual_memory().total, _cpu_flops(), CPU_BANDWIDTH), free(workspace))
 
 
 def named(text: str) -> Machine:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from coevo.configs.errors import CoevoError
@@ -97,9 +98,13 @@ def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, t
         )
 
 
-def check_fits(config: RunConfig, env: Environment[Any]) -> None:
-    """Refuse a run that cannot fit this machine. Raises ``CoevoError`` with the reason and a remedy."""
-    problems = forecast(config, glance(config, env), here()).problems
+def check_fits(config: RunConfig, env: Environment[Any], workspace: Path) -> None:
+    """Refuse a run that cannot fit this machine and the disk of its workspace.
+
+    Raises:
+        CoevoError: it cannot; with the reason and a remedy.
+    """
+    problems = forecast(config, glance(config, env), here(workspace)).problems
     if problems:
         raise CoevoError(problems[0])
 

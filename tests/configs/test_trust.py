@@ -116,6 +116,7 @@ def test_a_folder_of_modules_is_kept_as_an_absolute_path_and_not_at_all_by_defau
 PATHS = {
     "policy.path": "policy={type: pretrained, path: there}",
     "update.deepspeed.hostfile": "update.deepspeed.hostfile=there",
+    "rollout.engine.python": "rollout.engine={type: vllm, python: there}",
     "evaluation.encoder": "evaluation.encoder=there",
     "bank.writer.author.path": "bank.writer={type: model-contrast, author: {type: frozen, path: there}}",
     "bank.retrieval.encoder.model": "bank.retrieval={type: embedding, encoder: {model: there}}",

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.engine import VllmEngineConfig, gpus_of
+from coevo.configs.rollout.engine import DEFAULT_PYTHON, VllmEngineConfig, gpus_of
 from coevo.models.weights import tensor_digest
 
 ROOT = Path(__file__).parents[4]
@@ -58,7 +58,7 @@ def interpreter(config: VllmEngineConfig, section: str = "rollout.engine") -> Pa
         CoevoError: it does not exist.
     """
     # Nobody chose the default, so the working directory must not decide where it is.
-    default = config.python == type(config).model_fields["python"].default
+    default = config.python == DEFAULT_PYTHON
     places = (ROOT / config.python,) if default else (Path(config.python), ROOT / config.python)
     found = [path for path in places if path.is_file()]
     if not found:

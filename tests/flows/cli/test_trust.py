@@ -218,6 +218,17 @@ def test_what_a_user_sets_is_confirmed_and_what_a_branch_inherits_is_not(sent, p
     assert theirs.trust.open_questions("next", theirs.existing("next").read_config()) == []
 
 
+def test_a_branch_leads_to_modules_here_where_those_of_its_run_are_elsewhere(tmp_path, coevo):
+    away, here, workspace = (tmp_path / name for name in ("away", "here", "workspace"))
+    away.mkdir()
+    here.mkdir()
+    small_run.build(workspace, overrides=[f"python_path=[{away}]"])
+    away.rmdir()
+    (workspace / "trusted.json").unlink()
+    line = ("branch", "first", "mine", f"python_path=[{here}]", "--workspace", workspace)
+    assert coevo(*line, "--trust", "python_path").code == 0
+
+
 def test_a_run_made_before_there_was_such_a_file_is_asked_once(tmp_path, overrides, coevo):
     small_run.build(tmp_path, overrides=overrides)
     (tmp_path / "trusted.json").unlink()

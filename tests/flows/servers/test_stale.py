@@ -31,7 +31,7 @@ def begun(tmp_path, prefect_url, monkeypatch):
 
         def begin(state, workspace=tmp_path, run="first"):
             parameters = {"run": run, "workspace": str(Workspace(workspace).root)}
-            return client.create_flow_run(session, parameters=parameters, state=state).id
+            return client.create_flow_run(session, name=run, parameters=parameters, state=state).id
 
         def state_of(identity: UUID):
             return client.read_flow_run(identity).state.name
@@ -69,3 +69,10 @@ def test_one_that_has_just_begun_is_given_time(begun, tmp_path, monkeypatch):
     young = [begin(Pending()), begin(Running())]
     assert stale.mark_unbegun_sessions(Workspace(tmp_path)) == stale.mark_dead_sessions(Workspace(tmp_path)) == 0
     assert [state_of(each) for each in young] == ["Pending", "Running"]
+
+
+def test_a_run_of_the_same_name_in_another_workspace_is_left_alone(begun, tmp_path):
+    begin, state_of = begun
+    ours, theirs = begin(Running()), begin(Running(), tmp_path / "elsewhere")
+    assert stale.mark_crashed("first", str(Workspace(tmp_path).root)) == 1
+    assert [state_of(each) for each in (ours, theirs)] == ["Crashed", "Running"]

@@ -95,14 +95,14 @@ def test_where_no_setting_helps_a_machine_is_named_that_does():
     assert said.endswith("take a machine such as 4xa100-80, or a smaller model")
 
 
-def test_a_policy_of_billions_is_refused_on_a_laptop_before_it_starts():
+def test_a_policy_of_billions_is_refused_on_a_laptop_before_it_starts(tmp_path):
     overrides = ["policy.hidden_size=4096", "policy.layers=36", "policy.heads=32", "policy.kv_heads=8"]
     wide = [*overrides, "policy.head_dim=128", "policy.intermediate_size=12288"]
     config = load_recipe(SMALL, wide)
     (said,) = forecast(config, glance(config, make(config.env)), LAPTOP).problems
     assert said.startswith("the machine's memory has 8.0 GiB, and ")
     with pytest.raises(CoevoError, match=r"the machine's memory has .* are needed") as caught:
-        check_fits(load_recipe(SMALL, [*wide, "policy.layers=400"]), make(config.env))
+        check_fits(load_recipe(SMALL, [*wide, "policy.layers=400"]), make(config.env), tmp_path)
     assert "\n" not in str(caught.value)
 
 
