@@ -25,12 +25,13 @@ from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.report import reporter
 from coevo.tasks.run.assemble import open_engine, player_with
-from coevo.tasks.run.author import open_writing
+from coevo.tasks.run.author import open_writing, spent_before
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.evaluate import panel_index, play_panel
-from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.artifact import FOLDER, Kept, read_writing
 from coevo.tasks.writing.author import Writing, aside_of
 from coevo.tasks.writing.journal import Journal
+from coevo.tasks.writing.spent import Spent
 
 
 def evaluate_revision(reference: str, request: Request, place: Workspace) -> Evaluation:
@@ -64,10 +65,20 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
             return Evaluation(panel, episodes, {}, vendi)
         start = bank_of(run if request.bank == "own" else other, config)
         journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
-        opened = open_writing(config, engine, scratch / "author", journal, Kept(), reporter().warn)
+        kept = Kept(spent=_spent(run, scratch))
+        opened = open_writing(config, engine, scratch / "author", journal, kept, reporter().warn)
         learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
+
+
+def _spent(run: Reading, scratch: Path) -> Spent:
+    """Expense of the run's author, which counts towards its budget here, too."""
+    manifest = run.manifest
+    if FOLDER not in manifest.artifacts:
+        return Spent()
+    own = read_writing(_artifact(run, FOLDER, scratch)).spent
+    return spent_before(run.lineage, manifest, own, scratch, reporter().warn)
 
 
 def configured(run: Reading, request: Request) -> RunConfig:
@@ -119,7 +130,7 @@ def learner_at(run: Reading, start: BankState, player: Player, writing: Writing 
         admission=None if bank is None else admission_of(bank.admission),
         start=start,
         references=references_of(config, kept),
-        ask=aside_of(writing),
+        ask=aside_of(writing, run.manifest.revision),
         revision=manifest.revision,
         iterations=manifest.iteration,
     )

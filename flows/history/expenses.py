@@ -36,6 +36,7 @@ PARTS = (
     Part("judging", "judge", KINDS),
     Part("retiring", "retire", KINDS),
     Part("internalization", "internalization", ()),
+    Part("evaluation", "", ()),  # questions to the writer's author; the seconds of its stage are mostly episodes
 )
 
 

@@ -34,6 +34,8 @@ def is_budgeted(config: RunConfig) -> bool:
 def spent_before(lineage: Lineage, head: Manifest, own: Spent, scratch: Path, warn: Callable[[str], None]) -> Spent:
     """Expense at a revision; after a rollback that before it, which takes back what was written, not what was paid.
 
+    Changes by hand after the rollback, such as an import of entries, repeat its expense.
+
     Args:
         lineage: of the run.
         head: the revision.
@@ -42,7 +44,7 @@ def spent_before(lineage: Lineage, head: Manifest, own: Spent, scratch: Path, wa
         warn: reports that the expense before a rollback is no longer known.
     """
     played = head
-    while played.restored_from is not None and played.parent is not None:
+    while played.parent is not None and not wrote(lineage, played):
         played = lineage.manifest(played.parent)
     if played.artifacts.get(FOLDER) in (None, head.artifacts.get(FOLDER)):
         return own  # the same, as at the start of a branch
@@ -52,6 +54,22 @@ def spent_before(lineage: Lineage, head: Manifest, own: Spent, scratch: Path, wa
     scratch.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=scratch) as place:
         return read_writing(lineage.materialise(played.revision, FOLDER, Path(place) / FOLDER)).spent
+
+
+def wrote(lineage: Lineage, manifest: Manifest) -> bool:
+    """Return True if a revision put questions to its author, unlike a rollback or a change by hand."""
+    before = None if manifest.parent is None else lineage.manifest(manifest.parent).artifacts.get(FOLDER)
+    return manifest.restored_from is None and manifest.artifacts.get(FOLDER) != before
+
+
+def journal_after(head: Manifest | None, lineage: Lineage, path: Path) -> Journal:
+    """Open the journal of the revision after the last one.
+
+    Answers that arrived for a revision which a rollback or a change by hand made instead are paid, and those of the
+    next one.
+    """
+    number = 0 if head is None else head.revision + 1
+    return Journal(path, number, lambda each: each > number or wrote(lineage, lineage.manifest(each)))
 
 
 @contextmanager

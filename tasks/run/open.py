@@ -30,7 +30,7 @@ from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.prune import pruner
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.run.assemble import assemble, check_engine, check_panels, check_repeats, open_engine
-from coevo.tasks.run.author import is_budgeted, open_writing, spent_before
+from coevo.tasks.run.author import is_budgeted, journal_after, open_writing, spent_before
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.space import require_start
 from coevo.tasks.run.waiting import waits
@@ -40,7 +40,6 @@ from coevo.tasks.steps import ahead
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.artifact import read_writing
 from coevo.tasks.writing.author import Writing
-from coevo.tasks.writing.journal import Journal
 
 
 @contextmanager
@@ -135,7 +134,7 @@ def take_up_writing(
 ) -> AbstractContextManager[Writing | None]:
     """The writing of a run after its last revision, with the answers that arrived since."""
     place = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
-    journal = Journal(stores.paths.journal, 0 if head is None else head.revision + 1)
+    journal = journal_after(head, stores.lineage, stores.paths.journal)
     author, warn = stores.paths.engine / "author", stores.reporter.warn
     kept = read_writing(place)
     if head is not None and is_budgeted(config):

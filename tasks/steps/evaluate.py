@@ -42,7 +42,8 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
         metrics |= {f"agent/vendi/{name}/{side}": score for side, score in scores.items()}
         metrics |= blind_expert(session, panel) if session.is_new() else {}
         outcomes[name] = Outcomes(panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes))
-    return Result(outcomes, metrics)
+    writing = session.parts.writing
+    return Result(outcomes, metrics, spent={} if writing is None else writing.cost_aside())
 
 
 def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: list[Episode]) -> dict[str, float]:
@@ -70,7 +71,7 @@ def learner_of(session: Session) -> Learner:
         parts.admission,
         start=bank,
         references=session.references,
-        ask=aside_of(parts.writing),
+        ask=aside_of(parts.writing, revision),
         revision=revision,
         iterations=session.updates(),
     )

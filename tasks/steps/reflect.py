@@ -43,7 +43,7 @@ def panel_reflections(session: Session, panel: str, episodes: Sequence[Episode])
     # The configuration is refused where nobody reflects.
     assert isinstance(writer, Reflector)
     chosen = [episode for episode in played(episodes) if episode.teaches][:count]
-    made = writer.reflect(chosen, session.references, aside_of(session.parts.writing))
+    made = writer.reflect(chosen, session.references, aside_of(session.parts.writing, session.draft.revision))
     return {f"policy/reflection/{panel}/{name}": share for name, share in recalls(made).items()}
 
 

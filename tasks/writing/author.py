@@ -17,6 +17,8 @@ from coevo.tasks.writing.journal import Answered, Journal
 from coevo.tasks.writing.spent import Spent, exhausted
 
 UNANSWERED = "the author gave no reply"
+ASIDE = "aside"
+"""Purpose of a line of the journal that has only the expense of a question about a held-out panel."""
 
 
 class Writing:
@@ -49,10 +51,13 @@ class Writing:
         self._learns = learns
         self._author, self._config, self._journal, self._warn = author, config, journal, warn
         self._identity = config.model_dump_json(exclude={"budget", "price"})
-        self._answers = {found.digest: found for found in (*kept.answers, *journal.answers)}
+        sound = [found for found in journal.answers if not found.reply.fault]
+        self._answers = {found.digest: found for found in (*kept.answers, *sound)}
         self._spent = kept.spent.plus(found.reply for found in journal.answers)
         self._counted: set[str] = set()
-        self._used: list[Reply] = []
+        refused = [found for found in journal.answers if found.reply.fault]
+        self._used = [found.reply for found in refused if found.purpose != ASIDE]
+        self._examined = [found.reply for found in refused if found.purpose == ASIDE]
         self._rejects: list[Reject] = []
 
     def ask(self, revision: int, questions: Sequence[Question]) -> list[Reply]:
@@ -74,9 +79,12 @@ class Writing:
             for digest in digests
         ]
 
-    def aside(self, questions: Sequence[Question]) -> list[Reply]:
+    def aside(self, revision: int, questions: Sequence[Question]) -> list[Reply]:
         """One reply per question, of which nothing but the expense is kept: those about a held-out panel."""
-        found = dict(self._replies(questions))
+        found = dict[int, Reply]()
+        for place, reply in self._replies(questions):
+            found[place] = reply
+            self._examined += self._paid(revision, Question(ASIDE, "", (), "", ""), "", reply)
         replies = [found[place] for place in range(len(questions))]
         self._report([reply.fault for reply in replies if reply.fault], len(replies))
         return replies
@@ -93,13 +101,13 @@ class Writing:
 
     def cost(self) -> dict[str, int]:
         """Cost of the answers of this revision that were used since the last call; each counts once."""
-        spent = Spent().plus(self._used)
-        self._used = []
-        return {
-            "cost/writing/questions": spent.questions,
-            "cost/writing/prompt_tokens": spent.prompt_tokens,
-            "cost/writing/answer_tokens": spent.answer_tokens,
-        }
+        used, self._used = self._used, []
+        return _cost("writing", used)
+
+    def cost_aside(self) -> dict[str, int]:
+        """Cost of the questions about held-out panels since the last call; empty without any."""
+        examined, self._examined = self._examined, []
+        return _cost("evaluation", examined) if examined else {}
 
     def seal(self, revision: int, episodes: Iterable[str]) -> Kept:
         """Answers that the revision keeps: its own, and those about episodes that the writer has yet to read."""
@@ -129,12 +137,25 @@ class Writing:
             digest = digests[place]
             if reply.fault:
                 faults[digest] = reply.fault
-                self._used += [reply] if reply.prompt_tokens else []  # a refusal costs as well
+                self._used += self._paid(revision, missing[digest], digest, reply)
             else:
                 kept = reply if self._learns else replace(reply, drawn=None)
                 self._answers[digest] = Answered.of(revision, missing[digest], digest, kept)
                 self._journal.append(self._answers[digest])
         return faults
+
+    def _paid(self, revision: int, question: Question, digest: str, reply: Reply) -> list[Reply]:
+        """The expense of a reply of which nothing else is kept; empty if it costs nothing.
+
+        With a budget the journal has it, too, so that a kill refunds nothing. Without one it does not: a resumed run,
+        which asks again, has the same state as an uninterrupted one.
+        """
+        if not (reply.prompt_tokens or reply.answer_tokens):
+            return []
+        expense = replace(reply, text="", drawn=None, fault=reply.fault or ASIDE)
+        if self._config.budget is not None:
+            self._journal.append(Answered.of(revision, question, digest, expense))
+        return [expense]
 
     def _replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """One reply per question, as they arrive; once the budget is spent, the others get a fault."""
@@ -153,11 +174,20 @@ class Writing:
         yield from ((place, Reply("", False, fault=over or UNANSWERED)) for place in sorted(left))
 
 
+def _cost(part: str, replies: Iterable[Reply]) -> dict[str, int]:
+    spent = Spent().plus(replies)
+    return {
+        f"cost/{part}/questions": spent.questions,
+        f"cost/{part}/prompt_tokens": spent.prompt_tokens,
+        f"cost/{part}/answer_tokens": spent.answer_tokens,
+    }
+
+
 def ask_of(writing: Writing | None, revision: int) -> Ask:
     """Function that puts questions for the revision in the making; without writing it refuses."""
     return nobody if writing is None else partial(writing.ask, revision)
 
 
-def aside_of(writing: Writing | None) -> Ask:
+def aside_of(writing: Writing | None, revision: int) -> Ask:
     """Function that puts questions about held-out episodes, of which nothing is kept; without writing it refuses."""
-    return nobody if writing is None else writing.aside
+    return nobody if writing is None else partial(writing.aside, revision)

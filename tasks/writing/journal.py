@@ -1,13 +1,13 @@
 """The journal of an author's answers, beside the staging area: each is appended as it arrives.
 
 A run that was killed asks only for what is missing. A line has the revision in the making, the purpose, the task and
-the episodes of the question, its digest, and the reply.
+the episodes of the question, its digest, and the reply. A reply with a fault is there for its expense alone.
 """
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -98,15 +98,17 @@ def _typed(answered: Answered) -> bool:
 class Journal:
     """Answers that no commit holds yet, in a file that is only appended to."""
 
-    def __init__(self, path: Path, revision: int) -> None:
-        """Open the journal of the revision in the making; answers of earlier revisions are committed, and go.
+    def __init__(self, path: Path, revision: int, committed: Callable[[int], bool] = lambda _: True) -> None:
+        """Open the journal of the revision in the making; answers that earlier revisions keep go.
 
         Args:
             path: the file.
             revision: number of the revision in the making.
+            committed: True for an earlier revision that keeps its answers; others become those of ``revision``.
         """
         self._path = path
-        self.answers = [found for found in _read(path) if found.revision == revision]
+        kept = [found for found in _read(path) if found.revision == revision or not committed(found.revision)]
+        self.answers = [replace(found, revision=revision) for found in kept]
         self._write(self.answers)
 
     def append(self, answered: Answered) -> None:

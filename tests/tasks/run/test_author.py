@@ -1,5 +1,7 @@
 """Tokens of stored answers are checked before a run trains on them, and a rollback does not refund what was paid."""
 
+from dataclasses import replace
+
 import pytest
 from support.small_run import build
 
@@ -7,8 +9,10 @@ from coevo.configs.errors import CoevoError
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.memory.bank.change import BankChange
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
-from coevo.tasks.run.author import check_tokens, spent_before
+from coevo.tasks.run.author import check_tokens, journal_after, spent_before
+from coevo.tasks.run.by_hand import commit_by_hand
 from coevo.tasks.writing.artifact import FOLDER, Kept, write_writing
 from coevo.tasks.writing.journal import Answered, Journal
 from coevo.tasks.writing.spent import Spent
@@ -74,3 +78,23 @@ def test_the_expense_of_a_revision_that_is_repeated_is_its_own(paid, tmp_path, m
     monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 7])
     own = Spent(1, 30, 0)
     assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
+
+
+def test_a_change_by_hand_after_a_rollback_refunds_nothing_either(paid, tmp_path):
+    paths, lineage = paid
+    bank, own = Bank(paths.bank), Spent(1, 30, 0)
+    lineage.rollback(4, bank)
+    for _ in range(2):
+        commit_by_hand(BankChange(), {}, {}, paths, bank, lineage)
+        found = spent_before(lineage, lineage.head(), Spent(1, 10, 0), tmp_path / "scratch", pytest.fail)
+        assert found == own
+
+
+def test_answers_for_a_revision_that_a_rollback_made_instead_are_kept(paid):
+    paths, lineage = paid
+    journal = Journal(paths.journal, 6)
+    for revision in (5, 6):
+        journal.append(replace(answered(None), revision=revision, digest=f"{revision}"))
+    lineage.rollback(4, Bank(paths.bank))
+    kept = journal_after(lineage.head(), lineage, paths.journal).answers
+    assert [(each.revision, each.digest) for each in kept] == [(7, "6")]

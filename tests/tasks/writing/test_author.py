@@ -134,10 +134,29 @@ def test_a_budget_of_money_counts_prompts_and_answers_by_their_prices(tmp_path):
 def test_what_a_panel_is_asked_about_costs_and_is_not_kept(tmp_path):
     run = Run(tmp_path, budget={"tokens": 200})
     writing = run.open()
-    assert texts(writing.aside(questions(1, 2))) == ["contrast 1", "contrast 2"]
-    assert not (tmp_path / "journal").exists()
+    assert texts(writing.aside(1, questions(1, 2))) == ["contrast 1", "contrast 2"]
+    lines = Journal(tmp_path / "journal", 1).answers
+    assert [(each.purpose, each.task, each.episodes, each.reply.text) for each in lines] == [("aside", "", (), "")] * 2
     assert writing.ask(1, questions(3))[0].fault
     assert writing.seal(1, ["e1"]).answers == ()
+    expense = {"questions": 2, "prompt_tokens": 200, "answer_tokens": 40}
+    assert writing.cost_aside() == {f"cost/evaluation/{name}": count for name, count in expense.items()}
+    assert writing.cost_aside() == {}
+    assert writing.cost()["cost/writing/questions"] == 0
+
+
+@pytest.mark.parametrize("held_out", [False, True])
+def test_a_kill_refunds_nothing_of_a_budget(tmp_path, held_out):
+    """Without a budget nothing of it is kept: the resumed run asks again, and its state is as if it had not died."""
+    refusing = Scripted(lambda asked: Reply("", False, 100, 20, "" if held_out else "the model refuses to answer"))
+    for budget, counted in ((None, 0), ({"tokens": 1_000}, 120)):
+        run = Run(tmp_path, refusing, **({} if budget is None else {"budget": budget}))
+        ask = (lambda writing: writing.aside) if held_out else (lambda writing: writing.ask)
+        ask(run.open())(1, questions(1))
+        again = run.open()
+        spent = again.seal(1, []).spent
+        assert spent.prompt_tokens + spent.answer_tokens == counted
+        assert sum((again.cost_aside() if held_out else again.cost()).values()) == (121 if counted else 0)
 
 
 def test_another_author_is_asked_again(tmp_path):
@@ -161,7 +180,7 @@ def test_refused_parts_are_committed_with_their_revision(tmp_path):
 
 def test_held_out_questions_without_an_answer_are_reported(tmp_path):
     run = Run(tmp_path, Scripted(lambda asked: Reply("", False, fault="timed out" if asked.user == "2" else "")))
-    assert [reply.fault for reply in run.open().aside(questions(1, 2))] == ["", "timed out"]
+    assert [reply.fault for reply in run.open().aside(1, questions(1, 2))] == ["", "timed out"]
     assert run.warnings == ["1 of 2 questions of the writer were not answered: timed out"]
 
 
