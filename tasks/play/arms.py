@@ -19,7 +19,7 @@ class WithCandidate:
     Args:
         candidate: the candidate.
         seen: experience of the bank.
-        found: experience of the bank and all candidates on trial.
+        found: experience of the bank and the candidate.
     """
 
     def __init__(self, candidate: Entry, seen: Experience, found: Experience) -> None:
@@ -50,13 +50,17 @@ class Arms:
 
     Args:
         chosen: candidate on trial by task id.
-        found: experience of the bank and all candidates on trial.
+        found: experience of the bank and one candidate, by the candidate's id.
         retrieval: says which replicas see the bank.
         group: replicas of a task.
     """
 
     def __init__(
-        self, chosen: Mapping[str, OnTrial], found: Experience, retrieval: AnyRetrievalConfig, group: int
+        self,
+        chosen: Mapping[str, OnTrial],
+        found: Mapping[str, Experience],
+        retrieval: AnyRetrievalConfig,
+        group: int,
     ) -> None:
         self._chosen, self._found = chosen, found
         self._seers = [replica for replica in range(group) if sees(retrieval, replica, group)]
@@ -67,7 +71,8 @@ class Arms:
 
     def experience(self, task: str, seen: Experience) -> Experience:
         """Experience of the treated replicas of a task; ``seen`` is that of the others."""
-        return WithCandidate(self._chosen[task].entry, seen, self._found)
+        candidate = self._chosen[task].entry
+        return WithCandidate(candidate, seen, self._found[candidate.id])
 
     def groups(self, episodes: Sequence[Episode], candidate: str) -> list[list[tuple[float, float]]]:
         """Matched rewards with and without a candidate, by group.

@@ -122,16 +122,16 @@ def recall(index: Index | None, draw: Key) -> Experience:
 
 
 def at_random(entries: Sequence[Entry], count: int, tasks: Iterable[Task], key: Key) -> Experience:
-    """``count`` entries drawn at random per task: the baseline that shows what retrieval contributes."""
-    count = min(count, len(entries))
-    return Given(
-        {
-            task.id: tuple(
-                entries[i] for i in generator(extend(key, task.id)).choice(len(entries), count, replace=False)
-            )
-            for task in tasks
-        }
-    )
+    """``count`` entries drawn at random per task: the baseline that shows what retrieval contributes.
+
+    The order of ``entries`` changes nothing: a resumed run holds the same bank in another one.
+    """
+    ordered, count = sorted(entries, key=lambda entry: entry.id), min(count, len(entries))
+
+    def drawn(task: Task) -> tuple[Entry, ...]:
+        return tuple(ordered[i] for i in generator(extend(key, task.id)).choice(len(ordered), count, replace=False))
+
+    return Given({task.id: drawn(task) for task in tasks})
 
 
 def index_of(bank: Readable, config: RunConfig, clusters: Clusters | None = None) -> Index:

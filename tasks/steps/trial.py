@@ -37,7 +37,9 @@ def arms(session: Session) -> Arms | None:
     bank, chosen = session.config.bank, {name: trial for name, (trial, _) in _chosen(session).items()}
     if bank is None or not chosen:
         return None
-    found = session.recall(session.index_with([trial.entry for trial in session.bank.trials]))
+    # Each is searched by itself: together, several candidates would take the few places from each other.
+    tried = {trial.entry.id: trial.entry for trial in chosen.values()}
+    found = {name: session.recall(session.index_with([entry])) for name, entry in tried.items()}
     return Arms(chosen, found, bank.retrieval, session.config.rollout.group_size)
 
 

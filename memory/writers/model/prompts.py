@@ -118,7 +118,7 @@ def question(purpose: str, said: str, attempts: Sequence[Shown], notes: Sequence
         tuple(attempt.episode.id for attempt in attempts),
         SYSTEM,
         "\n\n".join([*parts, form, *(attempt.text.rstrip() for attempt in attempts)]),
-        json.dumps(schema, sort_keys=True),
+        json.dumps(schema),  # an answer has its fields in this order: a model reasons before it concludes
     )
 
 

@@ -52,7 +52,8 @@ def test_what_was_computed_before_changes_no_draw():
 def test_entries_at_random_are_of_the_bank_different_and_repeatable():
     entries = [entry(f"lesson {n}") for n in range(9)]
     tasks = environment().sample(5, key(2))
-    drawn, again = (at_random(entries, 4, order, key(1)) for order in (tasks, tasks[::-1]))
+    orders = ((entries, tasks), (entries[::-1], tasks[::-1]))
+    drawn, again = (at_random(bank, 4, order, key(1)) for bank, order in orders)
     found = [drawn.of_task(task) for task in tasks]
     assert found == [again.of_task(task) for task in tasks]
     assert all(len({e.id for e in each}) == 4 and set(each) <= set(entries) for each in found)

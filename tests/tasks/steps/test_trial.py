@@ -80,6 +80,17 @@ def test_an_episode_is_compared_with_its_own_half(session):
     assert len({groups[e.id] for e in others}) == 7
 
 
+def test_candidates_do_not_take_the_places_from_each_other(tmp_path):
+    one = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retrieval.k=1", "bank.admission.revisit=1.0"])
+    with opened(tmp_path, one, played=expert_player()) as session:
+        first, *others = session.parts.env.sample(64, key(5))
+        alike = [task for task in others if (task.kind, task.data["object"]) == (first.kind, first.data["object"])]
+        other = next(task for task in alike if task.scope == first.scope)
+        session.bank.trials = [OnTrial(lesson(task, f"note {task.id}"), (task,)) for task in (first, other)]
+        shown = {name for episode in batch(session) for turn in episode.turns for name in turn.retrieved}
+        assert shown == {trial.entry.id for trial in session.bank.trials}
+
+
 def test_a_candidate_on_trial_has_no_counters(session):
     session.bank.trials = [trial := on_trial(session, true=True)]
     iterate(session)

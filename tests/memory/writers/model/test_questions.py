@@ -87,10 +87,12 @@ def test_a_question_about_several_tasks_names_none_and_has_as_many_attempts_as_c
     assert (warnings.task, warnings.episodes) == (LOST.task.id, ids(LOST))
 
 
-def test_a_schema_is_canonical_and_allows_nothing_more():
-    _, (asked,) = wrote(ModelContrastConfig(type="model-contrast"), [WON])
+def test_a_schema_has_the_order_of_the_prompt_and_allows_nothing_more():
+    """A server that constrains answers writes the fields in this order: conclusions come last."""
+    _, (asked,) = wrote(ModelReflectionConfig(type="model-reflection"), [WON])
     schema = json.loads(asked.schema)
-    assert asked.schema == json.dumps(schema, sort_keys=True)
+    assert list(schema["properties"]) == ["subtasks", "success", "lessons"]
+    assert list(schema["properties"]["lessons"]["items"]["properties"])[:3] == ["lesson", "when", "when_not"]
     assert schema["additionalProperties"] is schema["properties"]["lessons"]["items"]["additionalProperties"] is False
 
 
