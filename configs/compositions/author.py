@@ -80,6 +80,11 @@ def _trained(config: RunSections) -> Iterator[str]:
             "update.writer.reward=prediction needs predictions of an outcome that is not told: set "
             "bank.writer.type=model-reflection and bank.writer.told=nothing"
         )
+    if trained.reward == "prediction" and config.rollout.turns is not None:
+        yield (
+            "update.writer.reward=prediction needs the outcome of each attempt, and rollout.turns updates before some "
+            "have one: set rollout.turns=null"
+        )
     if trained.reward == "replay" and getattr(bank.admission, "per", "batch") == "batch":
         yield (
             "update.writer.reward=replay needs the gain of each candidate: set bank.admission.type=replay and "

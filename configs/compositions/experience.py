@@ -178,6 +178,11 @@ def _tried(config: RunSections) -> Iterator[str]:
             f"bank.admission.type=within-group halves the {seers} rollouts of a group that see the bank, and a half of "
             "one has nothing to compare: set rollout.group_size=4 or more, or a larger bank.retrieval.share"
         )
+    if not round(bank.admission.revisit * rollout.tasks):
+        yield (
+            f"bank.admission.revisit={bank.admission.revisit:g} of rollout.tasks={rollout.tasks} is no task, so "
+            "nothing is tried: raise one of them"
+        )
     if rollout.ahead:
         yield "bank.admission.type=within-group plays with what the last iteration has shown: set rollout.ahead=0"
     if bank.retrieval.type == "cluster":

@@ -20,11 +20,13 @@ class Pending:
         revision: revision of the proposal.
         decision: entries that enter, change or leave, and the reasons.
         proposed: ids of all candidates, including those that would not enter.
+        fired: True if the writer has read the episodes so far; False if only trials have ended.
     """
 
     revision: int
     decision: Decision
     proposed: tuple[str, ...]
+    fired: bool = True
 
     def text(self) -> str:
         """Canonical JSON."""
@@ -81,9 +83,15 @@ def changes_anything(decision: Decision) -> bool:
     return bool(decision.entries or decision.utility)
 
 
-def takes_anything(decision: Decision) -> bool:
-    """Report whether the decision adds or changes an active entry, or tries a candidate; retirement alone does not."""
-    return bool(decision.utility or decision.begun or any(entry.active for entry in decision.entries))
+def takes_anything(decision: Decision) -> bool | None:
+    """Report whether the decision adds or changes an active entry; retirement alone does not.
+
+    Returns:
+        None while trials have begun and none has ended: it is not known yet.
+    """
+    if decision.utility or any(entry.active for entry in decision.entries):
+        return True
+    return None if decision.begun and not decision.ended else False
 
 
 def _refused(ruling: Ruling) -> Ruling:

@@ -7,6 +7,7 @@ pauses before its next attempt, ends the moment nobody waits for it any more.
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
+from time import monotonic
 from typing import Any
 
 import httpx2
@@ -23,7 +24,9 @@ from coevo.records.inert import visible
 from coevo.records.writing import Question, Reply
 
 DEAD = 3
-"""Number of questions in a row that the endpoint does not answer, after which no other is asked."""
+"""Number of questions in a row that the endpoint does not answer, after which no other is asked for a while."""
+REST = 300.0
+"""Seconds until a dead endpoint is asked again."""
 SECRET = 8
 """Minimum characters of a key that is hidden where it appears; a shorter one is a placeholder, such as ``EMPTY``."""
 BROKEN = 500
@@ -55,6 +58,7 @@ class EndpointAuthor:
         self._key = key_of(config)
         self._constraint = Constraint(config.constrain, config.url)
         self._estimates = False
+        self._breaker = _Breaker()
         check_address(config.url)
 
     def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
@@ -64,7 +68,7 @@ class EndpointAuthor:
             batch = _Batch(client, CapacityLimiter(self._config.concurrency))
             asked = {portal.start_task_soon(self._reply, batch, each): place for place, each in enumerate(questions)}
             try:
-                for place, reply in _arriving(asked, self._config.seconds):
+                for place, reply in self._arriving(asked):
                     for line in self._constraint.news():
                         self._warn(line)
                     counted = self._counted(questions[place], reply)
@@ -88,18 +92,30 @@ class EndpointAuthor:
 
     async def _reply(self, batch: "_Batch", question: Question) -> Reply:
         async with batch.limiter:
-            if batch.unanswered >= DEAD:
+            if self._breaker.is_open:
                 return failed("the endpoint does not answer")
             try:
                 reply = await self._ask(batch.client, question)
             except APIConnectionError as error:
-                batch.unanswered += 1
+                self._breaker.count(answered=False)
                 return failed(f"the endpoint does not answer ({error.__cause__ or error})")
             except APIStatusError as error:
-                batch.unanswered = batch.unanswered + 1 if error.status_code >= BROKEN else 0
+                self._breaker.count(answered=error.status_code < BROKEN)
                 return failed(self._refusal(error))
-            batch.unanswered = 0
+            self._breaker.count(answered=True)
             return reply
+
+    def _arriving(self, asked: Mapping["Future[Reply]", int]) -> Iterator[tuple[int, Reply]]:
+        """Places and replies as they arrive; at the end of the time the others are faults."""
+        left, seconds = dict(asked), self._config.seconds
+        try:
+            for future in as_completed(asked, timeout=seconds):
+                yield left.pop(future), future.result()
+        except TimeoutError:
+            for place in left.values():
+                if len(left) == len(asked):  # not slow, but dead
+                    self._breaker.count(answered=False)
+                yield place, failed(f"the endpoint did not answer within bank.writer.author.seconds={seconds:g}")
 
     async def _ask(self, client: AsyncOpenAI, question: Question) -> Reply:
         """Ask, with a weaker constraint for as long as the endpoint refuses a stronger one."""
@@ -151,23 +167,36 @@ class _Batch:
     Attributes:
         client: connection to the endpoint.
         limiter: limit of the questions that wait at once.
-        unanswered: number of the latest questions in a row that the endpoint did not answer.
     """
 
     client: AsyncOpenAI
     limiter: CapacityLimiter
+
+
+@dataclass
+class _Breaker:
+    """Guard against an endpoint that hangs: batches after the one that found it dead are refused at once.
+
+    Discovery@k and the writer ask batch after batch, and each could wait for ``seconds``.
+
+    Attributes:
+        unanswered: number of the latest questions in a row that the endpoint did not answer.
+        until: time of ``monotonic`` at which it is asked again.
+    """
+
     unanswered: int = 0
+    until: float = 0.0
 
+    @property
+    def is_open(self) -> bool:
+        """True while no question is asked."""
+        return self.unanswered >= DEAD and monotonic() < self.until
 
-def _arriving(asked: Mapping["Future[Reply]", int], seconds: float) -> Iterator[tuple[int, Reply]]:
-    """Places and replies as they arrive; at the end of the time the others are faults."""
-    left = dict(asked)
-    try:
-        for future in as_completed(asked, timeout=seconds):
-            yield left.pop(future), future.result()
-    except TimeoutError:
-        for place in left.values():
-            yield place, failed(f"the endpoint did not answer within bank.writer.author.seconds={seconds:g}")
+    def count(self, *, answered: bool) -> None:
+        """Count a question."""
+        self.unanswered = 0 if answered else self.unanswered + 1
+        if self.unanswered >= DEAD:
+            self.until = monotonic() + REST
 
 
 def _message(error: APIStatusError) -> str:

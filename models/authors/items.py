@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 MARKS = {"{": "}", "#": ""}
-"""Beginning of an item and its end: of a JSON object, and of a lesson in words, which ends with its text."""
+"""Beginning of an item and its end: of a JSON object, else of a lesson in words, which ends with its text."""
 
 
 def items(tokenizer: Any, token_ids: Sequence[int], texts: Sequence[str]) -> list[range | None]:
@@ -26,7 +26,8 @@ def items(tokenizer: Any, token_ids: Sequence[int], texts: Sequence[str]) -> lis
 
 def _item(answer: str, place: int, length: int) -> tuple[int, int]:
     """Beginning and end of the item around a text, in characters."""
-    start, mark = max((answer.rfind(mark, 0, place), mark) for mark in MARKS)
+    mark = next((mark for mark in MARKS if mark in answer[:place]), "#")  # a field of JSON may hold the other mark
+    start = answer.rfind(mark, 0, place)
     end = answer.find(MARKS[mark], place + length) if MARKS[mark] and start >= 0 else -1
     return (place if start < 0 else start), (place + length if end < 0 else end + 1)
 

@@ -73,7 +73,7 @@ def decide(vote: Vote, revision: int | None, paths: RunPaths, bank: Bank, lineag
     state.apply(taken.decision, _sources(state, head, paths, lineage))
     figures = counts(before, {entry.id for entry in state.entries}, pending.proposed)
     said = {"revision": head.revision, "proposal": head.artifacts[FOLDER], "approved": vote.approved}
-    fields = {"waiting": False, "approval": said, "fired": head.revision}
+    fields = {"waiting": False, "approval": said} | ({"fired": head.revision} if pending.fired else {})
     observed = {"decided_by": vote.by}
     return commit_by_hand(state.change(), fields, figures, paths, bank, lineage, observed)
 

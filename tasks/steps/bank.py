@@ -65,7 +65,7 @@ def write(session: Session) -> Result[Proposal]:
     if bank.references:
         session.references.add(session.recent)
         write_references(session.references, session.stores.paths.staging)
-    idle = idle_firings(session, UNWRITTEN, not (proposal.entries or proposal.edits))
+    idle = idle_firings(session, UNWRITTEN, bool(proposal.entries or proposal.edits))
     counted = {f"bank/writer/{name}": count for name, count in proposal.counts.items()}
     return Result(proposal, counted | idle, spent=spent)
 
@@ -79,25 +79,34 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
     proposed, bank = [entry.id for entry in proposal.entries], session.bank
     bank.proceed(decision, session.recent)
     if session.config.approval.admission == "person" and changes_anything(decision):
-        session.wait_for(Pending(session.draft.revision, replace(decision, begun=(), ended=()), tuple(proposed)))
+        change = replace(decision, begun=(), ended=())
+        session.wait_for(Pending(session.draft.revision, change, tuple(proposed), session.writer_is_due()))
         waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(bank.entries))}
         return Result(None, {**decision.metrics, **waiting})
     before = {entry.id for entry in bank.entries}
     bank.apply(decision, session.recent)
     idle = {}
     if session.writer_is_due():
-        idle = idle_firings(session, UNTAKEN, not takes_anything(decision))
+        idle = idle_firings(session, UNTAKEN, takes_anything(decision))
         session.fire()
-    return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, proposed), **idle})
+    judged = {*proposed, *decision.ended} - {entry.id for entry in decision.begun}
+    return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, judged), **idle})
 
 
-def idle_firings(session: Session, name: str, idle: bool) -> dict[str, float]:
-    """Number of idle firings in a row, this one included; empty if it is none. It continues from the last firing."""
+def idle_firings(session: Session, name: str, used: bool | None) -> dict[str, float]:
+    """Number of idle firings in a row, this one included; empty if it is none. It continues from the last firing.
+
+    Args:
+        session: of the run.
+        name: of the metric.
+        used: False for an idle firing; None if that is not known yet, which leaves the number as it is.
+    """
     draft = session.draft.metrics
-    if not idle:
+    if used:
         return {name: 0.0} if name in draft else {}  # of an earlier firing of the same revision
-    before = draft if name in draft or "bank/size" in draft else session.stores.lineage.manifest(session.fired).metrics
-    return {name: before.get(name, 0.0) + 1}
+    last = draft if name in draft or "bank/size" in draft else session.stores.lineage.manifest(session.fired).metrics
+    idle = last.get(name, 0.0) + (used is False)
+    return {name: idle} if idle else {}
 
 
 def counts(before: Set[str], after: Set[str], proposed: Iterable[str]) -> dict[str, float]:

@@ -87,6 +87,10 @@ REFUSED = {
         TRAINED, ["bank.writer.author.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
     ),
     "predictions of what is said": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
+    "predictions of unfinished attempts": (
+        TRAINED, ["rollout.turns=8", "rollout.group_size=1", "update.advantage={type: gae}", "update.critic={}",
+        "update.reward={type: extrinsic}"], "before some have one", "rollout.turns=null",
+    ),
     "gains of a batch": (TRAINED_WRITER, ["bank.admission.per=batch"], "gain of each", "bank.admission.per=entry"),
     "gains without replay": (
         TRAINED_WRITER, ["bank.admission={type: append}"], "gain of each candidate", "bank.admission.type=replay",
@@ -100,6 +104,7 @@ REFUSED = {
     "react has nothing to learn": (REACT, ["iterations=5"], "leave nothing to learn", "iterations=0"),
     "one iteration with nothing to learn": (REACT, ["iterations=1"], "leave nothing to learn", "iterations=0"),
     # trials within the rollout budget
+    "a share of no task": (COEVO, [WITHIN, "rollout.tasks=1"], "of rollout.tasks=1 is no task", "raise one of them"),
     "halves of three": (COEVO, [WITHIN, "rollout.group_size=3"], "halves the 3 rollouts", "rollout.group_size=4"),
     "halves of a share": (COEVO, [WITHIN, "bank.retrieval.share=0.25"], "halves the 2 rollouts", "or a larger"),
     "halves of one": (COEVO, [WITHIN, "rollout.group_size=2"], "halves the 2 rollouts", "rollout.group_size=4"),

@@ -88,6 +88,9 @@ def test_entries_and_utilities_change_the_bank_and_verdicts_do_not(decision, cha
         (Decision(entries=(replace(NEW, retired=3),)), False),
         (Decision(utility={"a": 1.0}), True),
         (Decision(), False),
+        (Decision(begun=(NEW,)), None),
+        (Decision(begun=(NEW,), ended=("a",)), False),
+        (Decision(begun=(NEW,), ended=(NEW.id,), entries=(NEW,)), True),
     ],
 )
 def test_a_bank_that_only_retires_has_taken_nothing(decision, takes):

@@ -10,6 +10,7 @@ from support.authors import SCHEMA, question
 from support.completions import HANGS, HANGS_UP, Answer, completions, refused, said
 
 from coevo.configs.bank.author import EndpointAuthorConfig
+from coevo.models.authors import endpoint
 from coevo.models.authors.endpoint import EndpointAuthor
 
 SENT = {"host", "connection", "accept", "content-type", "content-length", "user-agent", "accept-encoding"}
@@ -175,6 +176,25 @@ def test_a_dead_endpoint_is_not_asked_every_question(behaviour, fault):
     assert len(requests) == 3
     assert [reply.fault.startswith(fault) for reply in replies] == [True] * 3 + [False] * 37
     assert {reply.fault for reply in replies[3:]} == {"the endpoint does not answer"}
+
+
+@pytest.mark.parametrize("behaviour", [HANGS_UP, HANGS], ids=["hangs up", "hangs"])
+def test_a_dead_endpoint_refuses_the_next_batches_at_once_and_is_asked_again_later(monkeypatch, behaviour):
+    """Discovery@k asks batch after batch."""
+    monkeypatch.setattr(endpoint, "REST", 3.0)
+    alive = []
+    with completions(lambda it: said(it.user) if alive else behaviour) as (url, requests):
+        asking = author(url, seconds=0.5)
+        for number in range(3):
+            assert dict(asking.replies([question(str(number))]))[0].fault
+        since, sent = time.monotonic(), len(requests)
+        for _ in range(20):
+            assert dict(asking.replies([question()]))[0].fault == "the endpoint does not answer"
+        assert time.monotonic() - since < 2
+        assert len(requests) == sent == 3
+        alive.append(True)
+        time.sleep(max(0.0, since + 3.1 - time.monotonic()))
+        assert dict(asking.replies([question("why?")]))[0].text == "why?"
 
 
 def test_a_closed_port_is_a_fault_and_a_proxy_is_not_asked_about_this_machine(monkeypatch):

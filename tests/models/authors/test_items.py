@@ -44,6 +44,14 @@ def test_lessons_in_json_are_their_objects(ascii_only, before):
     assert found[0].stop <= found[1].start
 
 
+def test_a_field_of_json_may_hold_the_mark_of_lessons_in_words():
+    tokenizer = chat_tokenizer("qwen3")
+    text = json.dumps({"lessons": [{"when": "door #3 is shut", "lesson": "open it"}]})
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    (item,) = items(tokenizer, ids, ["open it"])
+    assert '"when": "door #3' in said(tokenizer, ids, item)
+
+
 def test_a_text_that_the_answer_lacks_has_no_item():
     tokenizer = word_tokenizer(WORDS)
     ids = tokenizer("# 1 lotus mug in safe", add_special_tokens=False)["input_ids"]

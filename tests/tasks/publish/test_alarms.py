@@ -148,8 +148,13 @@ def fired(draft, last):
 
 
 def test_idle_firings_continue_from_the_revision_of_the_last_firing():
-    assert idle_firings(fired({}, {}), UNTAKEN, True) == {UNTAKEN: 1.0}
-    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, True) == {UNTAKEN: 5.0}
-    assert idle_firings(fired({"bank/size": 2.0}, {UNTAKEN: 4.0}), UNTAKEN, True) == {UNTAKEN: 1.0}
-    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, False) == {}
-    assert idle_firings(fired({UNTAKEN: 2.0}, {}), UNTAKEN, False) == {UNTAKEN: 0.0}
+    assert idle_firings(fired({}, {}), UNTAKEN, False) == {UNTAKEN: 1.0}
+    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, False) == {UNTAKEN: 5.0}
+    assert idle_firings(fired({"bank/size": 2.0}, {UNTAKEN: 4.0}), UNTAKEN, False) == {UNTAKEN: 1.0}
+    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, True) == {}
+    assert idle_firings(fired({UNTAKEN: 2.0}, {}), UNTAKEN, True) == {UNTAKEN: 0.0}
+
+
+def test_a_firing_whose_candidates_are_on_trial_is_neither_idle_nor_used():
+    assert idle_firings(fired({}, {}), UNTAKEN, None) == {}
+    assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, None) == {UNTAKEN: 4.0}

@@ -117,6 +117,18 @@ def test_the_run_goes_on_from_a_decision_and_the_writer_sees_no_episode_twice(co
     ]
 
 
+def test_a_decision_about_an_ended_trial_takes_no_episode_from_the_writer(tmp_path):
+    trial = "bank.admission={type: within-group, iterations: 1, delta: -1.0}"
+    every = tuple(each for each in asking.SMALL if not each.startswith("bank.admission."))
+    settings = load_recipe("homerules-experience-only", [*every, "bank.every=2", trial])
+    asking.play(tmp_path, 3, settings)
+    made = said(tmp_path, True)
+    assert (made.revision, made.state["fired"]) == (4, 2)
+    with opened(tmp_path, settings) as session:
+        assert {episode.revision for episode in session.recent} == {3}
+        assert session.bank.entries
+
+
 def test_a_decision_is_about_what_was_looked_at(copied):
     with pytest.raises(CoevoError, match="run@0 is not pending, run@1 is"):
         said(copied, True, revision=0)

@@ -10,7 +10,6 @@ from support.entries import entry
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import (
-    ModelContrastConfig,
     ModelEditorConfig,
     ModelExtremesConfig,
     ModelReflectionConfig,
