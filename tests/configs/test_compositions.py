@@ -89,7 +89,7 @@ REFUSED = {
     "predictions of what is said": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
     "predictions of unfinished attempts": (
         TRAINED, ["rollout.turns=8", "rollout.group_size=1", "update.advantage={type: gae}", "update.critic={}",
-        "update.reward={type: extrinsic}"], "before some have one", "rollout.turns=null",
+        "update.reward={type: extrinsic}", "bank.retrieval.share=1.0"], "before some have one", "rollout.turns=null",
     ),
     "gains of a batch": (TRAINED_WRITER, ["bank.admission.per=batch"], "gain of each", "bank.admission.per=entry"),
     "gains without replay": (
