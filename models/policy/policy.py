@@ -232,11 +232,19 @@ def base_of(directory: Path) -> str:
     """Path of the base model of the adapters in a directory: next to them, else its original place.
 
     Raises:
-        CoevoError: the adapters name code to import.
+        CoevoError: the adapters name code to import, or a path that is not on this machine.
     """
     check_adapters(directory / PEFT_CONFIG)
     beside = directory / BASE
-    return str(beside) if beside.is_dir() else str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path)
+    if beside.is_dir():
+        return str(beside)
+    base = str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path)
+    if Path(base).is_absolute() and not Path(base).is_dir():
+        raise CoevoError(
+            f"the policy's adapters belong to the base model {base}, which is not on this machine: copy it there, or "
+            f"link it, `ln -s FOLDER {base}`"
+        )
+    return base
 
 
 def _set_adapters(model: Any, directory: Path) -> bool:

@@ -10,7 +10,7 @@ from support.policies import WORDS, llama, qwen
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.models.policy.policy import Policy, build, bundle, load, load_weights, save
+from coevo.models.policy.policy import Policy, build, bundle, load, load_weights, outline, save
 from coevo.records.draws import key
 
 IDS = torch.tensor([[7, 8, 9, 10]])
@@ -80,6 +80,16 @@ def test_round_trip_is_exact_and_holds_no_pickle(tmp_path):
     assert torch.equal(logits(policy), logits(again))
     assert again.tokenizer.get_vocab() == policy.tokenizer.get_vocab()
     assert {name.rpartition(".")[2] for name in files(tmp_path / "policy")} <= {"json", "safetensors", "jinja"}
+
+
+@pytest.mark.parametrize("read", [load, outline])
+def test_adapters_whose_base_is_elsewhere_name_it_and_a_link_will_do(tmp_path, base, read):
+    save(adapted(base), tmp_path / "adapters")
+    mine = base.rename(tmp_path / "mine")
+    with pytest.raises(CoevoError, match=rf"base model {base}, which is not on this machine: .* `ln -s FOLDER {base}`"):
+        read(tmp_path / "adapters")
+    base.symlink_to(mine)
+    assert read(tmp_path / "adapters").tokenizer.get_vocab()
 
 
 def test_adapters_are_kept_without_their_base(base, tmp_path):
