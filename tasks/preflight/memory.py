@@ -15,6 +15,7 @@ from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import BUCKET, CONTEXT, PROCESS, Item, Training, cache, generating, peak, training
 from coevo.models.capacity.shape import SIZES, Shape
 from coevo.models.capacity.storage import saving
+from coevo.tasks.preflight.author import SERVING, author_on_host, serving
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""
@@ -22,8 +23,6 @@ ASLEEP = 3 * GIB
 """Bytes that a sleeping server keeps on its GPU: CUDA, its graphs and buffers."""
 USABLE = 0.95
 """Share of a GPU that tensors can use; fragmentation takes the rest."""
-SERVING = 1.1
-"""Memory of a server without keys and values, as a factor of its weights."""
 
 
 class MissingGpusError(CoevoError):
@@ -173,6 +172,7 @@ def _server(engine: VllmEngineConfig, shape: Shape, lengths: Lengths) -> list[It
 def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]) -> Need:
     update = config.update
     items = [Item("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
+    items += author_on_host(config, machine)
     if update is not None and update.deepspeed.hostfile is None:  # otherwise this machine only coordinates
         deepspeed = update.deepspeed
         here = max(processes_of(deepspeed).values())
@@ -189,12 +189,10 @@ def _engine_on_host(config: RunConfig, machine: Machine, shape: Shape, lengths: 
         return generating(shape, rows, lengths.longest, lengths.answer)
     if engine.urls:
         return []
-    if not machine.gpus:
-        held = int(SERVING * SIZES[engine.dtype] * shape.parameters) + engine.cpu_memory * GIB + PROCESS
-        return [Item("servers", engine.replicas * held)]
+    held = serving(engine, shape, machine)
     sleeps = isinstance(config.placement, SharedPlacement) and (config.placement.sleep == 1 or _adapted(config))
-    kept = SIZES[engine.dtype] * shape.parameters if sleeps else 0
-    return [Item("servers", engine.replicas * (PROCESS + kept))]
+    kept = SIZES[engine.dtype] * shape.parameters if sleeps and machine.gpus else 0
+    return [Item("servers", engine.replicas * (held + kept))]
 
 
 def _adapted(config: RunConfig) -> bool:
