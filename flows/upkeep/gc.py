@@ -17,7 +17,7 @@ from coevo.lineage.cursor import Cursor
 from coevo.lineage.files import remove
 from coevo.lineage.fsck.keeping import require_collectable
 from coevo.lineage.lineage import Lineage
-from coevo.lineage.lock import in_use, runs_lock, writer_lock
+from coevo.lineage.lock import cache_lock, in_use, runs_lock, writer_lock
 from coevo.lineage.objects.cache import Cache, disk_usage, freed_by
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import Rule, Standing, reasons
@@ -115,6 +115,8 @@ def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, i
         for paths in place.runs():
             locks.enter_context(writer_lock(paths))
             _settle(paths, place)
+        if not locks.enter_context(cache_lock(place.cache, alone=True)):
+            raise CoevoError(f"{place.root}: another process pulls or adds files: try again when it has ended")
         require_collectable(place, place.directories())
         before = disk_usage(place.cache, place.root / "runs")
         done = _plan(place, names, rule)

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.lineage.lineage import Lineage
-from coevo.lineage.lock import runs_lock, writer_lock
+from coevo.lineage.lock import cache_lock, runs_lock, writer_lock
 from coevo.lineage.remote.arrival import Arrival, check_bank, fetch
 from coevo.lineage.remote.bundle import Bundle, names_in, refs_of, set_refs
 from coevo.lineage.remote.compare import Standing
@@ -35,9 +35,9 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
     """
     run = place.run(name)
     there = run.created.is_file()
-    # Fetched files belong to no run yet: no process may collect them meanwhile.
     own = scratch_directory(run.root.with_name(f".{run.name}.pull"), f"run {run.name!r} is being pulled")
-    with own as scratch, runs_lock(place.root), writer_lock(run) if there else nullcontext():
+    # Fetched files belong to no run yet: no process may collect them meanwhile. Runs may begin and end.
+    with own as scratch, cache_lock(place.cache), writer_lock(run) if there else nullcontext():
         _, theirs = remote_bundle(store, name, scratch, own_files(run.lineage, place.cache))
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
@@ -46,10 +46,12 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
         _check_standing(run, theirs, store, standing)
         arrival = fetch(run, theirs, Objects(store, place.cache, meter), scratch)
         check_bank(arrival, open_bank, f"remote {store.label}: run {name!r}")
-        if there:
-            _update(run, place, arrival, standing, open_bank)
-        else:
-            _create(run, place, arrival, open_bank)
+        with runs_lock(place.root):
+            if there:
+                _update(run, place, arrival, standing, open_bank)
+            else:
+                place.check_vacant(name)
+                _create(run, place, arrival, open_bank)
     return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
 
 

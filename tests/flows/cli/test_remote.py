@@ -12,6 +12,7 @@ from support.remotes import advance, content, copy_run, files_in, forget
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.remote.objects import Objects
 from coevo.lineage.workspace import Workspace
 
 
@@ -221,6 +222,48 @@ def test_a_run_is_pushed_while_it_goes_on_but_not_pulled(call, refused, source, 
     with writer_lock(paths):
         assert call("push", remote, source)["revision"] == 3
         assert "is in use by process" in refused("pull", remote, "first", workspace=source)
+
+
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """``meanwhile(doing)`` calls a function once, while the next pull fetches files."""
+
+    def during(doing):
+        fetch, done = Objects._fetch_files, []
+
+        def both(self, *arguments):
+            if not done:
+                done.append(True)
+                doing()
+            fetch(self, *arguments)
+
+        monkeypatch.setattr(Objects, "_fetch_files", both)
+
+    return during
+
+
+def test_runs_begin_while_another_is_pulled_and_nothing_is_collected(
+    call, refused, source, remote, tmp_path, meanwhile
+):
+    new, config = Workspace(tmp_path / "new"), Workspace(source).existing("first").read_config()
+    call("push", remote, source)
+    new.create("other", config)
+
+    def begin():
+        new.create("third", config)
+        assert "another process pulls or adds files" in refused("gc", "--apply", workspace=new.root)
+
+    meanwhile(begin)
+    assert call("pull", remote, new.root)["revision"] == 3
+    assert {run.name for run in new.runs()} == {"other", "third", "first"}
+
+
+def test_a_run_of_the_name_that_begins_meanwhile_stays(call, refused, source, remote, tmp_path, meanwhile):
+    new, config = Workspace(tmp_path / "new"), Workspace(source).existing("first").read_config()
+    call("push", remote, source)
+    meanwhile(lambda: new.create("first", config))
+    assert "run 'first' is already in" in refused("pull", remote, "first", workspace=new.root)
+    assert new.existing("first").read_config() == config
 
 
 def test_a_bank_ahead_of_its_revision_is_pushed_as_the_revision(call, source, remote, tmp_path):
