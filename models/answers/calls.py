@@ -39,10 +39,17 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call: name, and arguments by name, or as one text."""
+    """A tool call.
+
+    Attributes:
+        name: name of the tool.
+        arguments: arguments by name, or one text.
+        written: True if the arguments by name are texts whose types only the tool's schema knows.
+    """
 
     name: str
     arguments: Mapping[str, Any] | str
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,8 @@ def call_of(value: object) -> Call | None:
     if not isinstance(value, dict) or not named or not isinstance(value[named[0]], str):
         return None
     given = [key for key in _ARGUMENTS if key in value]
-    rest = {key: part for key, part in value.items() if key not in (named[0], "id", "type")}
+    empty = [key for key in given[:1] if value[key] is None or value[key] == []]
+    rest = {key: part for key, part in value.items() if key not in (named[0], "id", "type", *empty)}
     arguments = value[given[0]] if given else rest
     return Call(value[named[0]], arguments if isinstance(arguments, dict | str) else rest)
 
@@ -124,24 +132,18 @@ def _function(body: str) -> Call | None:
     found = json_at(rest, 0) if rest.startswith("{") else None
     if found is not None and isinstance(found[0], dict):
         return Call(name["name"], found[0])
-    return Call(name["name"], _values(_PARAMETER, rest)) if "</function>" in rest else None
+    return Call(name["name"], _values(_PARAMETER, rest), written=True) if "</function>" in rest else None
 
 
 def _pairs(body: str) -> Call | None:
     name, _, rest = body.partition("\n")
     if "<arg_key>" not in body or "</tool_call>" not in body:
         return None
-    return Call(name.partition("<arg_key>")[0].strip(), _values(_PAIR, rest if rest else body))
+    return Call(name.partition("<arg_key>")[0].strip(), _values(_PAIR, rest if rest else body), written=True)
 
 
-def _values(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
-    return {found["name"].strip(): _value(found["value"]) for found in pattern.finditer(text)}
-
-
-def _value(text: str) -> Any:
-    """A number, truth value, list or object as JSON; any other text as it is."""
-    found = json_at(text, 0) if text[:1] in '{["-0123456789tfn' else None
-    return found[0] if found is not None and found[1] == len(text) else text
+def _values(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    return {found["name"].strip(): found["value"] for found in pattern.finditer(text)}
 
 
 def _python(body: str) -> Call | None:
@@ -153,5 +155,5 @@ def _python(body: str) -> Call | None:
             return None
         values = {str(each.arg): ast.literal_eval(each.value) for each in last.keywords}
         return Call(ast.unparse(last.func).removesuffix(".call"), values)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, AttributeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, AttributeError, IndexError):
         return None
