@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from coevo.models.answers.spans import Whole, invented, json_at, objects
+from coevo.models.answers.observations import invented
+from coevo.models.answers.spans import Whole, json_at, objects
 
 _OPEN = re.compile(
     r"<tool_call>|<\|tool_call(?:_begin)?\|>|<\|python_(?:tag|start)\|>|functools(?=\[)|\[TOOL_CALLS\]|<｜tool▁call▁begin｜>|(?=<function=)"
@@ -75,7 +76,7 @@ def calls(text: str) -> list[FoundCall]:
 def _end(text: str, start: int, stop: int, data: Whole) -> int:
     """End of a call whose marks begin at ``start``; 0 if only the mark of another call follows."""
     closing = next((mark for mark in _CLOSE.finditer(text, start, stop) if mark.start() not in data), None)
-    end = closing.end() if closing else start + invented(text[start:stop], 0, Whole(()))
+    end = closing.end() if closing else invented(text, start, data, stop)
     return end if text[start:end].strip() or stop == len(text) else 0
 
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from coevo.models.answers.extent import cleaned, extent
-from coevo.models.answers.spans import Whole, fenced, fences, line_is_invented
+from coevo.models.answers.observations import observed
+from coevo.models.answers.spans import Whole, fenced, fences
 
 _DECORATION = r"^[ \t>#*_\-]*"
 _BEFORE = rf"{_DECORATION}?(?P<marks>[*_]{{1,4}})?"
@@ -31,6 +32,8 @@ _LINE_BREAK = re.compile("\n")
 _THOUGHT = re.compile(r"(?:^|\n)[ \t>#*_\-]*thoughts?[ \t]{0,4}\d{0,4}[*_ \t]{0,8}[:：][*_]*", re.IGNORECASE)
 TAGS = ("action", "act", "answer", "command", "execute", "execute_bash", "execute_ipython", "code")
 """Names of tags around actions in common prompts."""
+
+_TAG = re.compile(rf"<\|?(?:{'|'.join(TAGS)})\|?>", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +70,22 @@ def tagged(text: str, names: Sequence[str]) -> list[Found]:
 
 
 def in_fences(text: str) -> list[Found]:
-    """Contents of code fences, in order."""
-    return [Found(span.start, span.end, fenced(text, span), span.closed) for span in fences(text)]
+    """Contents of code fences, in order; an empty one holds none."""
+    every = (Found(span.start, span.end, fenced(text, span), span.closed) for span in fences(text))
+    return [found for found in every if found.action.strip()]
+
+
+def plain(text: str, whole: Whole) -> list[Found]:
+    """A whole answer up to the first invented observation; one at its beginning is the action itself."""
+    begin = len(text) - len(text.lstrip())
+    stop = observed(text, begin + 1, len(text), whole)
+    action = unlabelled(text[:stop])
+    return [Found(0, stop, action, False)] if action else []
+
+
+def has_label(text: str) -> bool:
+    """Report whether a text holds a label or a tag of an action."""
+    return any(pattern.search(text) is not None for pattern in (_ACTION, _WITHIN, _TAG))
 
 
 def thought_before(text: str, start: int) -> str:
@@ -93,13 +110,14 @@ def _after(text: str, label: re.Match[str], last: int, whole: Whole) -> Found:
 
 def _stop(text: str, start: int, last: int, whole: Whole) -> int:
     """Position of the next label or invented observation; ``last`` at the latest."""
-    return next((at for at in _line_starts(text, start, last, whole) if _begins(text, at)), last)
+    label = next((at for at in _line_starts(text, start, last, whole) if _begins(text, at)), last)
+    return observed(text, start, label, whole)
 
 
 def _begins(text: str, at: int) -> bool:
     end = text.find("\n", at)
     line = text[at : end if end >= 0 else len(text)]
-    return any(label.match(line) for label in (_ACTION, _OTHER)) or line_is_invented(line)
+    return any(label.match(line) for label in (_ACTION, _OTHER))
 
 
 def _line_starts(text: str, start: int, last: int, whole: Whole) -> Iterator[int]:

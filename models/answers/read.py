@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from coevo.models.answers.calls import Call, FoundCall, bare_call, calls
-from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, tagged, thought_before, unlabelled
-from coevo.models.answers.spans import Whole, invented, protected, turn_end
+from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain, tagged, thought_before
+from coevo.models.answers.observations import invented, turn_end
+from coevo.models.answers.spans import Whole, protected
 from coevo.models.answers.thinking import without_thinking
 from coevo.models.answers.tools import answer_of
 from coevo.records.demonstration import Answer
@@ -20,7 +21,7 @@ _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
     "tag": lambda text, whole: tagged(text, TAGS),
     "call": lambda text, whole: [],
     "fence": lambda text, whole: in_fences(text),
-    "plain": lambda text, whole: [Found(0, len(text), action, False)] if (action := unlabelled(text)) else [],
+    "plain": plain,
 }
 """Search for actions in text, by parser."""
 
