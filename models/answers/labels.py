@@ -46,6 +46,7 @@ class Found:
         action: its text.
         closed: True if its form shows that it is complete, so that a cut answer still holds all of it.
         argument: text after ``Action Input:``; None without one.
+        unclear: True if code follows that may be a part of it.
     """
 
     start: int
@@ -53,6 +54,7 @@ class Found:
     action: str
     closed: bool
     argument: str | None = None
+    unclear: bool = False
 
 
 def labelled(text: str, whole: Whole) -> list[Found]:
@@ -103,7 +105,7 @@ def _after(text: str, label: re.Match[str], last: int, whole: Whole) -> Found:
     taken = extent(text, label.end(), stop)
     given = _INPUT.match(text, stop)
     if given is None:
-        return Found(label.start(), taken.end, cleaned(_untagged(taken.text)), taken.closed)
+        return Found(label.start(), taken.end, cleaned(_untagged(taken.text)), taken.closed, unclear=taken.unclear)
     argument = extent(text, given.end(), _stop(text, given.end(), last, whole))
     return Found(label.start(), argument.end, cleaned(taken.text), argument.closed, cleaned(argument.text))
 
@@ -145,4 +147,4 @@ def unlabelled(text: str) -> str:
     """An action without a label, a fence and marks around it."""
     label = _ACTION.match(text.strip())
     action = text.strip()[label.end() :] if label else text
-    return cleaned(extent(action, 0, len(action)).text if action.strip().startswith("```") else action)
+    return cleaned(extent(action, 0, len(action)).text if action.strip().startswith(("```", "~~~")) else action)

@@ -15,6 +15,7 @@ from coevo.records.demonstration import Answer
 from coevo.records.faults import Fault
 
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
+_NAME = re.compile(r"[\w.:/\-]+")
 _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
     "auto": lambda text, whole: [*labelled(text, whole), *tagged(text, TAGS[:1])],
     "label": labelled,
@@ -78,9 +79,19 @@ class Reader:
     def _answer(self, found: Found | FoundCall, text: str) -> Answer:
         thought = thought_before(text, found.start)
         if not self.tools:
-            return Answer(thought, _written(found)) if isinstance(found, Found) else Answer(thought, "", Fault.NO_TOOLS)
+            return _text_answer(found, thought)
         call = found.call if isinstance(found, FoundCall) else _call(found)
-        return Answer(thought, "", Fault.MALFORMED_CALL) if call is None else answer_of(call, self.tools, thought)
+        if call is None:
+            return Answer(thought, "", Fault.MALFORMED_CALL)
+        answer = answer_of(call, self.tools, thought)
+        is_text = isinstance(found, Found) and answer.fault == Fault.UNKNOWN_TOOL and not _NAME.fullmatch(call.name)
+        return Answer(thought, "", Fault.NOT_A_CALL) if is_text else answer
+
+
+def _text_answer(found: Found | FoundCall, thought: str) -> Answer:
+    if isinstance(found, FoundCall):
+        return Answer(thought, "", Fault.NO_TOOLS)
+    return Answer(thought, "", Fault.UNFENCED) if found.unclear else Answer(thought, _written(found))
 
 
 def read_words(text: str) -> Answer:

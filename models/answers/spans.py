@@ -6,7 +6,9 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-FENCE = "```"
+_FENCE = re.compile(r"```|(?<!\S)~~~(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
+_MARK = 3
+"""Characters of a fence's mark."""
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quote)[^\n]*\n")
 QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
 """Pattern of quoted text within a line; an apostrophe in a word opens none."""
@@ -76,15 +78,27 @@ def json_at(text: str, start: int) -> tuple[object, int] | None:
 
 def fences(text: str) -> list[Span]:
     """Code fences, with their marks; the last one may not be closed."""
-    marks = [mark.start() for mark in re.finditer(FENCE, text)]
-    pairs = list(zip(marks[::2], marks[1::2], strict=False))
-    spans = [Span(start, end + len(FENCE)) for start, end in pairs]
-    return spans if len(marks) % 2 == 0 else [*spans, Span(marks[-1], len(text), closed=False)]
+    spans, opening = list[Span](), None
+    for mark in _FENCE.finditer(text):
+        if opening is None:
+            opening = mark
+        elif mark[0] == opening[0]:
+            spans.append(Span(opening.start(), mark.end()))
+            opening = None
+    return spans if opening is None else [*spans, Span(opening.start(), len(text), closed=False)]
+
+
+def fence_at(text: str, start: int, stop: int) -> Span | None:
+    """Fence that begins at a position and ends at ``stop`` at the latest; None if there is none."""
+    if _FENCE.match(text, start, stop) is None:
+        return None
+    first = fences(text[start:stop])[0]
+    return Span(start, start + first.end, first.closed)
 
 
 def fenced(text: str, span: Span) -> str:
     """Content of a fence, without the name of its language."""
-    inner = text[span.start + len(FENCE) : span.end - len(FENCE) if span.closed else span.end]
+    inner = text[span.start + _MARK : span.end - _MARK if span.closed else span.end]
     language, line_break, rest = inner.partition("\n")
     return (rest if line_break and re.fullmatch(r"[\w+\-.]*", language.strip()) else inner).strip("\n")
 
