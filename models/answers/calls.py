@@ -6,7 +6,7 @@ JSON object, tags for every argument, or a call as in Python.
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -32,6 +32,7 @@ _NAMED = re.compile(
 _FUNCTION = re.compile(r"<function=(?P<name>[^>\s]{1,128})>")
 _PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]{1,128})>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _PAIR = re.compile(r"<arg_key>(?P<name>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
+_BETWEEN = re.compile(r"[\s;,]*")
 _NAMES = ("name", "tool", "tool_name", "function", "action", "command")
 _ARGUMENTS = ("arguments", "parameters", "args", "action_input", "tool_input", "input", "kwargs")
 _LONGEST = 20_000
@@ -80,6 +81,28 @@ def _end(text: str, start: int, stop: int, data: Whole) -> int:
     return end if text[start:end].strip() or stop == len(text) else 0
 
 
+def line_calls(text: str, known: Container[str]) -> list[FoundCall]:
+    """Calls in JSON without marks: objects at the beginning of a line, and those that follow them in it.
+
+    An object is a call if it has arguments or the name of a known tool; others are data.
+    """
+    found, end, in_row = list[FoundCall](), 0, True
+    for span in objects(text):
+        before = text[end : span.start].rpartition("\n")
+        in_row, end = not before[2].strip(" \t;,[") and (in_row or before[1] != ""), span.end
+        call = _argued(text[span.start : span.end], known) if in_row else None
+        if call is not None:
+            found.append(FoundCall(span.start, span.end, call))
+    return found
+
+
+def _argued(body: str, known: Container[str]) -> Call | None:
+    found = json_at(body, 0)
+    call = None if found is None else call_of(found[0])
+    has_arguments = found is not None and isinstance(found[0], dict) and not found[0].keys().isdisjoint(_ARGUMENTS)
+    return call if call is not None and (has_arguments or call.name in known) else None
+
+
 def bare_call(text: str) -> Call | None:
     """Call that is a whole text: JSON, a name before JSON, or Python; None if it is none."""
     return _parsed(text.strip())
@@ -90,9 +113,12 @@ def _parsed(body: str) -> Call | None:
 
 
 def _json(body: str) -> Call | None:
-    body = body.removeprefix("```json").lstrip()
-    found = json_at(body, 0) if body.startswith(("{", "[")) else None
-    return None if found is None else call_of(found[0])
+    """Last call of one or more JSON values, between which blanks, commas or semicolons stand."""
+    body, position, last = body.removeprefix("```json").lstrip(), 0, None
+    while body.startswith(("{", "["), position) and (found := json_at(body, position)) is not None:
+        last = call_of(found[0]) or last
+        position = _BETWEEN.match(body, found[1]).end()  # type: ignore[union-attr]  # it matches nothing as well
+    return last
 
 
 def call_of(value: object) -> Call | None:

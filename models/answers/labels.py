@@ -13,11 +13,11 @@ _DECORATION = r"^[ \t>#*_\-]*"
 _BEFORE = rf"{_DECORATION}?(?P<marks>[*_]{{1,4}})?"
 _AFTER = (
     r"(?:[ \t]{0,4}\d{0,4}(?:[ \t]{0,4}(?P=marks)[ \t]{0,4}[:：]"
-    r"|[*_ \t]{0,8}[:：](?:[*_]{1,4}(?=[ \t]|$)|[ \t]*(?P=marks))?)[ \t]*|[*_ \t]*$)"
+    r"|[*_ \t]{0,8}[:：](?:[*_]{1,4}(?=[ \t]|$)|[ \t]*(?P=marks))?)[ \t]*|[*_ \t]{0,8}(?<=[ \t])[\-–—][ \t]+|[*_ \t]*$)"
 )
 """Text around a label. The marks before it end it, behind the colon at the latest; others there are the action's."""
 _ACTION = re.compile(
-    rf"{_BEFORE}(?:(?:next|final|chosen|my|the)[ \t]+)*action(?:[ \t]+to[ \t]+take)?{_AFTER}",
+    rf"{_BEFORE}(?:(?:next|final|chosen|selected|best|my|the)[ \t]+)*action(?:[ \t]+to[ \t]+take)?{_AFTER}",
     re.IGNORECASE | re.MULTILINE,
 )
 _INPUT = re.compile(rf"{_BEFORE}action[ \t]+input{_AFTER}", re.IGNORECASE | re.MULTILINE)

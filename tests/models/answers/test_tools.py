@@ -5,6 +5,7 @@ import json
 import pytest
 
 from coevo.models.answers.read import Reader
+from coevo.records.faults import Fault
 
 FORMS = {
     "qwen coder": "<tool_call>\n<function=go>\n<parameter=a>\n{}\n</parameter>\n</function>\n</tool_call>",
@@ -65,3 +66,14 @@ def test_a_written_argument_without_a_schema_is_json_or_text():
 def test_empty_arguments_are_none(empty):
     said = f'{{"name": "go", "arguments": {empty}}}'
     assert Reader(tools=tools(TEXT)).read(said).action == '{"name": "go", "arguments": {}}'
+
+
+@pytest.mark.parametrize("text", ['go("abc")', "go[abc]", "go abc", "walk to the hall"])
+def test_text_where_calls_are_taken_is_no_unknown_tool(text):
+    assert Reader(tools=tools(TEXT)).read(f"Action: {text}").fault == Fault.NOT_A_CALL
+    assert Reader(tools=tools(TEXT)).read("Action: fly").fault == Fault.UNKNOWN_TOOL
+
+
+def test_a_tool_may_have_a_name_of_two_words():
+    offered = ({"name": "go north"},)
+    assert Reader(tools=offered).read("Action: go north").action == '{"name": "go north", "arguments": {}}'
