@@ -15,8 +15,12 @@ class Fault(StrEnum):
     """The answer reached its length limit before its thinking ended."""
     NO_TOOLS = "no tools here"
     """The answer calls a tool, but the environment has none."""
+    NOT_A_CALL = "text instead of a call"
+    """The action is text, but the environment takes calls of its tools."""
     UNKNOWN_TOOL = "unknown tool"
     """The answer calls a tool that the environment does not have."""
+    UNFENCED = "code without a fence"
+    """Code follows the action's first line without a fence, so that the action's end cannot be known."""
     MISSING_ARGUMENT = "missing argument"
     """The call lacks an argument that its tool requires."""
     REFUSED = "refused by the environment"
@@ -30,6 +34,8 @@ REMEDIES: Mapping[str, str] = {
     Fault.CUT_OFF: "raise rollout.sampling.max_new_tokens",
     Fault.CUT_OFF_THINKING: "raise rollout.sampling.max_new_tokens, or turn thinking off",
     Fault.NO_TOOLS: "say in the environment's guide how to act, or declare its tools",
+    Fault.NOT_A_CALL: "show a call of a tool in the environment's guide (--dry-run)",
+    Fault.UNFENCED: "ask for a code fence in the environment's guide",
     Fault.UNKNOWN_TOOL: "name every tool in the environment's guide",
     Fault.MISSING_ARGUMENT: "describe each tool's arguments in the environment's guide",
     Fault.REFUSED: "describe the actions in the environment's guide (--dry-run)",

@@ -6,12 +6,13 @@ JSON object, tags for every argument, or a call as in Python.
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from coevo.models.answers.spans import Whole, invented, json_at, objects
+from coevo.models.answers.observations import invented
+from coevo.models.answers.spans import Whole, json_at, objects
 
 _OPEN = re.compile(
     r"<tool_call>|<\|tool_call(?:_begin)?\|>|<\|python_(?:tag|start)\|>|functools(?=\[)|\[TOOL_CALLS\]|<｜tool▁call▁begin｜>|(?=<function=)"
@@ -31,6 +32,7 @@ _NAMED = re.compile(
 _FUNCTION = re.compile(r"<function=(?P<name>[^>\s]{1,128})>")
 _PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]{1,128})>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
 _PAIR = re.compile(r"<arg_key>(?P<name>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
+_BETWEEN = re.compile(r"[\s;,]*")
 _NAMES = ("name", "tool", "tool_name", "function", "action", "command")
 _ARGUMENTS = ("arguments", "parameters", "args", "action_input", "tool_input", "input", "kwargs")
 _LONGEST = 20_000
@@ -39,10 +41,17 @@ _LONGEST = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call: name, and arguments by name, or as one text."""
+    """A tool call.
+
+    Attributes:
+        name: name of the tool.
+        arguments: arguments by name, or one text.
+        written: True if the arguments by name are texts whose types only the tool's schema knows.
+    """
 
     name: str
     arguments: Mapping[str, Any] | str
+    written: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +77,30 @@ def calls(text: str) -> list[FoundCall]:
 def _end(text: str, start: int, stop: int, data: Whole) -> int:
     """End of a call whose marks begin at ``start``; 0 if only the mark of another call follows."""
     closing = next((mark for mark in _CLOSE.finditer(text, start, stop) if mark.start() not in data), None)
-    end = closing.end() if closing else start + invented(text[start:stop], 0, Whole(()))
+    end = closing.end() if closing else invented(text, start, data, stop)
     return end if text[start:end].strip() or stop == len(text) else 0
+
+
+def line_calls(text: str, known: Container[str]) -> list[FoundCall]:
+    """Calls in JSON without marks: objects at the beginning of a line, and those that follow them in it.
+
+    An object is a call if it has arguments or the name of a known tool; others are data.
+    """
+    found, end, in_row = list[FoundCall](), 0, True
+    for span in objects(text):
+        before = text[end : span.start].rpartition("\n")
+        in_row, end = not before[2].strip(" \t;,[") and (in_row or before[1] != ""), span.end
+        call = _argued(text[span.start : span.end], known) if in_row else None
+        if call is not None:
+            found.append(FoundCall(span.start, span.end, call))
+    return found
+
+
+def _argued(body: str, known: Container[str]) -> Call | None:
+    found = json_at(body, 0)
+    call = None if found is None else call_of(found[0])
+    has_arguments = found is not None and isinstance(found[0], dict) and not found[0].keys().isdisjoint(_ARGUMENTS)
+    return call if call is not None and (has_arguments or call.name in known) else None
 
 
 def bare_call(text: str) -> Call | None:
@@ -82,9 +113,12 @@ def _parsed(body: str) -> Call | None:
 
 
 def _json(body: str) -> Call | None:
-    body = body.removeprefix("```json").lstrip()
-    found = json_at(body, 0) if body.startswith(("{", "[")) else None
-    return None if found is None else call_of(found[0])
+    """Last call of one or more JSON values, between which blanks, commas or semicolons stand."""
+    body, position, last = body.removeprefix("```json").lstrip(), 0, None
+    while body.startswith(("{", "["), position) and (found := json_at(body, position)) is not None:
+        last = call_of(found[0]) or last
+        position = _BETWEEN.match(body, found[1]).end()  # type: ignore[union-attr]  # it matches nothing as well
+    return last
 
 
 def call_of(value: object) -> Call | None:
@@ -95,7 +129,8 @@ def call_of(value: object) -> Call | None:
     if not isinstance(value, dict) or not named or not isinstance(value[named[0]], str):
         return None
     given = [key for key in _ARGUMENTS if key in value]
-    rest = {key: part for key, part in value.items() if key not in (named[0], "id", "type")}
+    empty = [key for key in given[:1] if value[key] is None or value[key] == []]
+    rest = {key: part for key, part in value.items() if key not in (named[0], "id", "type", *empty)}
     arguments = value[given[0]] if given else rest
     return Call(value[named[0]], arguments if isinstance(arguments, dict | str) else rest)
 
@@ -124,24 +159,18 @@ def _function(body: str) -> Call | None:
     found = json_at(rest, 0) if rest.startswith("{") else None
     if found is not None and isinstance(found[0], dict):
         return Call(name["name"], found[0])
-    return Call(name["name"], _values(_PARAMETER, rest)) if "</function>" in rest else None
+    return Call(name["name"], _values(_PARAMETER, rest), written=True) if "</function>" in rest else None
 
 
 def _pairs(body: str) -> Call | None:
     name, _, rest = body.partition("\n")
     if "<arg_key>" not in body or "</tool_call>" not in body:
         return None
-    return Call(name.partition("<arg_key>")[0].strip(), _values(_PAIR, rest if rest else body))
+    return Call(name.partition("<arg_key>")[0].strip(), _values(_PAIR, rest if rest else body), written=True)
 
 
-def _values(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
-    return {found["name"].strip(): _value(found["value"]) for found in pattern.finditer(text)}
-
-
-def _value(text: str) -> Any:
-    """A number, truth value, list or object as JSON; any other text as it is."""
-    found = json_at(text, 0) if text[:1] in '{["-0123456789tfn' else None
-    return found[0] if found is not None and found[1] == len(text) else text
+def _values(pattern: re.Pattern[str], text: str) -> dict[str, str]:
+    return {found["name"].strip(): found["value"] for found in pattern.finditer(text)}
 
 
 def _python(body: str) -> Call | None:
@@ -153,5 +182,5 @@ def _python(body: str) -> Call | None:
             return None
         values = {str(each.arg): ast.literal_eval(each.value) for each in last.keywords}
         return Call(ast.unparse(last.func).removesuffix(".call"), values)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, AttributeError):
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, AttributeError, IndexError):
         return None

@@ -6,17 +6,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from coevo.models.answers.extent import cleaned, extent
-from coevo.models.answers.spans import Whole, fenced, fences, line_is_invented
+from coevo.models.answers.observations import observed
+from coevo.models.answers.spans import Whole, fenced, fences
 
 _DECORATION = r"^[ \t>#*_\-]*"
 _BEFORE = rf"{_DECORATION}?(?P<marks>[*_]{{1,4}})?"
 _AFTER = (
     r"(?:[ \t]{0,4}\d{0,4}(?:[ \t]{0,4}(?P=marks)[ \t]{0,4}[:：]"
-    r"|[*_ \t]{0,8}[:：](?:[*_]{1,4}(?=[ \t]|$)|[ \t]*(?P=marks))?)[ \t]*|[*_ \t]*$)"
+    r"|[*_ \t]{0,8}[:：](?:[*_]{1,4}(?=[ \t]|$)|[ \t]*(?P=marks))?)[ \t]*|[*_ \t]{0,8}(?<=[ \t])[\-–—][ \t]+|[*_ \t]*$)"
 )
 """Text around a label. The marks before it end it, behind the colon at the latest; others there are the action's."""
 _ACTION = re.compile(
-    rf"{_BEFORE}(?:(?:next|final|chosen|my|the)[ \t]+)*action(?:[ \t]+to[ \t]+take)?{_AFTER}",
+    rf"{_BEFORE}(?:(?:next|final|chosen|selected|best|my|the)[ \t]+)*action(?:[ \t]+to[ \t]+take)?{_AFTER}",
     re.IGNORECASE | re.MULTILINE,
 )
 _INPUT = re.compile(rf"{_BEFORE}action[ \t]+input{_AFTER}", re.IGNORECASE | re.MULTILINE)
@@ -32,6 +33,8 @@ _THOUGHT = re.compile(r"(?:^|\n)[ \t>#*_\-]*thoughts?[ \t]{0,4}\d{0,4}[*_ \t]{0,
 TAGS = ("action", "act", "answer", "command", "execute", "execute_bash", "execute_ipython", "code")
 """Names of tags around actions in common prompts."""
 
+_TAG = re.compile(rf"<\|?(?:{'|'.join(TAGS)})\|?>", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -43,6 +46,7 @@ class Found:
         action: its text.
         closed: True if its form shows that it is complete, so that a cut answer still holds all of it.
         argument: text after ``Action Input:``; None without one.
+        unclear: True if code follows that may be a part of it.
     """
 
     start: int
@@ -50,6 +54,7 @@ class Found:
     action: str
     closed: bool
     argument: str | None = None
+    unclear: bool = False
 
 
 def labelled(text: str, whole: Whole) -> list[Found]:
@@ -67,8 +72,22 @@ def tagged(text: str, names: Sequence[str]) -> list[Found]:
 
 
 def in_fences(text: str) -> list[Found]:
-    """Contents of code fences, in order."""
-    return [Found(span.start, span.end, fenced(text, span), span.closed) for span in fences(text)]
+    """Contents of code fences, in order; an empty one holds none."""
+    every = (Found(span.start, span.end, fenced(text, span), span.closed) for span in fences(text))
+    return [found for found in every if found.action.strip()]
+
+
+def plain(text: str, whole: Whole) -> list[Found]:
+    """A whole answer up to the first invented observation; one at its beginning is the action itself."""
+    begin = len(text) - len(text.lstrip())
+    stop = observed(text, begin + 1, len(text), whole)
+    action = unlabelled(text[:stop])
+    return [Found(0, stop, action, False)] if action else []
+
+
+def has_label(text: str) -> bool:
+    """Report whether a text holds a label or a tag of an action."""
+    return any(pattern.search(text) is not None for pattern in (_ACTION, _WITHIN, _TAG))
 
 
 def thought_before(text: str, start: int) -> str:
@@ -86,20 +105,21 @@ def _after(text: str, label: re.Match[str], last: int, whole: Whole) -> Found:
     taken = extent(text, label.end(), stop)
     given = _INPUT.match(text, stop)
     if given is None:
-        return Found(label.start(), taken.end, cleaned(_untagged(taken.text)), taken.closed)
+        return Found(label.start(), taken.end, cleaned(_untagged(taken.text)), taken.closed, unclear=taken.unclear)
     argument = extent(text, given.end(), _stop(text, given.end(), last, whole))
     return Found(label.start(), argument.end, cleaned(taken.text), argument.closed, cleaned(argument.text))
 
 
 def _stop(text: str, start: int, last: int, whole: Whole) -> int:
     """Position of the next label or invented observation; ``last`` at the latest."""
-    return next((at for at in _line_starts(text, start, last, whole) if _begins(text, at)), last)
+    label = next((at for at in _line_starts(text, start, last, whole) if _begins(text, at)), last)
+    return observed(text, start, label, whole)
 
 
 def _begins(text: str, at: int) -> bool:
     end = text.find("\n", at)
     line = text[at : end if end >= 0 else len(text)]
-    return any(label.match(line) for label in (_ACTION, _OTHER)) or line_is_invented(line)
+    return any(label.match(line) for label in (_ACTION, _OTHER))
 
 
 def _line_starts(text: str, start: int, last: int, whole: Whole) -> Iterator[int]:
@@ -127,4 +147,4 @@ def unlabelled(text: str) -> str:
     """An action without a label, a fence and marks around it."""
     label = _ACTION.match(text.strip())
     action = text.strip()[label.end() :] if label else text
-    return cleaned(extent(action, 0, len(action)).text if action.strip().startswith("```") else action)
+    return cleaned(extent(action, 0, len(action)).text if action.strip().startswith(("```", "~~~")) else action)

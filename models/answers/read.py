@@ -1,26 +1,28 @@
 """Reading an answer: the last complete action before the first invented observation."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coevo.models.answers.calls import Call, FoundCall, bare_call, calls
-from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, tagged, thought_before, unlabelled
-from coevo.models.answers.spans import Whole, invented, protected, turn_end
+from coevo.models.answers.calls import Call, FoundCall, bare_call, calls, line_calls
+from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain, tagged, thought_before
+from coevo.models.answers.observations import invented, turn_end
+from coevo.models.answers.spans import Span, Whole, protected
 from coevo.models.answers.thinking import without_thinking
-from coevo.models.answers.tools import answer_of
+from coevo.models.answers.tools import answer_of, schemas_of
 from coevo.records.demonstration import Answer
 from coevo.records.faults import Fault
 
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
+_NAME = re.compile(r"[\w.:/\-]+")
 _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
     "auto": lambda text, whole: [*labelled(text, whole), *tagged(text, TAGS[:1])],
     "label": labelled,
     "tag": lambda text, whole: tagged(text, TAGS),
     "call": lambda text, whole: [],
     "fence": lambda text, whole: in_fences(text),
-    "plain": lambda text, whole: [Found(0, len(text), action, False)] if (action := unlabelled(text)) else [],
+    "plain": plain,
 }
 """Search for actions in text, by parser."""
 
@@ -53,8 +55,10 @@ class Reader:
 
     def _read(self, text: str, finished: bool) -> Answer | None:
         """Answer with the last complete action, or with the fault of its call; None without either."""
-        whole, offered = protected(text), self._calls(text)
-        found = [each for each in self._found(text, whole) if not _overlaps(each, offered)]
+        whole = protected(text)
+        labels = self._found(text, whole)
+        offered = self._calls(text, labels)
+        found = [each for each in labels if not _overlaps(each, offered)]
         if not found:
             found = [each for each in self._found(text, Whole(())) if not _overlaps(each, offered)]
         every: list[Found | FoundCall] = [*found, *offered]
@@ -69,17 +73,27 @@ class Reader:
     def _found(self, text: str, whole: Whole) -> list[Found]:
         return _FINDERS[self.form](text, whole)
 
-    def _calls(self, text: str) -> list[FoundCall]:
+    def _calls(self, text: str, labels: Sequence[Found]) -> list[FoundCall]:
         if self.form not in ("auto", "call"):
             return []
-        return calls(text) or (_unmarked(text) if self.tools else [])
+        return calls(text) or (_unmarked(text, labels, schemas_of(self.tools)) if self.tools else [])
 
     def _answer(self, found: Found | FoundCall, text: str) -> Answer:
         thought = thought_before(text, found.start)
         if not self.tools:
-            return Answer(thought, _written(found)) if isinstance(found, Found) else Answer(thought, "", Fault.NO_TOOLS)
+            return _text_answer(found, thought)
         call = found.call if isinstance(found, FoundCall) else _call(found)
-        return Answer(thought, "", Fault.MALFORMED_CALL) if call is None else answer_of(call, self.tools, thought)
+        if call is None:
+            return Answer(thought, "", Fault.MALFORMED_CALL)
+        answer = answer_of(call, self.tools, thought)
+        is_text = isinstance(found, Found) and answer.fault == Fault.UNKNOWN_TOOL and not _NAME.fullmatch(call.name)
+        return Answer(thought, "", Fault.NOT_A_CALL) if is_text else answer
+
+
+def _text_answer(found: Found | FoundCall, thought: str) -> Answer:
+    if isinstance(found, FoundCall):
+        return Answer(thought, "", Fault.NO_TOOLS)
+    return Answer(thought, "", Fault.UNFENCED) if found.unclear else Answer(thought, _written(found))
 
 
 def read_words(text: str) -> Answer:
@@ -94,11 +108,14 @@ def _without_action(text: str, finished: bool, thinking: bool) -> Answer:
     return Answer(text.strip(), "", Fault.CUT_OFF_THINKING if thinking else Fault.CUT_OFF)
 
 
-def _unmarked(text: str) -> list[FoundCall]:
-    """Calls without marks: in code fences, or a whole answer in JSON or Python."""
+def _unmarked(text: str, labels: Sequence[Found], known: Container[str]) -> list[FoundCall]:
+    """Calls without marks: in code fences, else at the beginning of a line, else a whole answer in JSON or Python."""
     fenced_calls = [(each.start, each.end, bare_call(each.action)) for each in in_fences(text)]
-    whole = (0, len(text), bare_call(text) if text.lstrip()[:1] in ("{", "[") else None)
-    return [FoundCall(*found) for found in (fenced_calls or [whole]) if found[2] is not None]
+    found = [FoundCall(*each) for each in fenced_calls if each[2] is not None]
+    labelled_parts = Whole(Span(each.start, each.end) for each in labels)
+    found = found or [each for each in line_calls(text, known) if each.start not in labelled_parts]
+    whole = bare_call(text) if not found and text.lstrip()[:1] in ("{", "[") else None
+    return found if whole is None else [FoundCall(0, len(text), whole)]
 
 
 def _overlaps(found: Found, offered: Sequence[FoundCall]) -> bool:

@@ -1,4 +1,4 @@
-"""Parts of an answer: fences and here-documents, which are read whole, and the first invented observation."""
+"""Parts of an answer that are read whole: fences, here-documents, JSON and quotes."""
 
 import json
 import re
@@ -6,21 +6,13 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-FENCE = "```"
-_DECORATION = r"^[ \t>#*_\-]*"
+_FENCE = re.compile(r"```|(?<!\S)~~~(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
+_MARK = 3
+"""Characters of a fence's mark."""
 _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quote)[^\n]*\n")
-_INVENTED = re.compile(
-    rf"{_DECORATION}(?:observations?|obs|results?|feedback|output|response|environment|you observed?"
-    r"|tool (?:output|result|response)|human|user|system)[ \t]{0,4}\d{0,4}[*_ \t]{0,8}[:：]",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Beginning of a line that imitates the environment or the user."""
-_TURN = re.compile(
-    r"<\|(?:im_start|start_header_id)\|>(?!assistant)|<\|(?:im_end|eot_id|user|system|observation|endoftext|eom_id)\|>|<tool_response>"
-    r"|</s>(?=\s*(?:\Z|\[INST\]))|^[ \t]*(?:</s>|\[/?INST\])|<(?:start|end)_of_turn>|<｜(?:User|end▁of▁sentence)｜>",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Role markers and ends of turns in chat templates; within a line, ``</s>`` and ``[INST]`` may be HTML or data."""
+QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
+"""Pattern of quoted text within a line; an apostrophe in a word opens none."""
+_QUOTED = re.compile(QUOTED)
 _OBJECT = re.compile(r"\{(?=\s*\")")
 _FAILURES = 64
 """Maximum number of broken objects in an answer behind which others are looked for: each may be read to the end."""
@@ -52,8 +44,13 @@ class Whole:
 
 
 def protected(text: str) -> Whole:
-    """Fences and here-documents that end."""
-    return Whole(span for span in (*fences(text), *_heredocs(text)) if span.closed)
+    """Fences and here-documents that end, and JSON objects."""
+    return Whole(span for span in (*fences(text), *_heredocs(text), *objects(text)) if span.closed)
+
+
+def quoted(text: str) -> list[Span]:
+    """Quotes within a line."""
+    return [Span(*mark.span()) for mark in _QUOTED.finditer(text)]
 
 
 def objects(text: str) -> list[Span]:
@@ -81,47 +78,29 @@ def json_at(text: str, start: int) -> tuple[object, int] | None:
 
 def fences(text: str) -> list[Span]:
     """Code fences, with their marks; the last one may not be closed."""
-    marks = [mark.start() for mark in re.finditer(FENCE, text)]
-    pairs = list(zip(marks[::2], marks[1::2], strict=False))
-    spans = [Span(start, end + len(FENCE)) for start, end in pairs]
-    return spans if len(marks) % 2 == 0 else [*spans, Span(marks[-1], len(text), closed=False)]
+    spans, opening = list[Span](), None
+    for mark in _FENCE.finditer(text):
+        if opening is None:
+            opening = mark
+        elif mark[0] == opening[0]:
+            spans.append(Span(opening.start(), mark.end()))
+            opening = None
+    return spans if opening is None else [*spans, Span(opening.start(), len(text), closed=False)]
+
+
+def fence_at(text: str, start: int, stop: int) -> Span | None:
+    """Fence that begins at a position and ends at ``stop`` at the latest; None if there is none."""
+    if _FENCE.match(text, start, stop) is None:
+        return None
+    first = fences(text[start:stop])[0]
+    return Span(start, start + first.end, first.closed)
 
 
 def fenced(text: str, span: Span) -> str:
     """Content of a fence, without the name of its language."""
-    inner = text[span.start + len(FENCE) : span.end - len(FENCE) if span.closed else span.end]
+    inner = text[span.start + _MARK : span.end - _MARK if span.closed else span.end]
     language, line_break, rest = inner.partition("\n")
     return (rest if line_break and re.fullmatch(r"[\w+\-.]*", language.strip()) else inner).strip("\n")
-
-
-def turn_end(text: str, whole: Whole) -> int:
-    """Position of the first role marker or end of a turn; the length of the text without one."""
-    data = Whole(objects(text))
-    marks = (mark.start() for mark in _TURN.finditer(text))
-    return next((start for start in marks if start not in whole and start not in data), len(text))
-
-
-def invented(text: str, after: int, whole: Whole) -> int:
-    """Position of the first invented observation behind an action; the length of the text without one.
-
-    Before the first action, a label such as ``Observation:`` repeats what the agent has seen.
-
-    Args:
-        text: answer without thinking and without further turns.
-        after: end of the first complete action.
-        whole: parts that are read whole.
-    """
-    return _first(text, _INVENTED, after, whole)
-
-
-def line_is_invented(line: str) -> bool:
-    """Report whether a line imitates the environment."""
-    return _INVENTED.match(line) is not None
-
-
-def _first(text: str, pattern: re.Pattern[str], after: int, whole: Whole) -> int:
-    starts = (mark.start() for mark in pattern.finditer(text, after))
-    return next((start for start in starts if start not in whole), len(text))
 
 
 def _heredocs(text: str) -> list[Span]:

@@ -3,7 +3,8 @@
 import re
 from dataclasses import dataclass
 
-from coevo.models.answers.spans import Whole, objects
+from coevo.models.answers.labels import has_label
+from coevo.models.answers.spans import Whole, objects, protected, quoted
 
 _NAMES = r"(?:think|thinking|thought|reasoning|seed:think)"
 _MARKS = re.compile(
@@ -11,6 +12,9 @@ _MARKS = re.compile(
     r"|(?P<channel><\|channel\|>analysis<\|message\|>)|(?P<end><\|end\|>)",
     re.IGNORECASE,
 )
+_LINE_START = re.compile(r"^[ \t]*", re.MULTILINE)
+_FENCE_BEFORE = re.compile(r"\s*(?:```|~~~)\w*\s*")
+"""Beginning of a fence around a whole answer, which hides no thinking."""
 _PARTNERS = {"open": "close", "channel": "end"}
 _FINAL = re.compile(r"<\|start\|>assistant|<\|channel\|>final(?: <\|constrain\|>\w+)?<\|message\|>")
 """Marks before the part of an answer that follows the thinking, in the format of gpt-oss."""
@@ -52,16 +56,20 @@ def thinking_of(prompt: str, template: str) -> str:
 def without_thinking(text: str, thinking: bool) -> Spoken:
     """Remove the thinking from an answer.
 
-    Text before a closing mark without an opening one is thinking as well: the template may have opened it.
+    Text before a closing mark without an opening one is thinking as well: the template may have opened it. Marks in a
+    JSON object, a fence, a here-document or quotes are data, except that fences and quotes do not hide the end of
+    thinking that has begun.
 
     Args:
         text: answer.
         thinking: True if the prompt ends within thinking.
     """
     kept, since, awaited = list[str](), 0, "close" if thinking else ""
-    data = Whole(objects(text))
-    for mark in (mark for mark in _MARKS.finditer(text) if mark.start() not in data):
+    marks = _Marks(text)
+    for mark in marks.found:
         kind = str(mark.lastgroup)
+        if not awaited and marks.is_data(mark, since):
+            continue
         if kind in _PARTNERS and not awaited:
             kept.append(text[since : mark.start()])
             awaited = _PARTNERS[kind]
@@ -70,3 +78,37 @@ def without_thinking(text: str, thinking: bool) -> Spoken:
             awaited, since = "", mark.end()
     rest = "" if awaited else text[since:]
     return Spoken(_FINAL.sub("", "".join([*kept, rest])), bool(awaited))
+
+
+class _Marks:
+    """Marks of an answer outside of its JSON objects, and which of them are data."""
+
+    def __init__(self, text: str) -> None:
+        data = Whole(objects(text))
+        self.found = [mark for mark in _MARKS.finditer(text) if mark.start() not in data]
+        self._text = text
+        self._last = {str(mark.lastgroup): mark.start() for mark in self.found}
+        self._whole, self._quoted = (protected(text), Whole(quoted(text))) if self.found else (data, data)
+        self._line_starts = {start.end() for start in _LINE_START.finditer(text)} if self.found else set[int]()
+        fence = _FENCE_BEFORE.match(text)
+        self._begin = 0 if fence is None else fence.end()
+        self._acted = False
+
+    def is_data(self, mark: re.Match[str], since: int) -> bool:
+        """Report whether a mark outside of thinking is a part of an action.
+
+        One that opens thinking which never ends is so behind an action's label, unless a line begins with it.
+
+        Args:
+            mark: the mark.
+            since: beginning of the text that is not thinking.
+        """
+        if mark.start() == self._begin:
+            return False
+        if mark.start() in self._whole or mark.start() in self._quoted:
+            return True
+        ends = self._last.get(_PARTNERS.get(str(mark.lastgroup), str(mark.lastgroup)), -1) >= mark.start()
+        if ends or mark.start() in self._line_starts:
+            return False
+        self._acted = self._acted or has_label(self._text[since : mark.start()])
+        return self._acted

@@ -6,7 +6,6 @@ import pytest
 
 from coevo.models.answers.forms import FORMS
 from coevo.models.answers.read import Reader
-from coevo.models.answers.thinking import opens_thinking
 from coevo.records.demonstration import Answer
 
 GO = "go to fridge 1"
@@ -74,6 +73,11 @@ def read(text, form="auto", tools=(), thinking=False, finished=True):
         ("Action: go north,\nthen I will look", "go north,"),
         ("Action: SELECT a,\nb FROM t\nThat is all.", "SELECT a,\nb FROM t"),
         ("Action: run(a,\nb)\nDone.", "run(a,\nb)"),
+        ("Selected action: go to fridge 1", GO),
+        ("Best action: go to fridge 1", GO),
+        ("Action - go to fridge 1", GO),
+        ("**Action** - go to fridge 1", GO),
+        ("Action – go to fridge 1", GO),
     ],
 )
 def test_the_action_of_an_answer(text, action):
@@ -140,28 +144,46 @@ def test_of_several_calls_the_last_one_before_an_invented_result_counts():
     assert '"a"' in read(f"{calls[0]}\nObservation: ok\n{calls[1]}", tools=TOOLS).action
 
 
-def test_an_action_in_text_counts_where_calls_do_not():
-    call = '<tool_call>{"name": "go", "arguments": {"to": "a"}}</tool_call>'
-    assert read(f"Action: go to fridge 1\n{call}").action == GO
-
-
-def test_thinking_is_no_part_of_the_thought():
-    answer = read("<think>\nThought: secret\n</think>\n\nThought: it is cold\nAction: look")
-    assert answer == Answer("it is cold", "look")
-    assert read("<think>\n\n</think>\n\nAction: look") == Answer("", "look")
+SEARCH, LAST = (f'{{"name": "search", "arguments": {{"query": "{query}"}}}}' for query in "ab")
 
 
 @pytest.mark.parametrize(
-    "prompt, inside",
+    "text, action",
     [
-        ("<|im_start|>assistant\n<think>\n", True),
-        ("<|im_start|>assistant\n<think>\n\n</think>\n\n", False),
-        ("<|im_start|>assistant\n", False),
-        ("use <think> to think<|im_end|>\n<|im_start|>assistant\n", False),
+        (f"I will search.\n{SEARCH}", SEARCH),
+        (f"I will search.\n\n[{SEARCH}, {LAST}]\n", LAST),
+        (f"{SEARCH}; {LAST}", LAST),
+        (f"So:\n{SEARCH}; {LAST}", LAST),
+        (f"{SEARCH}\nThen:\n{LAST}", LAST),
+        (f"{SEARCH}\nObservation: ok\n{LAST}", SEARCH),
+        (f'{SEARCH}; {{"name": "sea', SEARCH),
+        (f"```json\n{SEARCH}\n{LAST}\n```", LAST),
+        (f"<tool_call>{SEARCH}\n{LAST}</tool_call>", LAST),
+        (f"Action: search the web\n{SEARCH}", SEARCH),
+        ('Action: go\nAction Input:\n{"to": "a", "name": "b", "input": "c"}',
+         '{"name": "go", "arguments": {"to": "a", "name": "b", "input": "c"}}'),
+    ],
+)  # fmt: skip
+def test_calls_in_json_need_no_marks(text, action):
+    assert read(text, tools=TOOLS).action == action
+
+
+@pytest.mark.parametrize(
+    "text, fault",
+    [
+        ('It is\n{"name": "Bob"}', "no action"),
+        (f"Use {SEARCH} here", "no action"),
+        ('So:\n{"name": "fly", "arguments": {}}', "unknown tool"),
+        ("<tool_call>)#</tool_call>", "malformed call"),
     ],
 )
-def test_a_template_may_open_the_thinking(prompt, inside):
-    assert opens_thinking(prompt) == inside
+def test_other_json_is_no_call(text, fault):
+    assert read(text, tools=TOOLS).fault == fault
+
+
+def test_an_action_in_text_counts_where_calls_do_not():
+    call = '<tool_call>{"name": "go", "arguments": {"to": "a"}}</tool_call>'
+    assert read(f"Action: go to fridge 1\n{call}").action == GO
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -196,6 +218,17 @@ LONG = {
     "blanks between marks": "<tool_call>search" + "[CALL_ID]x " * 1_700 + "x",
     "names of arguments": "<tool_call>search" + "<arg_key>a</arg_key><arg_value>" * 600 + "</tool_call>",
     "keys of arguments": "<tool_call>search" + "<arg_key>" * 2_200 + "</tool_call>",
+    "marks behind an action": "Action: a <think> " * 1_100,
+    "quotes that do not close": "Action: a <think> " + "\\' \"" * 4_800,
+    "observations in brackets": "Action: (" + "(Observation: " * 1_300,
+    "observations without an end": ("observation" + " " * 2_000 + "\n") * 9,
+    "queries": "Action: " + "SELECT a\n\n-- b\n" * 1_100,
+    "statements": "Action: " + "SELECT a;\n\n" * 1_600,
+    "a query in one line": "Action: SELECT " + "'a -- " * 3_000 + "\nb;",
+    "code": "Action: ls\n" + "x = 1\n\n# y\n" * 1_500,
+    "blocks": "Action: " + "if x; then\n" * 1_700,
+    "a line of code": "Action: ls\n" + "for a in b | " * 1_500,
+    "objects": '{"name": "look", "input": {}} ' * 650,
     "open lines": "Action: (\n" + "x\n" * 9_500,
 }
 
