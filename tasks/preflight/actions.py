@@ -17,7 +17,7 @@ from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator
 from coevo.records.task import Task
 from coevo.tasks.preflight.environment import sampled
-from coevo.tasks.preflight.guesses import guesses, takes_one_word
+from coevo.tasks.preflight.guesses import choices, guesses, takes_one_word
 
 EPISODES = 20
 TRIES = 2_000
@@ -125,8 +125,8 @@ def _play(
 def _choose(env: Environment[Any], state: Any, moment: Moment, guide: Guide, draw: Key, given: Sequence[str]) -> str:
     if env.has_expert and not given:
         return env.advise(state, moment, draw).action
-    choices = [*given] or [*guesses(verbs_of(guide) or ("",), moment.observation, guide)]
-    return choices[int(generator(draw).integers(len(choices)))]
+    drawn = given or choices(moment.observation, guide)
+    return drawn[int(generator(draw).integers(len(drawn)))]
 
 
 def _changed(step: Step[Any], observation: str, before: float | None) -> bool:
