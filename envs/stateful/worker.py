@@ -26,10 +26,11 @@ PR_SET_PDEATHSIG = 1
 
 
 def serve(simulator: Simulator, connection: Connection) -> None:
-    """Answer requests until the connection ends, then close all episodes."""
+    """Say that requests are read, answer them until the connection ends, then close all episodes."""
     _settle()
     host = Host(simulator)
     with suppress(EOFError, ConnectionError):
+        connection.send_bytes(encoded({}))
         while True:
             request = json.loads(connection.recv_bytes())
             connection.send_bytes(host.answer(request))

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from numpy import zeros
@@ -107,6 +108,22 @@ class FailingSums(Sums):
     def open(self, task, key):
         live, seen = super().open(task, key)
         return live, zeros(2) if task.data["name"] == "array" else seen
+
+
+class HeavySums(Sums):
+    """Sums whose workers take ``seconds`` to start, and whose tasks hold a document."""
+
+    def __init__(self, seconds, **how):
+        super().__init__(**how)
+        self.seconds = seconds
+
+    def __setstate__(self, state):
+        time.sleep(state["seconds"])
+        self.__dict__.update(state)
+
+    def task(self, name, split):
+        task = super().task(name, split)
+        return replace(task, data=dict(task.data) | {"document": "x" * 600_000})
 
 
 class Clinging(Sum):

@@ -8,7 +8,7 @@ from threading import Timer
 
 import psutil
 import pytest
-from support.simulators import ClingingSums, Clocks, FailingSums, LateSums, Sums
+from support.simulators import ClingingSums, Clocks, FailingSums, HeavySums, LateSums, Sums
 
 from coevo.envs.failures import EpisodeLostError, Loss
 from coevo.envs.stateful.interface import Opening
@@ -118,6 +118,17 @@ def test_an_episode_that_opens_too_slowly_is_lost_alone():
         slow, sound = made.try_start([Sums().task("slow", "train"), tasks(1)[0]])
         assert slow == Loss("timeout", "no answer in 4 s")
         assert sound[1] == "total 0"
+
+
+@pytest.mark.timeout(60)
+def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit():
+    with closing(HeavySums(600, limits={"open_seconds": 1.0, "retries": 0})) as made:
+        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 1 s")]
+
+
+def test_a_worker_that_starts_slowly_gets_a_long_task():
+    with closing(HeavySums(0.5)) as made:
+        assert [seen for _, seen in made.try_start(made.sample(3, key("tasks")))] == ["total 0"] * 3
 
 
 @pytest.mark.timeout(60)
