@@ -1,5 +1,6 @@
 """Stateful simulators for tests: a counter that behaves well, and one that fails as its actions say."""
 
+import asyncio
 import os
 import time
 from dataclasses import replace
@@ -65,10 +66,14 @@ class Failing(Sum):
 
 
 class Later(Sum):
-    """A live episode whose ``act`` is a coroutine."""
+    """A live episode whose methods are coroutines."""
 
     async def act(self, action):
         return super().act(action)
+
+    async def close(self):
+        await asyncio.sleep(0)
+        super().close()
 
 
 class Sums(StatefulEnvironment):
@@ -140,9 +145,13 @@ class ClingingSums(Sums):
 
 
 class LateSums(Sums):
-    """Sums whose live episodes act in coroutines."""
+    """Sums whose live episodes open, act and close in coroutines."""
 
     live = Later
+
+    async def open(self, task, key):
+        await asyncio.sleep(0)
+        return super().open(task, key)
 
 
 class Clock:

@@ -162,9 +162,14 @@ def test_what_fails_while_it_is_opened_is_closed(tmp_path):
         assert (words.count("open"), words.count("close")) == (4, 4)
 
 
-def test_coroutines_act_as_functions_do():
-    with closing(LateSums()) as late, closing(Sums()) as plain:
-        assert played(late, tasks(1)[0], "11") == played(plain, tasks(1)[0], "11")
+def test_coroutines_open_act_and_close_as_functions_do(tmp_path):
+    log = tmp_path / "log"
+    with closing(LateSums(str(log), limits={"workers": 1})) as late, closing(Sums()) as plain:
+        found = played(late, tasks(1)[0], "11")
+        assert found == played(plain, tasks(1)[0], "11")
+        late.release([found[1]])
+        late.start(tasks(1)[0])
+    assert [line.split()[0] for line in log.read_text().splitlines()] == ["open", "close", "open", "close"]
 
 
 def test_what_does_not_repeat_is_found_out_on_a_replay():
