@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from coevo.envs.base import Step
-from coevo.envs.failures import described
+from coevo.envs.failures import RAISED, described
 from coevo.envs.stateful.interface import Live, Simulator
 from coevo.envs.stateful.wire import digest, encoded, plain
 from coevo.records.draws import Key
@@ -51,7 +51,7 @@ class Host:
         """Carry out a request, and return the reply as JSON; an exception of the simulator is a reply, too."""
         try:
             return encoded(self._carried_out(request))
-        except Exception as error:  # noqa: BLE001  (a simulator may raise any exception)
+        except RAISED as error:
             return encoded({"error": described(error)})
 
     def close(self, numbers: list[int]) -> None:
@@ -59,7 +59,7 @@ class Host:
         for number in numbers:
             live = self.lives.pop(number, None)
             if live is not None:
-                with suppress(Exception):
+                with suppress(*RAISED):
                     self._awaited(live.close())
 
     def _carried_out(self, request: dict[str, Any]) -> dict[str, Any]:

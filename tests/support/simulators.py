@@ -42,12 +42,20 @@ class Sum:
         self.note("close")
 
 
+RAISED = {
+    "raise": RuntimeError("out of\norder"),
+    "cancel": asyncio.CancelledError(),
+    "leave": SystemExit("no\nserver"),
+}
+"""Exceptions by the action that raises them."""
+
+
 class Failing(Sum):
     """A live episode that fails as its action says."""
 
     def act(self, action):
-        if action == "raise":
-            raise RuntimeError("out of\norder")
+        if action in RAISED:
+            raise RAISED[action]
         if action == "exit":
             os._exit(3)
         if action == "hang":

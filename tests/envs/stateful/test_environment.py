@@ -69,6 +69,8 @@ def without_line(loss):
     ("action", "reason"),
     [
         ("raise", "exception: RuntimeError: out of order (simulators.py)"),
+        ("cancel", "exception: CancelledError: (simulators.py)"),
+        ("leave", "exception: SystemExit: no server (simulators.py)"),
         ("exit", "crash: its process ended with exit code 3"),
         ("hang", "timeout: no answer in 3 s"),
         ("long", "invalid: a text of 5000 characters, more than env.simulator.longest=1000"),
