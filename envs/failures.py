@@ -17,7 +17,7 @@ LIBRARIES = (get_path("stdlib"), get_path("purelib"), get_path("platlib"))
 """Folders of code that is not an environment's own."""
 
 RAISED = (Exception, CancelledError, SystemExit)
-"""What an environment's code may raise for its own reasons; ``KeyboardInterrupt`` stops the run."""
+"""Exceptions that are an environment's own; ``KeyboardInterrupt`` is the user's."""
 
 Kind = Literal["exception", "timeout", "crash", "invalid"]
 """``exception``: its code raised one. ``timeout``: it took too long. ``crash``: its process ended. ``invalid``: it

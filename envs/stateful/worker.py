@@ -86,7 +86,7 @@ class Host:
         return plain(step) if isinstance(step, Step) else None
 
     def _awaited(self, result: T | Awaitable[T]) -> T:
-        """What a method of a simulator returns, also where it is a coroutine."""
+        """Result of a method of a simulator, also where it is a coroutine."""
         return self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
 
 
