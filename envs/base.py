@@ -62,8 +62,8 @@ class Guide:
         text: grammar of the actions, and what is admissible in this task as far as the environment knows it; it names
             every verb. It stands in every prompt of the ``chat`` style.
         verbs: first words of all actions, or whole actions where these have no arguments.
-        tools: tools that the environment offers as JSON schemas of functions (``name``, ``parameters``); empty if
-            actions are plain text.
+        tools: tools that the environment offers as JSON schemas of functions (``name``, ``description``,
+            ``parameters``), bare or as OpenAI's interface wraps them; empty if actions are plain text.
     """
 
     text: str = ""

@@ -1,5 +1,6 @@
 """Failures of an environment: why it cannot continue an episode, which is then lost and counts in no rate."""
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,9 @@ LONGEST = 300
 """Most characters of a reason."""
 LIBRARIES = (get_path("stdlib"), get_path("purelib"), get_path("platlib"))
 """Folders of code that is not an environment's own."""
+
+RAISED = (Exception, CancelledError, SystemExit)
+"""Exceptions that are an environment's own; ``KeyboardInterrupt`` is the user's."""
 
 Kind = Literal["exception", "timeout", "crash", "invalid"]
 """``exception``: its code raised one. ``timeout``: it took too long. ``crash``: its process ended. ``invalid``: it
@@ -51,7 +55,7 @@ def attempted(call: Callable[[], T]) -> T | Loss:
         return call()
     except EpisodeLostError as error:
         return error.loss
-    except Exception as error:  # noqa: BLE001  (the code of an environment may raise any exception)
+    except RAISED as error:
         return Loss("exception", described(error))
 
 
@@ -62,7 +66,7 @@ def sound(result: T | Loss) -> T:
     return result
 
 
-def described(error: Exception) -> str:
+def described(error: BaseException) -> str:
     """An exception on one line, with the line of code that raised it: of the environment rather than of a library."""
     frames = extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if not frame.filename.startswith(LIBRARIES)), frames[-1])

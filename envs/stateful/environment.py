@@ -8,7 +8,7 @@ and plays the actions again; equal positions never share an episode, and old one
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -71,8 +71,8 @@ class StatefulEnvironment(Environment[Position]):
     concurrent = True
 
     @abstractmethod
-    def open(self, task: Task, key: Key) -> tuple[Live, str]:
-        """Start an episode in a worker process; return it with its first observation."""
+    def open(self, task: Task, key: Key) -> tuple[Live, str] | Awaitable[tuple[Live, str]]:
+        """Start an episode in a worker process; return it with its first observation. It may be a coroutine."""
 
     def start(self, task: Task) -> tuple[Position, str]:
         """First position and observation of a task.

@@ -15,13 +15,16 @@ from coevo.records.task import Task
 
 
 class Live(Protocol):
-    """One running episode of a simulator. It may be slow, hang, or take its process with it."""
+    """One running episode of a simulator. It may be slow, hang, or take its process with it.
+
+    Its methods may be coroutines: its worker awaits them on one event loop, which runs only while it does.
+    """
 
     def act(self, action: str) -> Step[Any] | Awaitable[Step[Any]]:
-        """Result of one action, or a coroutine that returns it; ``state`` is ignored, write ``None``."""
+        """Result of one action; ``state`` is ignored, write ``None``."""
         ...
 
-    def close(self) -> None:
+    def close(self) -> Awaitable[None] | None:
         """Free everything that the episode holds; called once, unless its process died."""
         ...
 
@@ -29,8 +32,8 @@ class Live(Protocol):
 class Simulator(Protocol):
     """Source of live episodes. Workers get a pickled copy."""
 
-    def open(self, task: Task, key: Key) -> tuple[Live, str]:
-        """Start an episode; return it with its first observation."""
+    def open(self, task: Task, key: Key) -> tuple[Live, str] | Awaitable[tuple[Live, str]]:
+        """Start an episode; return it with its first observation. It may be a coroutine, as methods of ``Live``."""
         ...
 
 

@@ -37,6 +37,7 @@ class _Process:
 
     Attributes:
         number: number of the process, in the order of their starts.
+        ready: True once it reads requests; until then it imports the simulator.
         episodes: number of its live episodes.
         ended: numbers of episodes to close.
         serving: held by the thread that it serves.
@@ -44,6 +45,7 @@ class _Process:
 
     def __init__(self, simulator: Simulator, number: int) -> None:
         self.number = number
+        self.ready = False
         self.episodes = 0
         self.ended: list[int] = []
         self.serving = Lock()
@@ -199,8 +201,10 @@ class LocalWorkers:
                             busy[process.connection] = (index, monotonic() + jobs[index].seconds)
                 idle = []
                 for connection in _ready(busy):
-                    results[busy[connection][0]] = self._receive(jobs[busy[connection][0]])
-                    idle.append(jobs[busy.pop(connection)[0]].process)
+                    index, _ = busy[connection]
+                    results[index] = self._receive(jobs[index])
+                    if results[index] is not None:
+                        idle.append(jobs[busy.pop(connection)[0]].process)
         except BaseException:
             # Nobody is left to read the answers of these.
             for index, _ in busy.values():
@@ -209,14 +213,17 @@ class LocalWorkers:
         return results
 
     def _send(self, job: _Job) -> Loss | None:
+        """Send a job to a process that reads it; to one that does not yet, once it says that it is ready."""
+        if not job.process.ready:
+            return None
         try:
             job.process.connection.send_bytes(dumps(job.request).encode())
         except OSError:
             return self._ended(job.process)
         return None
 
-    def _receive(self, job: _Job) -> Reply | Loss:
-        """The answer to a job whose process has answered or is late."""
+    def _receive(self, job: _Job) -> Reply | Loss | None:
+        """The answer to a job whose process has answered or is late; None if it was only sent the job now."""
         process = job.process
         try:
             if not process.connection.poll():
@@ -228,6 +235,9 @@ class LocalWorkers:
         except OSError:
             self._drop(process)
             return Loss("invalid", f"an answer longer than env.simulator.longest={self._settings.longest} allows")
+        if not process.ready:
+            process.ready = True
+            return self._send(job)
         return read_reply(message, self._settings.longest)
 
     def _ended(self, process: _Process) -> Loss:

@@ -10,26 +10,29 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Awaitable
 from contextlib import suppress
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from coevo.envs.base import Step
-from coevo.envs.failures import described
+from coevo.envs.failures import RAISED, described
 from coevo.envs.stateful.interface import Live, Simulator
 from coevo.envs.stateful.wire import digest, encoded, plain
 from coevo.records.draws import Key
 from coevo.records.task import Task
 
+T = TypeVar("T")
 PR_SET_PDEATHSIG = 1
 """Option of Linux's ``prctl``: signal that a process gets when its parent ends."""
 
 
 def serve(simulator: Simulator, connection: Connection) -> None:
-    """Answer requests until the connection ends, then close all episodes."""
+    """Say that requests are read, answer them until the connection ends, then close all episodes."""
     _settle()
     host = Host(simulator)
     with suppress(EOFError, ConnectionError):
+        connection.send_bytes(encoded({}))
         while True:
             request = json.loads(connection.recv_bytes())
             connection.send_bytes(host.answer(request))
@@ -48,7 +51,7 @@ class Host:
         """Carry out a request, and return the reply as JSON; an exception of the simulator is a reply, too."""
         try:
             return encoded(self._carried_out(request))
-        except Exception as error:  # noqa: BLE001  (a simulator may raise any exception)
+        except RAISED as error:
             return encoded({"error": described(error)})
 
     def close(self, numbers: list[int]) -> None:
@@ -56,8 +59,8 @@ class Host:
         for number in numbers:
             live = self.lives.pop(number, None)
             if live is not None:
-                with suppress(Exception):
-                    live.close()
+                with suppress(*RAISED):
+                    self._awaited(live.close())
 
     def _carried_out(self, request: dict[str, Any]) -> dict[str, Any]:
         if "task" in request:
@@ -69,7 +72,8 @@ class Host:
 
     def _start(self, request: dict[str, Any]) -> dict[str, Any]:
         """Open an episode and play its actions."""
-        live, observation = self._simulator.open(Task(**request["task"]), Key(tuple(request["key"])))
+        task, key = Task(**request["task"]), Key(tuple(request["key"]))
+        live, observation = self._awaited(self._simulator.open(task, key))
         self.lives[request["number"]] = live
         trace = digest("", observation)
         for action in request["actions"]:
@@ -78,9 +82,12 @@ class Host:
 
     def _act(self, number: int, action: str) -> dict[str, Any] | None:
         """The step as plain values; None for anything that is no step."""
-        result = self.lives[number].act(action)
-        step = self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
+        step = self._awaited(self.lives[number].act(action))
         return plain(step) if isinstance(step, Step) else None
+
+    def _awaited(self, result: T | Awaitable[T]) -> T:
+        """Result of a method of a simulator, also where it is a coroutine."""
+        return self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
 
 
 def _settle() -> None:

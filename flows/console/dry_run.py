@@ -41,6 +41,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
             "tasks": rehearsal.tasks,
             "shortest": rehearsal.shortest,
             "longest": rehearsal.longest,
+            "at_most": rehearsal.at_most,
             "answer": config.rollout.sampling.max_new_tokens,
             "guessed": rehearsal.guessed,
             "guide": rehearsal.guide,
@@ -72,6 +73,8 @@ def show(said: dict[str, Any]) -> None:
         f"prompts   {prompts['shortest']} to {prompts['longest']} tokens in {prompts['tasks']} tasks, answers up to "
         f"{prompts['answer']}, context window {policy['positions']}{guessed}"
     )
+    if prompts["at_most"] > prompts["longest"]:
+        output.line(f"prompts   up to {prompts['at_most']} tokens if all answers in them have {prompts['answer']}")
     output.line(f"thinking  {THINKING[prompts['thinking']].format(prompts['answer'])}")
     for each in prompts["deviations"]:
         output.line(f"template  {each}")

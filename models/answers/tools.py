@@ -23,6 +23,8 @@ _KINDS: Mapping[str, type | UnionType] = {
     "null": NoneType,
 }
 """Types of JSON schemas, without truth values, which Python counts as integers."""
+_PARAMETERS = ("parameters", "inputSchema", "input_schema")
+"""Names of the schema of a tool's arguments."""
 
 
 def answer_of(call: Call, tools: Sequence[Mapping[str, Any]], thought: str) -> Answer:
@@ -48,6 +50,14 @@ def schemas_of(tools: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any
     return {str(each.get("name")): _schema(each) for each in map(_function, tools)}
 
 
+def wrapped(tool: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A tool within the object that the OpenAI interface puts around it, which chat templates read."""
+    if _function(tool) is not tool:
+        return tool
+    named = {key: value for key, value in tool.items() if key not in (*_PARAMETERS, "type")}
+    return {"type": "function", "function": named | {"parameters": _schema(tool)}}
+
+
 def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
     """Description of a tool, also within the object that the OpenAI interface puts around it."""
     inner = tool.get("function")
@@ -55,8 +65,7 @@ def _function(tool: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _schema(function: Mapping[str, Any]) -> Mapping[str, Any]:
-    keys = ("parameters", "inputSchema", "input_schema")
-    found: object = next((function[key] for key in keys if key in function), None)
+    found: object = next((function[key] for key in _PARAMETERS if key in function), None)
     return found if isinstance(found, Mapping) else {}
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from coevo.configs.errors import CoevoError
+from coevo.models.answers.tools import wrapped
 from coevo.models.policy.standin import MARKED
 from coevo.models.policy.tokenizer import TEMPLATE
 from coevo.models.policy.trial import try_out
@@ -39,7 +40,7 @@ def render(
         tokenizer: tokenizer that has the template.
         messages: role and content of each.
         options: values that the template may use, such as ``enable_thinking``.
-        tools: JSON schemas of the functions that the template declares.
+        tools: JSON schemas of the functions that the template declares, also without the object around a function.
 
     Raises:
         CoevoError: the template fails, does not end, or exceeds the limits of memory or length.
@@ -47,7 +48,8 @@ def render(
     if tokenizer.chat_template in OWN:
         own: str = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         return own
-    given = {**options, "tools": list(tools) or None, "chat_template": _checked(tokenizer, options, tools)}
+    declared = [wrapped(tool) for tool in tools] or None
+    given = {**options, "tools": declared, "chat_template": _checked(tokenizer, options, declared)}
     answer: SimpleQueue[str | Exception] = SimpleQueue()
     # A separate thread, which need not end: nothing outside stops a loop in Python.
     Thread(target=_answer, args=(tokenizer, messages, given, answer), daemon=True).start()
@@ -62,10 +64,10 @@ def render(
     return text
 
 
-def _checked(tokenizer: Any, options: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]) -> str:
+def _checked(tokenizer: Any, options: Mapping[str, Any], tools: Sequence[Mapping[str, Any]] | None) -> str:
     """Source of the template, tried in a bounded process before it is rendered in this one."""
     try:
-        source = _DATED + str(tokenizer.get_chat_template(tools=list(tools) or None))
+        source = _DATED + str(tokenizer.get_chat_template(tools=tools))
     except ValueError as error:
         raise refused(" ".join(str(error).split())[:160]) from None
     fault = try_out(source, {**tokenizer.special_tokens_map, **options}, SECONDS)

@@ -1,7 +1,7 @@
 """Check of an environment before a run depends on it: ``coevo.check_environment`` and ``coevo envs check``.
 
-It plays a few training tasks twice, with the expert's actions where there is an expert, else with actions that are
-given or drawn from demonstrations and observations.
+It plays a few training tasks twice, with actions that are given; else with the expert's where there is an expert; else
+with those of demonstrations, or guesses from guide and observation.
 """
 
 import json
@@ -12,16 +12,20 @@ from time import perf_counter
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment, Guide, MissingPartError, Step
-from coevo.envs.failures import Loss, attempted
+from coevo.envs.failures import Loss, attempted, sound
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.read import Reader
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import rehearse_actions
+from coevo.tasks.preflight.guesses import choices
 
 TURNS = 20
 """Most turns of an episode."""
+ROUNDS = 10
+"""Most episodes of a task, if they are short and no step of them is valid."""
+UNPROVEN = "not known, since no step was valid: give valid actions (--action), or add demonstrations or an expert"
 DRAWN = 256
 """Training tasks that are compared with each panel, and most tasks of a panel."""
 SEEN = tuple(field.name for field in fields(Step) if field.name != "state")
@@ -55,6 +59,11 @@ class _Episode:
     steps: list[Step[object] | Loss]
 
     @property
+    def valid(self) -> Iterator[int]:
+        """Indices of the steps that the environment understood."""
+        return (index for index, step in enumerate(self.steps) if isinstance(step, Step) and step.valid)
+
+    @property
     def seen(self) -> list[object]:
         """Steps without their states."""
         return [step if isinstance(step, Loss) else [getattr(step, name) for name in SEEN] for step in self.steps]
@@ -68,7 +77,8 @@ def check_environment(
     Args:
         env: environment to check.
         tasks: number of training tasks to play.
-        actions: actions to draw from; by default the expert's, or those of demonstrations, or words of observations.
+        actions: actions to draw from; by default the expert's, or those of demonstrations, or guesses from the guide
+            and the observation.
         seed: seed of tasks and actions.
 
     Returns:
@@ -77,21 +87,19 @@ def check_environment(
     draw = key(seed, "check")
     try:
         since = perf_counter()
-        first = attempted(
-            lambda: [_played(env, task, actions, extend(draw, task.id)) for task in env.sample(tasks, draw)]
-        )
+        first = attempted(lambda: _rounds(env, env.sample(tasks, draw), actions, draw))
         if isinstance(first, Loss):
             return [Checked("no failures", False, str(first))]
         spent = perf_counter() - since
         checks: dict[str, Callable[[], Iterable[Checked]]] = {
             "no failures": lambda: [_without_failures(first)],
-            "repeats": lambda: [_repeating(env, first)],
-            "pure": lambda: [_pure(env, first)],
+            "repeats": lambda: _repeating(env, first),
+            "pure": lambda: _pure(env, first),
             "rewards": lambda: [_within_range(env, first)],
             "sample": lambda: [_sampling(env, draw)],
             "panels": lambda: _panels(env, draw),
             "guide": lambda: [_guide(env, draw, actions)],
-            "answers": lambda: [_readable(first)],
+            "answers": lambda: [_readable(first, actions)],
             "speed": lambda: [_speed(first, spent)],
         }
         return [result for name, check in checks.items() for result in _guarded(name, check)]
@@ -111,32 +119,43 @@ def _without_failures(episodes: Sequence[_Episode]) -> Checked:
     return Checked("no failures", not losses, losses[0] if losses else f"{len(episodes)} episodes, {turns} steps")
 
 
-def _repeating(env: Environment[object], episodes: Sequence[_Episode]) -> Checked:
+def _repeating(env: Environment[object], episodes: Sequence[_Episode]) -> Iterator[Checked]:
     """Check that equal actions give equal steps."""
     name, again = "repeats", [_played(env, each.task, each.actions, None) for each in episodes]
     # An episode that was lost before an action, by its expert, has one step more than actions.
     apart = [one for one, other in zip(episodes, again, strict=True) if one.seen[: len(other.seen)] != other.seen]
-    if not apart:
-        return Checked(name, True, "equal actions gave equal steps")
-    if not env.repeats:
-        return Checked(name, True, "it does not, as it declares: no replay (bank.admission) and no rollout.turns")
     remedy = "draw only from the key, or declare repeats = False"
-    return Checked(name, False, f"task {apart[0].task.id} played out differently with the same actions: {remedy}")
+    if apart and env.repeats:
+        yield Checked(name, False, f"task {apart[0].task.id} played out differently with the same actions: {remedy}")
+    elif apart:
+        yield Checked(name, True, "it does not, as it declares: no replay (bank.admission) and no rollout.turns")
+    else:
+        yield from _proven(name, "equal actions gave equal steps", episodes)
 
 
-def _pure(env: Environment[object], episodes: Sequence[_Episode]) -> Checked:
+def _pure(env: Environment[object], episodes: Sequence[_Episode]) -> Iterator[Checked]:
     """Check that a step leaves the state it starts from as it is."""
     if not env.repeats:
-        return Checked("pure", True, "not checked: the environment does not repeat")
+        yield Checked("pure", True, "not checked: the environment does not repeat")
+        return
     for each in episodes:
         if not each.states:
             continue
-        step = env.try_step(each.states[:1], each.actions[:1])[0]
-        found = _Episode(each.task, [], [], [step]).seen
-        if found != each.seen[:1]:
+        at = next(each.valid, 0)
+        step = env.try_step([each.states[at]], [each.actions[at]])[0]
+        if _Episode(each.task, [], [], [step]).seen != each.seen[at : at + 1]:
             text = f"task {each.task.id}: a state changed when it was stepped: return a new state, leave the old one"
-            return Checked("pure", False, text)
-    return Checked("pure", True, "old states stay as they are")
+            yield Checked("pure", False, text)
+            return
+    yield from _proven("pure", "old states stay as they are", episodes)
+
+
+def _proven(name: str, text: str, episodes: Sequence[_Episode]) -> Iterator[Checked]:
+    """A promise that nothing broke, which only a valid step shows; nothing if every episode was lost at once."""
+    if any(True for each in episodes for _ in each.valid):
+        yield Checked(name, True, text)
+    elif any(isinstance(step, Step) for each in episodes for step in each.steps):
+        yield Checked(name, False, UNPROVEN)
 
 
 def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Checked:
@@ -213,9 +232,9 @@ def _words(guide: Guide) -> str:
     return f"{guide.text}\n{json.dumps([dict(tool) for tool in guide.tools])}"
 
 
-def _readable(episodes: Sequence[_Episode]) -> Checked:
-    """Check that the parser of answers returns actions as they were written."""
-    written = {action for each in episodes for action in each.actions}
+def _readable(episodes: Sequence[_Episode], actions: Sequence[str]) -> Checked:
+    """Check that the parser of answers returns actions as they were written: valid ones and given ones."""
+    written = {*actions, *(each.actions[index] for each in episodes for index in each.valid)}
     lost = sorted(action for action in written if Reader().read(f"Thought: so\nAction: {action}").action != action)
     remedy = "set context.parser, or change the grammar of actions"
     text = f"the action {lost[0]!r:.80} is not read as it is written: {remedy}" if lost else f"{len(written)} actions"
@@ -237,6 +256,17 @@ def _speed(episodes: Sequence[_Episode], spent: float) -> Checked:
     )
 
 
+def _rounds(env: Environment[object], tasks: Sequence[Task], actions: Sequence[str], draw: Key) -> list[_Episode]:
+    """An episode of each task, and more of them if they are short, none is lost, and no step is valid."""
+    episodes, steps = list[_Episode](), list[Step[object] | Loss]()
+    for number in range(ROUNDS):
+        episodes += [_played(env, task, actions, extend(draw, task.id, number)) for task in tasks]
+        steps = [step for each in episodes for step in each.steps]
+        if len(steps) >= TURNS * len(tasks) or any(isinstance(step, Loss) or step.valid for step in steps):
+            break
+    return episodes
+
+
 def _played(env: Environment[object], task: Task, actions: Sequence[str], draw: Key | None) -> _Episode:
     """An episode with drawn actions; with exactly these if ``draw`` is None."""
     episode, history = _Episode(task, [], [], []), list[PastTurn]()
@@ -247,7 +277,7 @@ def _played(env: Environment[object], task: Task, actions: Sequence[str], draw: 
     state, observation = start
     for turn in range(len(actions) if draw is None else TURNS):
         moment = Moment(task.instruction, (), tuple(history), observation)
-        chosen = partial(_action, env, state, moment, actions)
+        chosen = partial(_action, env, state, moment, task, actions)
         action = actions[turn] if draw is None else attempted(partial(chosen, extend(draw, turn)))
         if isinstance(action, Loss):
             episode.steps.append(action)
@@ -264,16 +294,18 @@ def _played(env: Environment[object], task: Task, actions: Sequence[str], draw: 
     return episode
 
 
-def _action(env: Environment[object], state: object, moment: Moment, actions: Sequence[str], draw: Key) -> str:
+def _action(
+    env: Environment[object], state: object, moment: Moment, task: Task, actions: Sequence[str], draw: Key
+) -> str:
     if not actions and env.has_expert:
         return env.advise(state, moment, draw).action
-    choices = actions or _choices(env, moment.observation)
-    return choices[int(generator(draw).integers(len(choices)))]
+    drawn = actions or _choices(env, task, moment.observation)
+    return drawn[int(generator(draw).integers(len(drawn)))]
 
 
-def _choices(env: Environment[object], observation: str) -> list[str]:
-    """Actions of demonstrations; without these, the words of an observation."""
+def _choices(env: Environment[object], task: Task, observation: str) -> list[str]:
+    """Actions of demonstrations; without these, guesses from the guide and the observation."""
     try:
         return sorted({each.answer.action for each in env.demonstrations(8, 0, key("check"))})
     except MissingPartError:
-        return sorted(set(observation.split())) or ["look"]
+        return choices(observation, sound(env.try_guide(task)))

@@ -8,20 +8,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from math import inf
+from time import monotonic
 from typing import Any
 
 from coevo.envs.base import Environment, Guide, Step
 from coevo.envs.failures import Loss, attempted, sound
+from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.envs.verbs import Tried, refused, unnamed, verb_of, verbs_of
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.draws import Key, extend, generator
 from coevo.records.task import Task
 from coevo.tasks.preflight.environment import sampled
-from coevo.tasks.preflight.guesses import guesses, takes_one_word
+from coevo.tasks.preflight.guesses import choices, guesses, takes_one_word
 
 EPISODES = 20
+SECONDS = 180.0
+"""Seconds after which a stateful simulator, which may be slow, is not tried further."""
 TRIES = 2_000
 """Maximum number of actions that try one verb."""
+_ENDED = (
+    "the rehearsal of {env} ended after {seconds:g} s, in episode {count} of {all}: what it did not try is not known"
+)
 _LACKING = "the prompt does not name {verb!r}, which changed a state: add it to the guide of {env}"
 _LOST = "{env} lost every episode, first {loss}: see `coevo envs check`"
 _REFUSED = "no step of {env} accepts {verb!r}, a verb of its guide: correct the guide"
@@ -45,7 +53,7 @@ class Rehearsed:
 
     Attributes:
         problems: verbs that prompts lack, and verbs of the guide that no step accepts; that every episode was lost.
-        unproven: verbs of the guide that nothing used and one word cannot try.
+        unproven: verbs of the guide that nothing used and one word cannot try; that time was up.
     """
 
     problems: tuple[str, ...]
@@ -74,25 +82,38 @@ def rehearse_actions(
         draw: root of the draws.
         given: actions to draw from, instead of the expert's or random ones.
     """
-    tried, points, lacking, verbs, losses = list[Tried](), list[Point](), set[str](), set[str](), list[Loss]()
-    for number, task in enumerate(sampled(env, EPISODES, draw)):
-        played = partial(_play, env, task, prompt, min(turns, TURNS), extend(draw, task.id, number), given)
-        found = attempted(played)
+    tasks, passed, losses = sampled(env, EPISODES, draw), list[_Passed](), list[Loss]()
+    until = monotonic() + (SECONDS if isinstance(env, StatefulEnvironment) else inf)
+    for number, task in enumerate(tasks):
+        if number and monotonic() > until:
+            break
+        root = extend(draw, task.id, number)
+        found = attempted(partial(_play, env, task, prompt, min(turns, TURNS), root, given, until))
         if isinstance(found, Loss):
             losses.append(found)
-            continue
-        tried, points = tried + found.tried, points + found.points
-        lacking, verbs = lacking | found.lacking, verbs | found.verbs
-    wrong = [verb for verb in sorted(refused(tried, verbs)) if not (env.repeats and _accepted(env, points, verb))]
-    used = {verb_of(each.action, verbs) for each in tried} if env.has_expert or given else set[str]()
-    unproven = [verb for verb in wrong if verb not in used and not _provable(env, points, verb)]
-    return Rehearsed(
-        (
-            *(_LOST.format(loss=loss, env=env.name) for loss in losses[:1] if not points),
-            *(_LACKING.format(verb=verb, env=env.name) for verb in sorted(lacking)),
-            *(_REFUSED.format(verb=verb, env=env.name) for verb in wrong if verb not in unproven),
-        ),
-        tuple(_UNPROVEN.format(verb=verb, env=env.name) for verb in unproven),
+        else:
+            passed.append(found)
+    problems, unproven = _judged(env, passed, bool(env.has_expert or given), until)
+    lost = [_LOST.format(loss=loss, env=env.name) for loss in losses[:1] if not passed]
+    count = len(passed) + len(losses)
+    late = [_ENDED.format(env=env.name, seconds=SECONDS, count=count, all=EPISODES)] if monotonic() > until else []
+    return Rehearsed((*lost, *problems), (*unproven, *late))
+
+
+def _judged(env: Environment[Any], passed: Sequence[_Passed], knows: bool, until: float) -> tuple[list[str], list[str]]:
+    """Problems, and what is not known; ``knows``: whoever played knew how verbs are used."""
+    tried = [each for one in passed for each in one.tried]
+    points = [each for one in passed for each in one.points]
+    verbs = {verb for one in passed for verb in one.verbs}
+    lacking = sorted({verb for one in passed for verb in one.lacking})
+    used = {verb_of(each.action, verbs) for each in tried} if knows else set[str]()
+    accepted = {verb: _accepted(env, points, verb, verb in used, until) for verb in sorted(refused(tried, verbs))}
+    return (
+        [
+            *(_LACKING.format(verb=verb, env=env.name) for verb in lacking),
+            *(_REFUSED.format(verb=verb, env=env.name) for verb, known in accepted.items() if known is False),
+        ],
+        [_UNPROVEN.format(verb=verb, env=env.name) for verb, known in accepted.items() if known is None],
     )
 
 
@@ -103,12 +124,13 @@ def _play(
     turns: int,
     draw: Key,
     given: Sequence[str],
+    until: float,
 ) -> _Passed:
-    """One episode; raises ``EpisodeLostError`` if the environment loses it."""
+    """One episode, until its time is up; raises ``EpisodeLostError`` if the environment loses it."""
     state, observation = sound(env.try_start([task])[0])
     guide, tried, points, history = sound(env.try_guide(task)), list[Tried](), list[Point](), tuple[PastTurn, ...]()
     before: float | None = None
-    while len(tried) < turns:
+    while len(tried) < turns and (not tried or monotonic() < until):
         points.append(Point(state, observation, guide))
         moment = Moment(task.instruction, (), history, observation, guide.text, guide.tools)
         action = _choose(env, state, moment, guide, extend(draw, len(history)), given)
@@ -125,8 +147,8 @@ def _play(
 def _choose(env: Environment[Any], state: Any, moment: Moment, guide: Guide, draw: Key, given: Sequence[str]) -> str:
     if env.has_expert and not given:
         return env.advise(state, moment, draw).action
-    choices = [*given] or [*guesses(verbs_of(guide) or ("",), moment.observation, guide)]
-    return choices[int(generator(draw).integers(len(choices)))]
+    drawn = given or choices(moment.observation, guide)
+    return drawn[int(generator(draw).integers(len(drawn)))]
 
 
 def _changed(step: Step[Any], observation: str, before: float | None) -> bool:
@@ -139,10 +161,19 @@ def _provable(env: Environment[Any], points: Sequence[Point], verb: str) -> bool
     return env.repeats and all(takes_one_word(verb, guide) for guide in guides)
 
 
-def _accepted(env: Environment[Any], points: Sequence[Point], verb: str) -> bool:
-    """Report whether some state accepts an action with this verb."""
+def _accepted(env: Environment[Any], points: Sequence[Point], verb: str, used: bool, until: float) -> bool | None:
+    """Report whether some state accepts an action with this verb; None if that is not known.
+
+    Nothing is tried where it would prove nothing: each try of a stateful simulator opens it anew.
+    """
+    if not used and not _provable(env, points, verb):
+        return None
+    if not env.repeats:
+        return False
     tries = ((point.state, action) for point in points for action in guesses((verb,), point.observation, point.guide))
     for state, action in islice(tries, TRIES):
+        if monotonic() > until:
+            return None
         (step,) = env.try_step([state], [action])
         if isinstance(step, Step) and step.valid and verb_of(action, (verb,)) == verb:
             return True

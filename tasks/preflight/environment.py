@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment, Guide
-from coevo.envs.failures import Loss, described, one_line
+from coevo.envs.failures import RAISED, Loss, described, one_line
 from coevo.records.draws import Key
 from coevo.records.task import Task
 
@@ -49,7 +49,7 @@ def asked(env: Environment[Any], method: str, call: Callable[[], T]) -> T:
         return call()
     except CoevoError:
         raise
-    except Exception as error:
+    except RAISED as error:
         raise CoevoError(
             f"{env.name}.{method} fails: {described(error)}: correct it; `coevo envs check` tries it"
         ) from error

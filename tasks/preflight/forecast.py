@@ -1,7 +1,8 @@
 """Forecast of a run before its start: needed memory and time, whether they suffice, and changes that would."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,8 @@ class Forecast:
         needs: memory needed per device.
         disk: what the whole run keeps there, and the free space.
         seconds: rough seconds per iteration, by step.
-        notices: settings that would use idle GPUs, and a disk that fills, one line each.
+        notices: long conversations that do not fit, settings that would use idle GPUs, and a disk that fills, one line
+            each.
         problems: reasons why it cannot start there, one line each.
     """
 
@@ -63,7 +65,8 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forec
     turns, disk = max(1.0, rehearsal.length), disk_of(config, machine, shape)
     seconds = {} if problems else durations(config, machine, shape, lengths, turns)
     idle = () if problems else _idle(config, machine, shape, lengths, turns)
-    noticed = (*idle, *_full(config, disk))
+    cut = () if problems else _talkative(config, machine, shape, lengths, rehearsal.at_most)
+    noticed = (*cut, *idle, *_full(config, disk))
     return Forecast(machine, shape, rehearsal, tuple(found), disk, seconds, noticed, tuple(problems))
 
 
@@ -121,12 +124,33 @@ def _lack(need: Need) -> str:
 
 
 def _too_long(config: RunConfig, shape: Shape, lengths: Lengths) -> Iterator[str]:
-    engine = config.rollout.engine
-    served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None
-    by_server = served is not None and served < shape.positions
-    limit, name = (served, "rollout.engine.max_model_len") if by_server else (shape.positions, "the policy")
-    if limit is not None and lengths.longest + lengths.answer > limit:
+    limit, name = _limit(config, shape)
+    if lengths.longest + lengths.answer > limit:
         yield (
             f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
             f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
         )
+
+
+def _talkative(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, at_most: int) -> Iterator[str]:
+    """Notices of conversations that fit with short answers alone: past ``_limit``, or past the memory."""
+    limit, name = _limit(config, shape)
+    if at_most + lengths.answer > limit:
+        yield (
+            f"if all answers of a conversation have {lengths.answer} tokens, the longest prompt and answer come to "
+            f"{at_most} + {lengths.answer}, and {name} attends to {limit}, where the episode ends (overlong): lower "
+            "context.memory_length, rollout.max_turns or rollout.sampling.max_new_tokens"
+        )
+    longest = max(lengths.longest, min(at_most, limit - lengths.answer))
+    lacking = (need for need in needs(config, machine, shape, replace(lengths, longest=longest)) if not need.fits)
+    for need in islice(lacking, 1):
+        yield f"if all answers of a conversation have {lengths.answer} tokens, {_lack(need)}"
+
+
+def _limit(config: RunConfig, shape: Shape) -> tuple[int, str]:
+    """Tokens that the policy attends to, or its server if that is less, and which of the two it is."""
+    engine = config.rollout.engine
+    served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None
+    if served is not None and served < shape.positions:
+        return served, "rollout.engine.max_model_len"
+    return shape.positions, "the policy"

@@ -5,8 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coevo.envs.base import Guide
+from coevo.envs.verbs import verbs_of
 from coevo.models.answers.forms import call_text
 from coevo.models.answers.tools import schemas_of
+
+
+def choices(observation: str, guide: Guide) -> list[str]:
+    """Actions to draw from: all guesses with the verbs of a guide, or the words alone where it has none."""
+    return [action for action in guesses(verbs_of(guide) or ("",), observation, guide) if action] or ["look"]
 
 
 def guesses(verbs: Sequence[str], observation: str, guide: Guide) -> Iterator[str]:

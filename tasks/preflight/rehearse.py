@@ -38,6 +38,15 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
+class _Episode:
+    """An episode: its first turns, its number of turns, and True if the environment's limit ended it."""
+
+    turns: list[Played]
+    length: int
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Rehearsal:
     """Result of the rehearsal.
 
@@ -45,7 +54,9 @@ class Rehearsal:
         turns: turns played, by task.
         tasks: number of training and panel tasks whose prompts were measured.
         shortest: tokens of the shortest prompt.
-        longest: tokens of the longest prompt, with a full block of lessons and a full window of turns.
+        longest: tokens of the longest prompt, with a full block of lessons and a full window of turns, whose answers
+            are actions alone.
+        at_most: its tokens if these answers have ``max_new_tokens`` each; a conversation keeps answers whole.
         length: mean turns of an episode of the random agent.
         guessed: whether lengths are guesses, since the tokenizer is not on this machine.
         words: size of the policy's vocabulary if it is one of words.
@@ -62,6 +73,7 @@ class Rehearsal:
     tasks: int
     shortest: int
     longest: int
+    at_most: int
     length: float
     guessed: bool
     words: int
@@ -79,9 +91,7 @@ def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     context = Context(config.context, tokenizer)
     tasks = sampled(env, TASKS, draw)
     episodes = [_play(config, env, context, task, extend(draw, task.id)) for task in tasks]
-    turns = tuple(turn for played, _ in episodes for turn in played)
-    length = mean(length for _, length in episodes)
-    found = _measured(config, env, tokenizer, [*tasks, *_panels(config, env)], turns, length)
+    found = _measured(config, env, tokenizer, [*tasks, *_panels(config, env)], episodes)
     return _with_actions(found, config, env, context, tokenizer)
 
 
@@ -118,7 +128,7 @@ def _first(env: Environment[Any], task: Task) -> Moment:
 
 def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     """Measure the first prompts of a few training tasks without playing."""
-    return _measured(config, env, _tokenizer(config, env), sampled(env, TASKS, key(config.seed, "rehearsal")), (), 0.0)
+    return _measured(config, env, _tokenizer(config, env), sampled(env, TASKS, key(config.seed, "rehearsal")), ())
 
 
 def _tokenizer(config: RunConfig, env: Environment[Any]) -> Any:
@@ -130,10 +140,9 @@ def _measured(
     env: Environment[Any],
     tokenizer: Any,
     tasks: Sequence[Task],
-    turns: tuple[Played, ...],
-    length: float,
+    episodes: Sequence[_Episode],
 ) -> Rehearsal:
-    context = Context(config.context, tokenizer)
+    context, turns = Context(config.context, tokenizer), tuple(turn for each in episodes for turn in each.turns)
     window, lessons = _window(config, turns), _lessons(config, env)
     begun = [attempted(partial(_first, env, task)) for task in tasks]
     bare = [moment for moment in begun if not isinstance(moment, Loss)] or [_first(env, tasks[0])]
@@ -143,15 +152,34 @@ def _measured(
         replace(widest, instruction=turn.instruction, lessons=lessons, history=window, observation=turn.observation)
         for turn in turns
     ]
+    longest = max((*full, *later), key=lambda moment: len(context.prompt(moment)))
     return Rehearsal(
         turns=turns,
         tasks=len(tasks),
         shortest=min(len(context.prompt(moment)) for moment in bare),
-        longest=max(len(context.prompt(moment)) for moment in (*full, *later)),
-        length=length,
+        longest=len(context.prompt(longest)),
+        at_most=_at_most(config, context, longest, _most_turns(config, episodes)),
+        length=mean(each.length for each in episodes) if episodes else 0.0,
         guessed=isinstance(tokenizer, Guess),
         words=0 if isinstance(tokenizer, Guess) else len(tokenizer),
     )
+
+
+def _at_most(config: RunConfig, context: Context, moment: Moment, turns: int) -> int:
+    """Tokens of a moment's prompt in an episode of so many turns, if its answers are as long as they can be."""
+    longest = len(context.prompt(moment))
+    if config.context.style != "conversation":
+        return longest
+    silent = tuple(turn._replace(action="") for turn in moment.history[: turns - 1])
+    answers = len(silent) * config.rollout.sampling.max_new_tokens
+    return max(longest, len(context.prompt(replace(moment, history=silent))) + answers)
+
+
+def _most_turns(config: RunConfig, episodes: Sequence[_Episode]) -> int:
+    """Most turns of an episode: up to the limit of the environment where it was reached, else that of the run."""
+    if any(each.truncated for each in episodes):
+        return max(each.length for each in episodes)
+    return config.rollout.max_turns
 
 
 def _panels(config: RunConfig, env: Environment[Any]) -> list[Task]:
@@ -176,17 +204,16 @@ def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:
     return (PastTurn(*(max((getattr(turn, name) for turn in turns), key=len) for name in PastTurn._fields)),) * count
 
 
-def _play(
-    config: RunConfig, env: Environment[Any], context: Context, task: Task, draw: Key
-) -> tuple[list[Played], int]:
+def _play(config: RunConfig, env: Environment[Any], context: Context, task: Task, draw: Key) -> _Episode:
     """The first turns of an episode, and its number of turns; up to its loss if the environment fails."""
     (start,), guide = env.try_start([task]), env.try_guide(task)
     if isinstance(start, Loss) or isinstance(guide, Loss):
-        return [], 0
+        return _Episode([], 0, False)
     state, observation = start
     choices = _actions(env, observation, extend(draw, "actions"))
     played: list[Played] = []
     history: tuple[PastTurn, ...] = ()
+    truncated = False
     while len(history) < config.rollout.max_turns:
         action = choices[generator(extend(draw, len(history))).integers(len(choices))]
         (step,) = env.try_step([state], [action])
@@ -197,10 +224,10 @@ def _play(
             tokens = len(context.prompt(moment))
             played.append(Played(task.instruction, observation, action, step.feedback, step.valid, tokens))
         history = (*history, PastTurn(observation, action, step.feedback))
-        state, observation = step.state, step.observation
+        state, observation, truncated = step.state, step.observation, step.truncated
         if step.done:
             break
-    return played, len(history)
+    return _Episode(played, len(history), truncated)
 
 
 def _actions(env: Environment[Any], observation: str, draw: Key) -> list[str]:

@@ -1,7 +1,9 @@
 """Stateful simulators for tests: a counter that behaves well, and one that fails as its actions say."""
 
+import asyncio
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from numpy import zeros
@@ -40,12 +42,20 @@ class Sum:
         self.note("close")
 
 
+RAISED = {
+    "raise": RuntimeError("out of\norder"),
+    "cancel": asyncio.CancelledError(),
+    "leave": SystemExit("no\nserver"),
+}
+"""Exceptions by the action that raises them."""
+
+
 class Failing(Sum):
     """A live episode that fails as its action says."""
 
     def act(self, action):
-        if action == "raise":
-            raise RuntimeError("out of\norder")
+        if action in RAISED:
+            raise RAISED[action]
         if action == "exit":
             os._exit(3)
         if action == "hang":
@@ -64,10 +74,14 @@ class Failing(Sum):
 
 
 class Later(Sum):
-    """A live episode whose ``act`` is a coroutine."""
+    """A live episode whose methods are coroutines."""
 
     async def act(self, action):
         return super().act(action)
+
+    async def close(self):
+        await asyncio.sleep(0)
+        super().close()
 
 
 class Sums(StatefulEnvironment):
@@ -109,6 +123,22 @@ class FailingSums(Sums):
         return live, zeros(2) if task.data["name"] == "array" else seen
 
 
+class HeavySums(Sums):
+    """Sums whose workers take ``seconds`` to start, and whose tasks hold a document."""
+
+    def __init__(self, seconds, **how):
+        super().__init__(**how)
+        self.seconds = seconds
+
+    def __setstate__(self, state):
+        time.sleep(state["seconds"])
+        self.__dict__.update(state)
+
+    def task(self, name, split):
+        task = super().task(name, split)
+        return replace(task, data=dict(task.data) | {"document": "x" * 600_000})
+
+
 class Clinging(Sum):
     """A live episode that does not close."""
 
@@ -123,9 +153,13 @@ class ClingingSums(Sums):
 
 
 class LateSums(Sums):
-    """Sums whose live episodes act in coroutines."""
+    """Sums whose live episodes open, act and close in coroutines."""
 
     live = Later
+
+    async def open(self, task, key):
+        await asyncio.sleep(0)
+        return super().open(task, key)
 
 
 class Clock:

@@ -32,6 +32,9 @@ class Trainer:
     def returncode(self):
         return self._process.exitcode
 
+    def poll(self):
+        return self.returncode
+
     def wait(self):
         self._process.join()
         return self.returncode

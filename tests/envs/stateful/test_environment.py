@@ -8,7 +8,7 @@ from threading import Timer
 
 import psutil
 import pytest
-from support.simulators import ClingingSums, Clocks, FailingSums, LateSums, Sums
+from support.simulators import ClingingSums, Clocks, FailingSums, HeavySums, LateSums, Sums
 
 from coevo.envs.failures import EpisodeLostError, Loss
 from coevo.envs.stateful.interface import Opening
@@ -69,6 +69,8 @@ def without_line(loss):
     ("action", "reason"),
     [
         ("raise", "exception: RuntimeError: out of order (simulators.py)"),
+        ("cancel", "exception: CancelledError: (simulators.py)"),
+        ("leave", "exception: SystemExit: no server (simulators.py)"),
         ("exit", "crash: its process ended with exit code 3"),
         ("hang", "timeout: no answer in 3 s"),
         ("long", "invalid: a text of 5000 characters, more than env.simulator.longest=1000"),
@@ -121,6 +123,17 @@ def test_an_episode_that_opens_too_slowly_is_lost_alone():
 
 
 @pytest.mark.timeout(60)
+def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit():
+    with closing(HeavySums(600, limits={"open_seconds": 1.0, "retries": 0})) as made:
+        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 1 s")]
+
+
+def test_a_worker_that_starts_slowly_gets_a_long_task():
+    with closing(HeavySums(0.5)) as made:
+        assert [seen for _, seen in made.try_start(made.sample(3, key("tasks")))] == ["total 0"] * 3
+
+
+@pytest.mark.timeout(60)
 def test_an_episode_that_does_not_close_ends_with_its_process():
     before = set(psutil.Process().children(recursive=True))
     with closing(ClingingSums(limits={"act_seconds": 1.0})) as made:
@@ -151,9 +164,14 @@ def test_what_fails_while_it_is_opened_is_closed(tmp_path):
         assert (words.count("open"), words.count("close")) == (4, 4)
 
 
-def test_coroutines_act_as_functions_do():
-    with closing(LateSums()) as late, closing(Sums()) as plain:
-        assert played(late, tasks(1)[0], "11") == played(plain, tasks(1)[0], "11")
+def test_coroutines_open_act_and_close_as_functions_do(tmp_path):
+    log = tmp_path / "log"
+    with closing(LateSums(str(log), limits={"workers": 1})) as late, closing(Sums()) as plain:
+        found = played(late, tasks(1)[0], "11")
+        assert found == played(plain, tasks(1)[0], "11")
+        late.release([found[1]])
+        late.start(tasks(1)[0])
+    assert [line.split()[0] for line in log.read_text().splitlines()] == ["open", "close", "open", "close"]
 
 
 def test_what_does_not_repeat_is_found_out_on_a_replay():

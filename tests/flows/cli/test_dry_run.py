@@ -204,9 +204,13 @@ def test_what_the_run_does_not_follow_is_reported_at_its_start(coevo, chat_model
 def test_a_conversation_names_how_its_prompts_differ_from_the_template(coevo, tmp_path):
     save(parrot("hm"), tmp_path / "policy")
     policy = ["policy.type=pretrained", f"policy.path={tmp_path / 'policy'}", "warmstart=null"]
-    shown = {}
+    answers = "rollout.sampling.max_new_tokens=99"
+    shown, most = {}, {}
     for style in ("chat", "conversation"):
-        lines = coevo("run", SMALL, *policy, f"context.style={style}", "--dry-run").out.splitlines()
+        lines = coevo("run", SMALL, *policy, answers, f"context.style={style}", "--dry-run").out.splitlines()
         shown[style] = [line for line in lines if line.startswith("template")]
+        most[style] = [line for line in lines if line.startswith("prompts   up to ")]
     named = (Deviation.TOKENS, Deviation.END, Deviation.OPENING, Deviation.THOUGHTS)
     assert shown == {"chat": [], "conversation": [f"template  {each}" for each in named]}
+    assert most["chat"] == []
+    assert re.fullmatch(r"prompts   up to \d+ tokens if all answers in them have 99", *most["conversation"])

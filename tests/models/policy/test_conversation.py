@@ -16,6 +16,7 @@ from coevo.models.policy.conversation import branch_of
 from coevo.models.policy.encoding import Encoder
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
+from coevo.models.policy.template import render
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.entry import ZONES
 from coevo.records.episode import Completion, Turn
@@ -330,6 +331,29 @@ def test_turns_that_are_given_as_text_are_rendered_as_messages():
     assert said.count("<|im_start|>assistant\nAction: go safe<|im_end|>\n<|im_start|>user\nResult: fine\n") == 1
     assert said.count("<|im_start|>assistant\nAction: take mug<|im_end|>\n<|im_start|>user\nResult: done\n") == 1
     assert said.index('- "so"') < said.index("You observe: hall <|im_end|>") < said.index("go safe")
+
+
+BARE = {"name": "go", "description": "Go to a place.", "inputSchema": {"type": "object", "properties": {}}}
+WRAPPED = {
+    "type": "function",
+    "function": {"name": "go", "description": "Go to a place.", "parameters": {"type": "object", "properties": {}}},
+}
+
+
+@pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "llama3_1", "gemma4", "gptoss"])
+def test_a_template_gets_tools_as_it_expects_them(name):
+    tokenizer = templates.with_template(templates.tokenizer("qwen3"), templates.source(name))
+    bare, wrapped = (render(tokenizer, [{"role": "user", "content": "go"}], {}, [tool]) for tool in (BARE, WRAPPED))
+    assert bare == wrapped
+    assert "Go to a place." in bare
+
+
+@pytest.mark.parametrize("style", ["chat", "conversation"])
+def test_prompts_declare_bare_tools_as_their_template_expects_them(style):
+    moment = Moment("go", (), (PastTurn("hall", "", "?"),), "safe")
+    bare, wrapped = (decoded("qwen3", replace(moment, tools=(tool,)), style=style) for tool in (BARE, WRAPPED))
+    assert bare == wrapped
+    assert '{"type": "function", "function": {"name": "go", ' in bare
 
 
 ANSWERS = {

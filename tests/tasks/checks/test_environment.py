@@ -1,5 +1,6 @@
 """The check of an environment finds each broken promise of the interface, and names a remedy."""
 
+import random
 import re
 from dataclasses import replace
 
@@ -8,9 +9,9 @@ from support.simulators import Clocks, FailingSums, Household, Sums
 
 from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
-from coevo.envs.base import Guide
+from coevo.envs.base import NO_GUIDE, Environment, Guide, Step
 from coevo.envs.homerules import HomeRules
-from coevo.records.task import Panel
+from coevo.records.task import Panel, Task
 from coevo.tasks.checks.environment import check_environment
 from coevo.tasks.run.assemble import check_repeats
 
@@ -68,6 +69,39 @@ class Honest(Clocks):
     repeats = False
 
 
+class Coin(Environment):
+    """A dime that falls as chance has it, without an expert; an episode ends after some tries."""
+
+    name, version, panels = "coin", "1", {}
+
+    def __init__(self, guide=NO_GUIDE, tries=99, faces=("heads", "tails")):
+        self.given, self.tries, self.faces = guide, tries, faces
+
+    def sample(self, count, key):
+        return [Task("coin", "flip", "flip it", "", "train", {"n": n}) for n in range(count)]
+
+    def panel(self, name, size):
+        return Panel(name, "1", ())
+
+    def start(self, task):
+        return 0, "a coin"
+
+    def step(self, states, actions):
+        return [self._step(tried + 1, action) for tried, action in zip(states, actions, strict=True)]
+
+    def _step(self, tried, action):
+        valid = action == "flip dime"
+        seen = random.choice(self.faces) if valid else "a coin"
+        return Step(tried, seen, "", 0.0, tried == self.tries, False, valid)
+
+    def guide(self, task):
+        return self.given
+
+
+FLIP = Guide("flip COIN: dime, cent, penny, florin, or nickel.", ("flip",))
+UNKNOWN = "not known, since no step was valid: give valid actions (--action), or add demonstrations or an expert"
+
+
 def failed(env, **how):
     """Names and texts of failed checks."""
     return {each.name: each.text for each in check_environment(env, tasks=2, **how) if not each.passed}
@@ -114,7 +148,7 @@ def test_what_an_environment_raises_or_returns_fails_a_check(monkeypatch, part, 
 def test_a_guide_is_compared_with_steps_and_an_action_with_what_the_parser_reads():
     assert "ok    guide: 4 verbs, all accepted" in map(str, check_environment(HomeRules(), tasks=1))
     assert "the prompt does not name 'put'" in failed(Misguided())["guide"]
-    assert failed(Sums(), actions=("`1`",)) == {
+    assert failed(Sums(target=9), actions=("1", "`1`")) == {
         "answers": "the action '`1`' is not read as it is written: set context.parser, or change the grammar of actions"
     }
 
@@ -123,6 +157,21 @@ def test_what_does_not_repeat_is_told_from_what_says_so():
     found = failed(Clocks(), actions=("look",))
     assert "declare repeats = False" in found["repeats"]
     assert failed(Honest(), actions=("look",)) == {}
+
+
+def test_verbs_of_the_guide_find_out_what_draws_from_anywhere():
+    assert "declare repeats = False" in failed(Coin(FLIP))["repeats"]
+
+
+@pytest.mark.parametrize("tries", [1, 99])
+def test_valid_guesses_prove_what_repeats(tries):
+    assert failed(Coin(FLIP, tries, ("heads",))) == {}
+
+
+@pytest.mark.parametrize(("guide", "actions"), [(NO_GUIDE, ()), (replace(FLIP, text=""), ()), (FLIP, ("spin",))])
+def test_what_no_valid_step_proves_is_not_ok(guide, actions):
+    found = failed(Coin(guide), actions=actions)
+    assert {name: found[name] for name in ("repeats", "pure")} == dict.fromkeys(("repeats", "pure"), UNKNOWN)
 
 
 def test_an_environment_with_few_tasks_is_checked_with_those():

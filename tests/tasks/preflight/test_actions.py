@@ -2,15 +2,19 @@
 
 import json
 import re
+from contextlib import closing
 from dataclasses import replace
+from itertools import count
 
 import pytest
+from support.simulators import Sums
 
 from coevo.envs.babyai.environment import BabyAI
 from coevo.envs.base import NO_GUIDE, Environment, Guide, Step
 from coevo.envs.homerules.environment import HomeRules
 from coevo.records.draws import key
 from coevo.records.task import Panel, Task
+from coevo.tasks.preflight import actions
 from coevo.tasks.preflight.actions import EPISODES, Rehearsed, rehearse_actions
 
 
@@ -153,6 +157,34 @@ def test_states_that_do_not_repeat_are_stepped_once_each():
     assert len(stepped) == EPISODES * 8
     assert found.problems == ()
     assert ["'break'" in each for each in found.unproven] == [True]
+
+
+def test_a_verb_that_one_word_cannot_try_is_not_tried():
+    env, stepped = Lamp(Guide("put THING on PLACE", ("put",))), []
+    env.step = lambda states, actions: stepped.extend(actions) or Lamp.step(env, states, actions)
+    (said,) = rehearse_actions(env, None, 4, key(0)).unproven
+    assert said.startswith("whether lamp accepts 'put' of its guide is not known")
+    assert len(stepped) == EPISODES * 4
+
+
+class GuidedSums(Sums):
+    """Sums that name their actions, one of which they do not know."""
+
+    def guide(self, task):
+        return Guide("add NUMBER. fly.", ("add", "fly"))
+
+
+@pytest.mark.parametrize(("turns", "reached"), [(100, 2), (4, 20)], ids=["while it plays", "while it tries verbs"])
+def test_a_slow_simulator_is_not_tried_without_end(monkeypatch, turns, reached):
+    monkeypatch.setattr(actions, "monotonic", count().__next__)
+    with closing(GuidedSums()) as env:
+        found = rehearse_actions(env, None, turns, key(0))
+    assert found.problems == ()
+    *unknown, ended = found.unproven
+    assert ["'add'" in unknown[0], "'fly'" in unknown[1]] == [True, True]
+    assert ended == (
+        f"the rehearsal of sums ended after 180 s, in episode {reached} of 20: what it did not try is not known"
+    )
 
 
 def test_an_environment_without_a_guide_is_played_too():

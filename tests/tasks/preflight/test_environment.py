@@ -22,7 +22,7 @@ class Faulty(HomeRules):
     def _maybe(self, method, value):
         if self.method != method:
             return value
-        if isinstance(self.answer, Exception):
+        if isinstance(self.answer, BaseException):
             raise self.answer
         return self.answer
 
@@ -43,11 +43,12 @@ def small(*overrides):
     return load_recipe("homerules-coevo-rl", ["evaluation.tasks=2", *overrides])
 
 
+@pytest.mark.parametrize("kind", [ValueError, SystemExit])
 @pytest.mark.parametrize("method", ["sample", "guide", "panel", "demonstrations"])
-def test_an_exception_is_one_line(method):
-    env = Faulty(method, ValueError("no\nserver"))
+def test_an_exception_is_one_line(method, kind):
+    env = Faulty(method, kind("no\nserver"))
     with pytest.raises(
-        CoevoError, match=rf"homerules\.{method} fails.*ValueError: no server.*`coevo envs check`"
+        CoevoError, match=rf"homerules\.{method} fails.*{kind.__name__}: no server.*`coevo envs check`"
     ) as error:
         rehearse(small(), env)
     assert "\n" not in str(error.value)

@@ -1,5 +1,7 @@
 """Before a start: prompts at their longest, memory beside that of the machine, and settings that would fit."""
 
+from dataclasses import replace
+
 import pytest
 from support.policies import WORDS, qwen
 
@@ -150,6 +152,47 @@ def test_prompts_are_measured_with_a_full_block_of_lessons_and_a_full_window():
     assert bare.longest <= found.longest
     longer = config.context.model_copy(update={"memory_length": 8})
     assert rehearse(config.model_copy(update={"context": longer}), env).longest > found.longest
+
+
+TALKING = ("homerules-coevo-rl-qwen3-0.6b", "1xa100-80")
+"""A recipe of conversations, whose environment ends an episode after ten turns."""
+
+
+@pytest.mark.parametrize("style", ["chat", "conversation"])
+def test_a_conversation_is_measured_with_short_answers_and_with_the_longest(style):
+    def measured(tokens):
+        overrides = [f"rollout.sampling.max_new_tokens={tokens}", f"context.style={style}"]
+        return foreseen(TALKING[0], named(TALKING[1]), overrides).rehearsal
+
+    found, longer = measured(400), measured(500)
+    assert found.longest == longer.longest
+    assert longer.at_most - found.at_most == (style == "conversation") * 9 * 100
+    assert found.at_most >= found.longest
+
+
+def test_long_conversations_that_do_not_fit_are_noticed_and_not_refused():
+    most = foreseen(TALKING[0], named(TALKING[1])).rehearsal.at_most
+    room = [f"rollout.engine.max_model_len={most + 256}"]
+    assert foreseen(TALKING[0], named(TALKING[1]), room).notices == ()
+    found = foreseen(TALKING[0], named(TALKING[1]), [f"rollout.engine.max_model_len={most + 255}"])
+    (said,) = found.notices
+    assert f"come to {most} + 256, and rollout.engine.max_model_len attends to {most + 255}, where" in said
+    assert found.problems == ()
+
+
+def test_memory_that_long_conversations_lack_is_noticed_and_not_refused():
+    overrides = ["rollout.engine={type: transformers, rows: 16}", "placement=null"]
+    config, machine = load_recipe(TALKING[0], [*overrides, "rollout.sampling.max_new_tokens=512"]), named(TALKING[1])
+    rehearsal = rehearse(briefly(config), make(config.env))
+    found, lengths = forecast(config, rehearsal, machine), lengths_of(config, rehearsal)
+    assert (found.notices, found.problems) == ((), ())
+    longer = replace(lengths, longest=rehearsal.at_most)
+    most = needs(config, machine, found.shape, longer)[-1].bytes
+    tight = Machine(machine.gpus, replace(machine.host, memory=most - 1))
+    found = forecast(config, rehearsal, tight)
+    (said,) = found.notices
+    assert said.startswith("if all answers of a conversation have 512 tokens, the machine's memory has ")
+    assert found.problems == ()
 
 
 def test_a_rehearsal_is_the_same_every_time():
