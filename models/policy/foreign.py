@@ -90,6 +90,21 @@ def check_adapters(file: Path) -> None:
         raise CoevoError(f"{file}: {wrong}: name adapters that coevo or PEFT's LoRA has written")
 
 
+def named_base(file: Path) -> str:
+    """Base model that an ``adapter_config.json`` names: a path, or a name on the hub.
+
+    Raises:
+        CoevoError: the path is not on this machine.
+    """
+    base = str(settings_of(file).get("base_model_name_or_path"))
+    if Path(base).is_absolute() and not Path(base).is_dir():
+        raise CoevoError(
+            f"the policy's adapters belong to the base model {base}, which is not on this machine: copy it there, or "
+            f"link it, `ln -s FOLDER {base}`"
+        )
+    return base
+
+
 def base_precision(file: Path) -> str:
     """Type that the base model of adapters computes in; ``auto``, the stored one, where no file names it.
 

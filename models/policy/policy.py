@@ -44,6 +44,7 @@ from coevo.models.policy.foreign import (
     check_settings,
     check_weights,
     folder_of,
+    named_base,
 )
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
@@ -236,15 +237,7 @@ def base_of(directory: Path) -> str:
     """
     check_adapters(directory / PEFT_CONFIG)
     beside = directory / BASE
-    if beside.is_dir():
-        return str(beside)
-    base = str(PeftConfig.from_pretrained(str(directory)).base_model_name_or_path)
-    if Path(base).is_absolute() and not Path(base).is_dir():
-        raise CoevoError(
-            f"the policy's adapters belong to the base model {base}, which is not on this machine: copy it there, or "
-            f"link it, `ln -s FOLDER {base}`"
-        )
-    return base
+    return str(beside) if beside.is_dir() else named_base(directory / PEFT_CONFIG)
 
 
 def _set_adapters(model: Any, directory: Path) -> bool:
