@@ -36,6 +36,8 @@ LIVE = 1_000_000_000
 FLOAT, DOUBLE = 4, 8
 LOGITS = 2 * FLOAT
 """Bytes per output of the vocabulary in a chunk of the loss: logits and their gradient."""
+ACTIVATIONS = "activations"
+"""Name of the item of activations."""
 ADAPTED = 7
 """Linear layers per block, each with an adapter."""
 
@@ -183,7 +185,7 @@ def _passing(plan: Training) -> list[Item]:
     number = FLOAT if shape.rank else shape.bytes
     live = min(LIVE, shape.parameters) * shape.bytes if plan.stage == 3 else 0
     return [
-        Item("activations", plan.tokens * activations(shape, plan.checkpointed), "backward"),
+        Item(ACTIVATIONS, plan.tokens * activations(shape, plan.checkpointed), "backward"),
         Item("logits", min(plan.answers * shape.vocabulary, VALUES) * LOGITS, "backward"),
         Item("DeepSpeed's buckets", (plan.bucket * number if plan.stage else 0) + live, "backward"),
     ]
