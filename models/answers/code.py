@@ -133,5 +133,10 @@ def _statement_end(lines: list[str], at: int) -> int:
 
 
 def _fits(word: re.Match[str] | None, first: str) -> bool:
-    """Report whether a word of SQL is written like the first one: a sentence begins with a capital letter."""
-    return word is not None and not (word[0][:2].istitle() and not first[:2].istitle())
+    """Report whether a word of SQL is written like the first one: a sentence begins with a capital letter.
+
+    Behind words in small letters, as of a game (``drop``), a bracket opens a remark.
+    """
+    if word is None or (word[0] == "(" and not first[:2].isupper()):
+        return False
+    return not (word[0][:2].istitle() and not first[:2].istitle())

@@ -20,6 +20,7 @@ QUERIES = [
     "WITH x AS (\n  SELECT 1\n)\nSELECT * FROM x;",
     "CREATE TRIGGER x AFTER INSERT ON t\nBEGIN\nUPDATE t SET a = 1;\nEND;",
     "select a from t;\nselect b from u;",
+    "insert into t\n(a, b)\nvalues (1, 2);",
     "SELECT a\nFROM t\nSAMPLE 3 ROWS;",
     "SELECT COUNT(*) FROM t; -- all",
 ]
@@ -55,7 +56,7 @@ def test_prose_behind_code_is_no_part_of_it(code, prose):
     assert Reader().read(f"Action: {code}\n\n{prose}").action == code
 
 
-@pytest.mark.parametrize("prose", [*PROSE, "take lamp", "(This is a hall)", "# I hope", "- one; two;", "}", "x"])
+@pytest.mark.parametrize("prose", [*PROSE, "take lamp", "(This is a hall)", "(waiting)", "# I hope", "- one; two;", "}", "x"])
 @pytest.mark.parametrize(
     "action", ["go north", "click(3)", "Search[a]", "if stuck go north", 'say "hello', "drop lamp"]
 )
