@@ -56,7 +56,9 @@ def test_prose_behind_code_is_no_part_of_it(code, prose):
     assert Reader().read(f"Action: {code}\n\n{prose}").action == code
 
 
-@pytest.mark.parametrize("prose", [*PROSE, "take lamp", "(This is a hall)", "(waiting)", "# I hope", "- one; two;", "}", "x"])
+@pytest.mark.parametrize(
+    "prose", [*PROSE, "take lamp", "(This is a hall)", "(waiting)", "# I hope", "- one; two;", "}", "x"]
+)
 @pytest.mark.parametrize(
     "action", ["go north", "click(3)", "Search[a]", "if stuck go north", 'say "hello', "drop lamp"]
 )
