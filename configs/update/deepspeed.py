@@ -22,6 +22,10 @@ OWNED = {
 """Sections of DeepSpeed's settings that this configuration decides, with the key that decides each."""
 
 
+STAGES = (0, 1, 2, 3)
+"""Stages of ZeRO."""
+
+
 class DeepSpeedConfig(Config):
     """Processes of the trainer. Fields for several processes or a GPU are stored only if they are set."""
 
@@ -62,8 +66,10 @@ class DeepSpeedConfig(Config):
             raise ValueError("settings: a run stores the content, not a file's name: write the settings themselves")
         settings = _settings(named) if isinstance(named, str) else named
         zero = settings.get("zero_optimization", {}) if isinstance(settings, dict) else {}
-        stage = {"zero_stage": zero.get("stage", 0)} if isinstance(zero, dict) and zero else {}
-        return values | {"settings": settings} | stage
+        read = values | {"settings": settings}
+        if isinstance(zero, dict) and zero and values.get("zero_stage", 0) in STAGES:  # otherwise it is refused below
+            read["zero_stage"] = zero.get("stage", 0)
+        return read
 
     @model_validator(mode="after")
     def _owned(self) -> Self:

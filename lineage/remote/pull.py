@@ -36,23 +36,28 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
     run = place.run(name)
     there = run.created.is_file()
     own = scratch_directory(run.root.with_name(f".{run.name}.pull"), f"run {run.name!r} is being pulled")
-    # Fetched files belong to no run yet: no process may collect them meanwhile. Runs may begin and end.
-    with own as scratch, cache_lock(place.cache), writer_lock(run) if there else nullcontext():
+    with own as scratch, writer_lock(run) if there else nullcontext():
         _, theirs = remote_bundle(store, name, scratch, own_files(run.lineage, place.cache))
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
         here = Repository(run.lineage, place.cache).commits() if run.lineage.is_dir() else []
         standing = Standing(here, theirs.commits)
         _check_standing(run, theirs, store, standing)
-        arrival = fetch(run, theirs, Objects(store, place.cache, meter), scratch)
-        check_bank(arrival, open_bank, f"remote {store.label}: run {name!r}")
-        with runs_lock(place.root):
-            if there:
-                _update(run, place, arrival, standing, open_bank)
-            else:
-                place.check_vacant(name)
-                _create(run, place, arrival, open_bank)
+        with cache_lock(place.cache):  # fetched files belong to no run yet, and no process may collect them
+            arrival = fetch(run, theirs, Objects(store, place.cache, meter), scratch)
+            check_bank(arrival, open_bank, f"remote {store.label}: run {name!r}")
+            with runs_lock(place.root):
+                _arrive(run, place, arrival, standing if there else None, open_bank)
     return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
+
+
+def _arrive(run: RunPaths, place: Workspace, arrival: Arrival, standing: Standing | None, open_bank: OpenBank) -> None:
+    """Update the run of a standing, or create the run, which another process may have done meanwhile."""
+    if standing is not None:
+        _update(run, place, arrival, standing, open_bank)
+    else:
+        place.check_vacant(run.name)
+        _create(run, place, arrival, open_bank)
 
 
 def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: Standing) -> None:

@@ -20,7 +20,7 @@ from coevo.lineage.remote.push import push
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 
-OWN = {"runs.lock", "runs/first/lock", "runs/first/lock.pid", "runs/.first.lock"}
+OWN = {"runs.lock", "cache/lock", "runs/first/lock", "runs/first/lock.pid", "runs/.first.lock"}
 """Files that locks leave."""
 CASES = [pytest.param(attack, said, id=attack.__name__) for attack, said in attacks.HISTORY]
 LISTS = [pytest.param(attack, said, id=name) for name, attack, said in attacks_on_lists.LISTS]
