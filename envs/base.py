@@ -250,7 +250,7 @@ def _checked_step(step: Any) -> Step[Any] | Loss:
 
 def _is_flag(value: Any) -> bool:
     """True for a truth value, of whichever library."""
-    return attempted(lambda: value in (True, False)) is True
+    return isinstance(value, bool) or attempted(lambda: value in (True, False)) is True
 
 
 def _plain(step: Step[State]) -> Step[State]:
