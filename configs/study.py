@@ -29,8 +29,10 @@ class MetricConfig(Config):
     """Metric of the same run and iteration to subtract; null subtracts nothing."""
     below: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
     """Value below which the finding claims that the metric is in the reference arm; null claims none."""
-    over: Literal["end", "area"] = "end"
-    """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them."""
+    over: Literal["end", "area", "rise"] = "end"
+    """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them;
+    ``rise``: mean of the last quarter of its values minus that of the first.
+    """
     better: Literal["higher", "lower"] = "higher"
     """Direction that counts as better."""
     claimed: bool = True

@@ -51,8 +51,8 @@ class WriterUpdateConfig(Config):
     scale: float = Field(default=1.0, gt=0, le=FACTOR)
     """Factor of the reward, such as the environment's largest one."""
     baseline: Literal["batch", "none"] = "batch"
-    """Baseline of predictions that is subtracted: their mean reward, or none (the paper). A gain has none: it is that
-    over a bank without the lesson.
+    """Subtracted baseline: the mean reward, or none (the paper). Without it, gains teach to write all that helps;
+    with it, to leave out what helps less than the other lessons.
     """
     balance: bool = False
     """Weigh the predictions about successes and those about failures equally; otherwise a policy that seldom succeeds

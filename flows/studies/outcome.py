@@ -1,8 +1,9 @@
 """Outcome of one run of a study: values of the metrics, and cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import fmean
 
 from coevo.configs.errors import CoevoError, nearest
 from coevo.configs.study import MetricConfig, StudyConfig
@@ -92,7 +93,7 @@ def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> floa
         points = {iteration: points[iteration] - less[iteration] for iteration in points.keys() & less.keys()}
     if not points:
         raise CoevoError(f"run {run!r} never has {metric.name!r} and {metric.minus!r} at once: compare other metrics")
-    return points[max(points)] if metric.over == "end" else area(points)
+    return OVER[metric.over](points)
 
 
 def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
@@ -104,6 +105,11 @@ def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
     return points
 
 
+def end(points: Mapping[int, float]) -> float:
+    """Last value."""
+    return points[max(points)]
+
+
 def area(points: Mapping[int, float]) -> float:
     """Area below a curve of values by iteration, divided by the iterations between its ends: its mean height."""
     ends = sorted(points)
@@ -111,3 +117,14 @@ def area(points: Mapping[int, float]) -> float:
         return points[ends[0]]
     whole = sum((points[one] + points[two]) / 2 * (two - one) for one, two in pairwise(ends))
     return whole / (ends[-1] - ends[0])
+
+
+def rise(points: Mapping[int, float]) -> float:
+    """Mean of the last quarter of the values minus that of the first, each at least one value."""
+    values = [points[iteration] for iteration in sorted(points)]
+    quarter = max(1, len(values) // 4)
+    return fmean(values[-quarter:]) - fmean(values[:quarter])
+
+
+OVER: Mapping[str, Callable[[Mapping[int, float]], float]] = {"end": end, "area": area, "rise": rise}
+"""Value of a run from those of its iterations, by ``over`` of the metric."""

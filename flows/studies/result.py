@@ -23,7 +23,7 @@ class Row:
 
     Attributes:
         metric: title of the metric, and ``over`` as in the study.
-        over: ``end`` or ``area``.
+        over: ``end``, ``area`` or ``rise``.
         arm: name of the arm.
         seeds: number of its finished runs.
         mean: mean over the seeds; None without any. ``low`` and ``high`` are its 95 % interval, from two seeds on.

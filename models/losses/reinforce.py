@@ -27,13 +27,11 @@ REINFORCE = Loss(reinforce_loss, LossConfig(aggregation="seq-mean-token-sum"))
 def advantages(answers: Sequence[Rewarded], config: WriterUpdateConfig) -> list[list[float]]:
     """Advantage of each token: the scaled reward of its part (RetroAgent Eq. 3), minus the baseline, times its weight.
 
-    The baseline ``batch`` is the weighted mean of the rewards of all parts; gains have none, since a lesson that is not
-    written gains 0. A token of no part has advantage 0.
+    The baseline ``batch`` is the weighted mean of the rewards of all parts. A token of no part has advantage 0.
     """
     parts = [(answer.weight, credit.reward) for answer in answers for credit in answer.credits]
     earned, weights = sum(weight * reward for weight, reward in parts), sum(weight for weight, _ in parts)
-    centred = config.reward == "prediction" and config.baseline == "batch"
-    baseline = earned / weights if parts and centred else 0.0
+    baseline = earned / weights if parts and config.baseline == "batch" else 0.0
     return [_tokens(answer, config.scale, baseline) for answer in answers]
 
 

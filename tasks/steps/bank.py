@@ -111,9 +111,11 @@ def idle_firings(session: Session, name: str, used: bool | None) -> dict[str, fl
 
 def counts(before: Set[str], after: Set[str], proposed: Iterable[str]) -> dict[str, float]:
     """Metrics of a bank's change, from the ids of its entries before and after, and of the candidates."""
-    return {
-        "bank/admitted": float(len(after - before)),
+    admitted, rejected = len(after - before), sum(entry not in after for entry in proposed)
+    found = {
+        "bank/admitted": float(admitted),
         "bank/retired": float(len(before - after)),
-        "bank/rejected": float(sum(entry not in after for entry in proposed)),
+        "bank/rejected": float(rejected),
         "bank/size": float(len(after)),
     }
+    return found | ({"bank/admitted_share": admitted / (admitted + rejected)} if admitted + rejected else {})

@@ -39,9 +39,11 @@ def test_each_part_has_its_own_advantage_and_other_tokens_none():
     assert second == pytest.approx([-1 / 12])
 
 
-def test_a_gain_is_an_advantage_over_silence():
-    found = advantages(answers((0.5, 1.0), (-0.25, 1.0)), WriterUpdateConfig(reward="replay", scale=2.0))
-    assert found == [pytest.approx([1.0, 1.0]), pytest.approx([-0.5, -0.5])]
+@pytest.mark.parametrize(("baseline", "expected"), [("none", (1.0, -0.5)), ("batch", (0.75, -0.75))])
+def test_a_gain_counts_over_silence_or_over_the_other_lessons(baseline, expected):
+    config = WriterUpdateConfig(reward="replay", scale=2.0, baseline=baseline)
+    found = advantages(answers((0.5, 1.0), (-0.25, 1.0)), config)
+    assert found == [pytest.approx([gain, gain]) for gain in expected]
 
 
 def test_no_answers_have_no_advantages():

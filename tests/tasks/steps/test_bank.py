@@ -9,7 +9,17 @@ from coevo.tasks.steps.bank import count_metrics, counts
 def test_entries_that_come_and_go_are_counted():
     a, b, c = entry("a"), entry("b"), entry("c")
     found = counts({a.id}, {b.id, c.id}, (b.id, entry("d").id, entry("e").id))
-    assert found == {"bank/admitted": 2.0, "bank/retired": 1.0, "bank/rejected": 2.0, "bank/size": 2.0}
+    assert found == {
+        "bank/admitted": 2.0,
+        "bank/retired": 1.0,
+        "bank/rejected": 2.0,
+        "bank/size": 2.0,
+        "bank/admitted_share": 0.5,
+    }
+
+
+def test_a_firing_without_candidates_has_no_share_of_them():
+    assert "bank/admitted_share" not in counts({entry("a").id}, set(), ())
 
 
 def test_retrievals_of_the_active_entries_are_metrics():
