@@ -15,14 +15,15 @@ Cut = Callable[[Batch, Sequence[int], int], Runs]
 
 
 def tries(batch: Batch, rows: Sequence[int], tokens: int) -> Runs:
-    """Cut rows into tries of at most ``tokens`` distinct tokens and ``PAIRS`` pairs, or of one row.
+    """Cut rows into tries of at most ``tokens`` distinct tokens and ``PAIRS`` pairs, or of one leaf.
 
-    A group stays together where it fits, else each of its episodes does.
+    A group stays together where it fits, else each of its episodes does. The turns of a conversation are beginnings of
+    its last row, which alone takes as much: they stay with it however long it is.
     """
 
     def fits(part: list[int]) -> bool:
         tree = leaves(batch.order, part)
-        return tree.tokens <= tokens and tree.pairs <= PAIRS
+        return len(tree.rows) == 1 or (tree.tokens <= tokens and tree.pairs <= PAIRS)
 
     runs: Runs = []
     levels = [batch.groups.tolist(), batch.episodes.tolist(), range(len(batch))]
@@ -46,7 +47,7 @@ def _add(runs: Runs, rows: list[int], levels: Sequence[Sequence[int]], fits: Cal
     """Add rows to the last run, else as a run, else part by part: the parts have the same value in ``levels[0]``."""
     if runs and fits(runs[-1] + rows):
         runs[-1] += rows
-    elif len(rows) == 1 or fits(rows):
+    elif fits(rows):
         runs.append(rows)
     else:
         for part in _parts(rows, levels[0]):

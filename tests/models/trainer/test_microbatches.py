@@ -9,12 +9,16 @@ from coevo.models.trainer.microbatches import padded, tries
 from coevo.models.trainer.order import leaves
 
 
+def one_leaf(batch, run):
+    return len(leaves(batch.order, run).rows) == 1
+
+
 @pytest.mark.parametrize("tokens", [1, 20, 50, 10_000])
 def test_tries_keep_to_the_budget(batch, tokens):
     rows = list(range(3, 20))
     runs = tries(batch, rows, tokens)
     assert sorted(row for run in runs for row in run) == rows
-    assert all(len(run) == 1 or leaves(batch.order, run).tokens <= tokens for run in runs)
+    assert all(one_leaf(batch, run) or leaves(batch.order, run).tokens <= tokens for run in runs)
     order = torch.tensor([int(batch.groups[row]) for run in runs for row in run])
     assert len(torch.unique_consecutive(order)) == len(torch.unique(order))
     assert tries(batch, [], tokens) == []
@@ -41,7 +45,17 @@ def test_pairs_of_attention_are_bounded(batch, monkeypatch):
     monkeypatch.setattr(microbatches, "PAIRS", 300)
     runs = tries(batch, rows, 10_000)
     assert len(runs) > 1
-    assert all(len(run) == 1 or leaves(batch.order, run).pairs <= 300 for run in runs)
+    assert all(one_leaf(batch, run) or leaves(batch.order, run).pairs <= 300 for run in runs)
+
+
+def test_the_turns_of_a_conversation_stay_together_however_long_it_is(monkeypatch):
+    ends = [range(10 * turn, 10 * turn + 5) for turn in range(1, 13)]
+    prompts = [(episode, *range(1, end.start)) for episode in range(3) for end in ends]
+    batch = batch_of(prompts, [tuple(end) for end in ends * 3], episodes=[row // 12 for row in range(36)])
+    whole = [list(range(12 * episode, 12 * (episode + 1))) for episode in range(3)]
+    assert tries(batch, range(len(batch)), 64) == whole
+    monkeypatch.setattr(microbatches, "PAIRS", 300)
+    assert tries(batch, range(len(batch)), 10_000) == whole
 
 
 @pytest.mark.parametrize("tokens", [1, 20, 50, 10_000])
