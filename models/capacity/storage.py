@@ -4,8 +4,8 @@ from coevo.configs.sections import LARGE_OPTIMIZER
 from coevo.models.capacity.footprint import Item
 from coevo.models.capacity.shape import Shape
 
-STATES = 12
-"""Bytes per trained parameter of a stored optimizer: master copy and two moments, in float32."""
+MOMENTS, MASTER = 8, 4
+"""Bytes per trained parameter of a stored optimizer: two moments, and of half precision a copy, in float32."""
 
 
 def weights(shape: Shape) -> int:
@@ -13,14 +13,16 @@ def weights(shape: Shape) -> int:
     return 4 * shape.trainable if shape.rank else shape.bytes * shape.parameters
 
 
-def optimizer(shape: Shape) -> int:
-    """Bytes of a revision's optimizer."""
-    return STATES * shape.trainable
+def optimizer(shape: Shape, critic: bool) -> int:
+    """Bytes of a revision's optimizer, and with a critic those of its weights in float32 and of its own optimizer."""
+    half = shape.bytes < MASTER and not shape.rank
+    state = (MOMENTS + MASTER * half) * shape.trainable
+    return 2 * state + MASTER * shape.trainable if critic else state
 
 
-def stored(shape: Shape, revisions: int, every: int) -> list[Item]:
+def stored(shape: Shape, revisions: int, every: int, critic: bool) -> list[Item]:
     """Items that so many revisions keep; a large optimizer is in every ``every``-th of them, and in the newest."""
-    states = optimizer(shape)
+    states = optimizer(shape, critic)
     kept = revisions if states < LARGE_OPTIMIZER else min(revisions, -(-revisions // every) + 1)
     return [Item("weights", revisions * weights(shape)), Item("optimizer", kept * states)]
 

@@ -96,7 +96,8 @@ class CriticForward(nn.Module):
     def forward(self, packed: Packed) -> Tensor:
         """Values before each token of the completions, [rows, longest completion]; undefined after a row's end."""
         layer = bare(self.model).get_output_embeddings()
-        values: Tensor = layer(decoded(self.model, packed)).float().squeeze(-1)
+        hidden = decoded(self.model, packed).to(layer.weight.dtype)  # that of adapters is half, the head's float32
+        values: Tensor = layer(hidden).float().squeeze(-1)
         return values[packed.places] if isinstance(packed, Trie) else values.gather(1, packed.columns)
 
 

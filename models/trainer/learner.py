@@ -96,6 +96,7 @@ class Learner:
         for rows in self._schedule(terms, key):
             steps.append([self._accumulate(term, chosen) for term, chosen in zip(terms, rows, strict=True)])
             norms.append(deep.step(self._engine))
+            self._check_finite("gradient", norms[-1])
         self._check_changed(before, norms)
         metrics = self._metrics(batch, [outputs for outputs, *_ in steps], time.perf_counter() - started)
         told = {} if answers is None else self._writer_metrics(answers, [outputs[1] for outputs in steps])
@@ -186,13 +187,16 @@ class Learner:
             if counts:
                 outputs.append(replace(output, loss=output.loss.cpu(), drift=output.drift.cpu()))
         outputs = ranks.in_order(outputs)
-        for total in (float(output.loss) for output in outputs):
-            if not math.isfinite(total):
-                raise CoevoError(
-                    f"the update's loss is {total}: lower update.optimizer.lr={self._config.optimizer.lr}, "
-                    "or roll back to an earlier revision"
-                )
+        for output in outputs:
+            self._check_finite("loss", float(output.loss))
         return outputs
+
+    def _check_finite(self, name: str, number: float) -> None:
+        if not math.isfinite(number):
+            raise CoevoError(
+                f"the update's {name} is {number}: lower update.optimizer.lr={self._config.optimizer.lr}, "
+                "or roll back to an earlier revision"
+            )
 
     def _backward(self, term: Term, rows: list[int], weights: Tensor) -> LossOutput:
         """Accumulate the gradients of one micro-batch; the output has none."""

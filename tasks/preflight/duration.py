@@ -34,7 +34,8 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     spent["evaluation"] = play(config.evaluation.tasks) * _evaluations(config)
     if config.update is not None:
         spent["update"] = _updating(config, machine, shape, lengths, rows * (config.rollout.turns or turns))
-        spent["save"] = storing(weights(shape) + optimizer(shape)) / config.lineage.every
+        kept = optimizer(shape, config.update.critic is not None)
+        spent["save"] = storing(weights(shape) + kept) / config.lineage.every
         if isinstance(config.rollout.engine, VllmEngineConfig):
             spent["sync"] = storing(weights(shape))
     return {step: seconds for step, seconds in spent.items() if seconds}

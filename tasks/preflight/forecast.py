@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
+from shlex import join
 from typing import Any
 
 from coevo.configs.errors import CoevoError
@@ -73,7 +74,8 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forec
 def disk_of(config: RunConfig, machine: Machine, shape: Shape) -> Need:
     """Disk of all revisions of a run, episodes and bank aside."""
     revisions = config.iterations // config.lineage.every if config.update is not None else 0
-    items = stored(shape, 1 + revisions, config.lineage.optimizer_every)
+    critic = config.update is not None and config.update.critic is not None
+    items = stored(shape, 1 + revisions, config.lineage.optimizer_every, critic)
     return Need("the disk", peak(items), machine.disk, tuple(items))
 
 
@@ -96,7 +98,7 @@ def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, t
     before, after = (sum(durations(each, machine, shape, lengths, turns).values()) for each in (config, wider))
     if after < before:
         yield (
-            f"{busy} of {count} GPUs are used: set {' '.join(overrides)} for about {after:.0f} s per iteration "
+            f"{busy} of {count} GPUs are used: set {join(overrides)} for about {after:.0f} s per iteration "
             f"instead of {before:.0f}"
         )
 

@@ -6,6 +6,7 @@ proposed where no change of settings suffices.
 
 from collections.abc import Iterator
 from functools import cache
+from shlex import join
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, validate
@@ -66,7 +67,7 @@ def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int) ->
         try:
             changed = changed_by(config, tried)
             if all(need.fits for need in needs(changed, machine, shapes(changed.policy), lengths)):
-                return f"set {' '.join(tried)}"
+                return f"set {join(tried)}"
         except CoevoError:
             continue
     shape = shapes(config.policy)

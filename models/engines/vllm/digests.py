@@ -44,19 +44,19 @@ class Digests:
         return cls(shapes, values)
 
     def check(self, found: Sequence[Mapping[str, str]], url: str) -> bool:
-        """Compare with the digests that the workers of a server report; True if they have one of every tensor.
+        """Compare with the digests that each worker of a server reports; True if they have one of every tensor.
 
         Raises:
             WeightsError: one differs; names the tensor.
         """
-        there = {name: value for worker in found for name, value in worker.items()}
-        for name, value in there.items():
+        for name, value in ((name, value) for worker in found for name, value in worker.items()):
             if value != self.values.get(name):
                 raise WeightsError(
                     f"the vLLM server at {url} does not have the policy's weights: its {name} is not that of the files "
                     f"(digest {value or 'none'}, expected {self.values.get(name, 'none')}); see its log"
                 )
-        return bool(there) and there.keys() == self.values.keys()
+        there = {name for worker in found for name in worker}
+        return bool(there) and there == self.values.keys()
 
 
 def _chunks(file: BufferedReader, spec: Spec, start: int, dtype: torch.dtype) -> Iterator[Tensor]:

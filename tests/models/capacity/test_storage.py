@@ -23,12 +23,21 @@ def half():
 
 def test_a_revision_in_bfloat16_takes_two_bytes_a_parameter_and_its_optimizer_twelve(half):
     assert weights(half) == 2 * PARAMETERS
-    assert optimizer(half) == 12 * PARAMETERS
+    assert optimizer(half, critic=False) == 12 * PARAMETERS
+    assert optimizer(half, critic=True) == (12 + 4 + 12) * PARAMETERS
+
+
+def test_what_is_trained_in_float32_has_no_copy_of_it(half):
+    assert optimizer(replace(half, bytes=4), critic=False) == 8 * PARAMETERS
+    # Rank 64 at 4B: below 1 GiB, so that every revision keeps it.
+    adapted = replace(half, rank=64, trainable=132_120_576)
+    assert optimizer(adapted, critic=False) == 8 * 132_120_576 < 2**30
+    assert [item.bytes for item in stored(adapted, 161, 10, critic=False)][1] == 161 * 8 * 132_120_576
 
 
 @pytest.mark.parametrize(("revisions", "kept"), [(1, 1), (2, 2), (10, 2), (11, 3), (100, 11)])
 def test_a_large_optimizer_is_kept_by_every_tenth_revision_and_the_newest(half, revisions, kept):
-    assert [item.bytes for item in stored(half, revisions, 10)] == [
+    assert [item.bytes for item in stored(half, revisions, 10, critic=False)] == [
         revisions * 2 * PARAMETERS,
         kept * 12 * PARAMETERS,
     ]
@@ -36,7 +45,7 @@ def test_a_large_optimizer_is_kept_by_every_tenth_revision_and_the_newest(half, 
 
 def test_adapters_are_kept_alone_and_with_every_optimizer(half):
     adapted = replace(half, rank=16, trainable=10_000_000)
-    assert [item.bytes for item in stored(adapted, 30, 10)] == [30 * 40_000_000, 30 * 120_000_000]
+    assert [item.bytes for item in stored(adapted, 30, 10, critic=False)] == [30 * 40_000_000, 30 * 80_000_000]
 
 
 def test_a_save_streams_tensors(half):

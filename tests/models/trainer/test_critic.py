@@ -95,6 +95,15 @@ def test_of_an_adapted_policy_only_adapters_and_head_are_trained(policy):
     assert values.shape == (len(prompts), max(map(len, completions)))
 
 
+def test_the_critic_of_adapters_in_half_precision_trains(policy, batch, joined):
+    half = get_peft_model(copy.deepcopy(policy.model).bfloat16(), LoraConfig(r=2, target_modules="all-linear"))
+    it = critics.start(half, settings())
+    before = it.values(batch)
+    it.update(batch, key(0))
+    assert before.dtype == torch.float32
+    assert not torch.equal(it.values(batch), before)
+
+
 @pytest.mark.parametrize("stage", [0, 2, 3])
 def test_every_zero_stage_trains_it_alike(policy, batch, joined, stage):
     config = settings().model_copy(update={"deepspeed": DeepSpeedConfig(zero_stage=stage)})

@@ -105,6 +105,16 @@ def test_a_loss_that_is_not_finite_stops_the_update(policy, batch, joined):
         learner(copy.deepcopy(policy.model), settings())[0].update(spoilt, key(0))
 
 
+def test_a_gradient_that_is_not_finite_stops_the_update(policy, batch, joined):
+    def spoil(module, given, received):
+        return tuple(None if each is None else torch.full_like(each, float("inf")) for each in given)
+
+    model = copy.deepcopy(policy.model)
+    model.model.layers[0].register_full_backward_hook(spoil)
+    with pytest.raises(CoevoError, match=r"update's gradient is (inf|nan): lower update\.optimizer\.lr=0\.01"):
+        learner(model, settings())[0].update(batch, key(0))
+
+
 @pytest.mark.parametrize("stage", [0, 3])
 def test_a_step_that_changes_no_weight_stops_the_update(policy, batch, joined, stage):
     wanted = r"changed no float32 weight, although its gradient has norm .*: raise update\.optimizer\.lr=1e-30"

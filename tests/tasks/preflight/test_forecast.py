@@ -112,7 +112,7 @@ def test_sharing_a_gpu_without_taking_turns_is_refused():
     crowded = ["rollout.engine.gpu_memory_utilization=0.9", "placement=null", "update.deepspeed.tokens=65536"]
     (said,) = foreseen("homerules-slea-rl-qwen2.5-1.5b", named("1xa100-80"), crowded).problems
     assert "each GPU of the update" in said
-    assert said.endswith(": set placement={type: shared} rollout.engine.gpu_memory_utilization=0.4")
+    assert said.endswith(": set 'placement={type: shared}' rollout.engine.gpu_memory_utilization=0.4")
 
 
 def test_what_a_sleeping_server_keeps_is_counted():

@@ -51,6 +51,14 @@ def test_a_wrong_or_surplus_tensor_is_named(tmp_path):
         made.check([made.values | {"lm_head": ""}], URL)
 
 
+def test_a_tensor_that_each_worker_holds_whole_is_checked_on_each(tmp_path):
+    save_file({"a": torch.zeros(3)}, tmp_path / "model.safetensors")
+    made = Digests.of(tmp_path, torch.float32)
+    assert made.check([made.values, made.values], URL)
+    with pytest.raises(WeightsError, match=r"its a is not that of the files \(digest stale"):
+        made.check([{"a": "stale"}, made.values], URL)
+
+
 def test_a_file_that_is_none_is_one_line(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"\x05\0\0\0\0\0\0\0nojson")
     with pytest.raises(CoevoError, match=r"model\.safetensors: not a safetensors file"):
