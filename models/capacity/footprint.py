@@ -42,7 +42,7 @@ ADAPTED = 7
 """Linear layers per block, each with an adapter."""
 
 
-Phase = Literal["always", "rollout", "update", "backward", "step", "save"]
+Phase = Literal["always", "start", "rollout", "update", "backward", "step", "save"]
 """Phase in which an item exists; ``update`` covers the backward pass, the optimizer's step and the save after it."""
 
 
@@ -109,9 +109,8 @@ def peak(items: Iterable[Item]) -> int:
     taken: dict[str, int] = dict.fromkeys(get_args(Phase), 0)
     for item in items:
         taken[item.phase] += item.bytes
-    return taken["always"] + max(
-        taken["rollout"], taken["update"] + max(taken["backward"], taken["step"], taken["save"])
-    )
+    updating = taken["update"] + max(taken["backward"], taken["step"], taken["save"])
+    return taken["always"] + max(taken["start"], taken["rollout"], updating)
 
 
 def activations(shape: Shape, checkpointed: bool) -> int:

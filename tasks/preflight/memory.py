@@ -198,6 +198,9 @@ def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, t
         kept = [int(HEAP * item.bytes) for item in taken if item.what == ACTIVATIONS]
         items += [Item("update: its heap", here * size, "update") for size in kept]
         items += [Item("update: processes", here * PROCESS), Item("update: a save", saving(shape), "save")]
+        if deepspeed.device == "cuda":  # each process loads the whole policy before it moves its part
+            copies = here * (1 if update.critic is None else 2)
+            items.append(Item("update: the policy as it is loaded", copies * shape.bytes * shape.parameters, "start"))
     return Need("the machine's memory", peak(items), machine.host.memory, _largest(items))
 
 
@@ -208,10 +211,10 @@ def _engine_on_host(config: RunConfig, machine: Machine, shape: Shape, lengths: 
         return generating(shape, rows, lengths.longest, lengths.answer)
     if engine.urls:
         return []
-    held = serving(engine, shape, machine)
+    held, probe = serving(engine, shape, machine), Item("probe", shape.bytes * shape.parameters, "start")
     sleeps = isinstance(config.placement, SharedPlacement) and (config.placement.sleep == 1 or _adapted(config))
     kept = SIZES[engine.dtype] * shape.parameters if sleeps and machine.gpus else 0
-    return [Item("servers", engine.replicas * (held + kept))]
+    return [Item("servers", engine.replicas * (held + kept)), probe]
 
 
 def _adapted(config: RunConfig) -> bool:

@@ -126,6 +126,14 @@ def test_what_a_sleeping_server_keeps_is_counted():
     assert kept("policy.lora={r: 8, alpha: 8}") == kept("placement.sleep=1", "policy.lora={r: 8, alpha: 8}")
 
 
+def test_each_process_of_gpus_loads_the_whole_policy_into_host_memory_first():
+    forecast_of = foreseen("homerules-coevo-rl-qwen3-8b", named("4xa100-80"))
+    (host,) = (need for need in forecast_of.needs if need.where == "the machine's memory")
+    parts, policy = {item.what: item.bytes for item in host.parts}, 2 * forecast_of.shape.parameters
+    assert (parts["update: the policy as it is loaded"], parts["probe"]) == (4 * policy, policy)
+    assert host.bytes > 5 * policy
+
+
 def test_separate_gpus_are_counted_apart():
     config = load_recipe("homerules-jerp-qwen2.5-7b")
     found = foreseen("homerules-jerp-qwen2.5-7b", named("2xa100-80"))
