@@ -15,7 +15,6 @@ from coevo.memory.bank.change import (
     Judged,
     Ruling,
     table_to_clusters,
-    table_to_gains,
     table_to_judged,
     table_to_left_out,
     table_to_rulings,
@@ -65,10 +64,6 @@ class BankView:
     def judged(self) -> list[Judged]:
         """All judged batches of candidates, admitted or not, by revision."""
         return table_to_judged(self._tables["verdicts"].rows())
-
-    def gains(self) -> dict[str, float]:
-        """Latest paired gain of each candidate that a replay judged, by id, without an object per verdict."""
-        return table_to_gains(self._tables["verdicts"].rows())
 
     def left_out(self) -> list[Judged]:
         """All measurements of entries by replays with and without them, by revision; ``admitted``: the entry stayed."""

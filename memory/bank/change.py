@@ -137,13 +137,6 @@ def table_to_judged(table: pa.Table) -> list[Judged]:
     return [_judged(row) for row in _in_order(table) if not row["id"].startswith(LEFT_OUT)]
 
 
-def table_to_gains(table: pa.Table) -> dict[str, float]:
-    """Latest paired gain of each candidate that a replay judged, by id."""
-    rows = _in_order(table.select(["id", "revision", "candidates", "difference", "pairs"]))
-    judged = (row for row in rows if row["pairs"] and not row["id"].startswith(LEFT_OUT))
-    return {candidate["id"]: row["difference"] for row in judged for candidate in row["candidates"]}
-
-
 def table_to_left_out(table: pa.Table) -> list[Judged]:
     """Measurements that leave one entry out by revision, then id."""
     return [_judged(row) for row in _in_order(table) if row["id"].startswith(LEFT_OUT)]

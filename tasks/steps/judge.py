@@ -41,8 +41,7 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
         tokenizer = session.parts.player.engine.policy.tokenizer
         # The configuration is refused where another model writes.
         assert session.parts.writing is not None
-        gains = session.stores.bank.gains() | gains_of(decision.judged)
-        session.parts.writing.rewarded = replayed(proposal.authored, gains, tokenizer)
+        session.parts.writing.rewarded = replayed(proposal.authored, gains_of(decision.judged), tokenizer)
     return Result(decision, spent=apart(spent, "judging"))
 
 

@@ -29,19 +29,19 @@ def predicted(made: Iterable[Reflected], balance: bool) -> list[Rewarded]:
 
 
 def gains_of(judged: Iterable[Judged]) -> dict[str, float]:
-    """Latest paired gain of each candidate, by id; ``judged`` is oldest first."""
+    """Paired gain of each candidate of a firing, by id."""
     return {name: each.verdict.difference for each in judged if each.verdict.pairs for name in each.verdict.candidates}
 
 
 def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer: Any) -> list[Rewarded]:
-    """Reward of each lesson: its latest paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
+    """Reward of each lesson: its paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
-    A lesson that the bank knows earns the gain that admitted it: if only new lessons counted, a writer that has written
-    all that is true would learn from its inventions. A lesson without a verdict has no reward.
+    A lesson that the bank knows has none, as one without a verdict. The gain that once admitted it is too high, since
+    it was chosen for being high: with it a policy learns to repeat what it has written.
 
     Args:
         authored: answers of the policy.
-        gains: latest paired gain of each lesson that a replay judged, by the id of its entry.
+        gains: paired gain of each lesson that this firing judged, by the id of its entry.
         tokenizer: of the policy.
     """
     found = (Rewarded(each.drawn, tuple(_credits(each, gains, tokenizer))) for each in authored)

@@ -85,20 +85,6 @@ def test_batches_judged_in_one_revision_are_all_kept(tmp_path):
     assert set(bank.judged()) == batches
 
 
-def test_gains_are_the_latest_of_each_judged_candidate(tmp_path):
-    bank, (a, b) = Bank(tmp_path), (entry("a"), entry("b"))
-
-    def measured(revision, gain, *entries, pairs=8):
-        made = judged(*entries, revision=revision)
-        return replace(made, verdict=replace(made.verdict, difference=gain, pairs=pairs))
-
-    bank.merge(BankChange(judged=(measured(1, 0.5, a, b),)))
-    bank.merge(
-        BankChange(judged=(measured(2, 0.125, b), measured(2, 0.0, a, pairs=0)), left_out=(measured(2, 1.0, a),))
-    )
-    assert bank.gains() == {a.id: 0.5, b.id: 0.125}
-
-
 def test_hashes_do_not_depend_on_order_or_number_of_writes(tmp_path):
     one, many = Bank(tmp_path / "one"), Bank(tmp_path / "many")
     changes = [change(revision) for revision in range(1, 6)]

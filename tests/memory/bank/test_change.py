@@ -1,9 +1,8 @@
 """Rows of a change, and what is read back from them."""
 
-import pytest
 from support.batches import entry
 
-from coevo.memory.bank.change import BankChange, Judged, table_to_gains, table_to_judged, table_to_left_out
+from coevo.memory.bank.change import BankChange, Judged, table_to_judged, table_to_left_out
 from coevo.records.entry import Verdict
 
 A, B = entry("mug in safe"), entry("cup in safe")
@@ -29,9 +28,3 @@ def test_verdicts_and_measurements_are_read_by_revision():
     rows = verdicts([judged(10, A, B), judged(9, B)], [judged(10, B), judged(2, A)])
     assert table_to_judged(rows) == [judged(9, B), judged(10, A, B)]
     assert table_to_left_out(rows) == [judged(2, A), judged(10, B)]
-
-
-@pytest.mark.parametrize(("pairs", "gain"), [(0, 0.5), (1, 0.25)])
-def test_a_gain_is_that_of_the_latest_replay_with_pairs(pairs, gain):
-    rows = verdicts([judged(1, A, B), judged(2, A, gain=0.25, pairs=pairs)], [judged(3, A, gain=1.0)])
-    assert table_to_gains(rows) == {A.id: gain, B.id: 0.5}
