@@ -4,3 +4,5 @@ Read ``coevolve`` first: the loop. ``operate`` runs it from the command line (``
 schedule. ``evaluate``, ``pending``, ``approve`` and ``packages`` work on its revisions, ``upkeep`` on the workspace;
 ``history`` and ``report`` read. ``api`` is the same for Python.
 """
+
+import coevo.tasks  # noqa: F401  (switches telemetry off before a module here imports Prefect)

@@ -29,7 +29,6 @@ from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.files import write_atomically
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
-from coevo.tasks import telemetry
 
 RECIPE = "pipeline.yaml"
 OUTPUTS = Path("pipeline")
@@ -108,7 +107,6 @@ def write(name: str, content: Mapping[str, object]) -> None:
 STAGES = {stage.__name__: stage for stage in (tasks, warmstart, coevolve, evaluate)}
 
 if __name__ == "__main__":
-    telemetry.switch_off()
     with heeded():
         try:
             recipe = load_recipe(RECIPE)

@@ -113,6 +113,6 @@ class Verdict:
 
     @property
     def inside_noise(self) -> bool:
-        """True if the interval contains the threshold: the verdict could have gone the other way."""
+        """True if the interval contains the threshold, or there is one pair: the verdict could be the opposite."""
         low, high = self.interval
-        return low <= self.delta <= high
+        return self.pairs == 1 or low <= self.delta <= high

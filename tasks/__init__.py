@@ -3,4 +3,10 @@
 Rooms in the order of a run: ``preflight``, ``run`` (open and assemble), ``steps`` (one iteration) with ``play`` and
 ``gates``, ``commit``, ``publish``; then ``checks`` and ``package``. ``session`` is an open run, ``stage`` how a step
 becomes a Prefect task.
+
+Importing it switches telemetry off, since some of these modules import a library that sends some on import.
 """
+
+from coevo.tasks.telemetry import switch_off
+
+switch_off()

@@ -75,12 +75,13 @@ def configured(study: StudyConfig, arm: ArmConfig, seed: int) -> RunConfig:
         raise ConfigError(f"{study.name}, arm {arm.name}: {error}") from None
 
 
-def grid(recipe: str, axes: Sequence[str]) -> StudyConfig:
+def grid(recipe: str, axes: Sequence[str], overrides: Sequence[str] = ()) -> StudyConfig:
     """A study of all combinations of values, compared by success on the recipe's first panel.
 
     Args:
         recipe: shipped recipe, or a recipe file.
         axes: ``KEY=VALUE,VALUE,…``; the first value of each belongs to the reference arm.
+        overrides: settings of every arm, which may change the panels.
 
     Raises:
         ConfigError: an axis is not written so, or there are too many combinations.
@@ -89,16 +90,26 @@ def grid(recipe: str, axes: Sequence[str]) -> StudyConfig:
     arms = [list(each) for each in product(*chosen)]
     if len(arms) > ARMS:
         raise ConfigError(f"the grid has {len(arms)} arms: a study has at most {ARMS}, give fewer values")
-    panel, keys = load_recipe(recipe).evaluation.panels[0], [_short(axis[0].partition("=")[0]) for axis in chosen]
+    panel, keys = (
+        load_recipe(recipe, overrides).evaluation.panels[0],
+        [_short(axis[0].partition("=")[0]) for axis in chosen],
+    )
     settings = {
         "name": f"{Path(recipe).stem}-{'-'.join(keys)}"[:40],
         "paper": OWN,
         "finding": f"No claim: {recipe} by {' x '.join(axes)}.",
         "recipe": recipe,
-        "arms": [{"name": "-".join(map(_named, arm))[:40], "settings": arm} for arm in arms],
+        "arms": [{"name": name, "settings": arm} for name, arm in zip(_names(arms), arms, strict=True)],
         "metrics": [{"name": f"{SUCCESS}/{panel}", "over": over} for over in ("end", "area")],
     }
     return stored_study(settings, "--grid")
+
+
+def _names(arms: Sequence[Sequence[str]]) -> list[str]:
+    """Names of the arms, cut after 40 characters; numbered if two would then be equal."""
+    names = ["-".join(map(_named, arm))[:40] for arm in arms]
+    alike = len({*names}) < len(names)
+    return [f"{name[:37]}-{number}" if alike else name for number, name in enumerate(names, 1)]
 
 
 def _axis(text: str) -> list[str]:

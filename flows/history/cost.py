@@ -68,8 +68,8 @@ def _spent(manifest: Manifest) -> Spent:
 
 
 def _is_by_hand(manifest: Manifest) -> bool:
-    """Return True if a command imported or retired entries: such a revision has no episodes."""
-    return "bank/imported" in manifest.metrics or "retired" in manifest.state
+    """Return True if a command imported, retired or approved entries: such a revision has no episodes."""
+    return "bank/imported" in manifest.metrics or not manifest.state.keys().isdisjoint(("retired", "approval"))
 
 
 def _whole(count: float | None) -> int | None:

@@ -19,7 +19,6 @@ from coevo.flows.servers.daemon import ensure
 from coevo.flows.servers.secret import VARIABLE, health_of, home, secret_of
 from coevo.flows.servers.server import ServerError
 from coevo.lineage.files import make_private
-from coevo.tasks import telemetry
 from coevo.tasks.publish.mlflow.store import make_database, tracking_store
 
 CLIENT = {
@@ -104,7 +103,6 @@ def use_prefect(workspace: Path) -> str:
     Raises:
         ServerError: the server did not start.
     """
-    telemetry.switch_off()
     os.environ |= CLIENT
     if not os.environ.get("PREFECT_API_URL"):
         url = ensure_prefect(workspace)

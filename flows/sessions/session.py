@@ -23,7 +23,6 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holding_for
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.tasks import telemetry
 from coevo.tasks.publish.prefect import tag
 from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.run.changes import check_unchanged
@@ -60,7 +59,6 @@ def session(
     Raises:
         CoevoError: the run cannot continue; committed revisions are safe.
     """
-    telemetry.switch_off()
     reporter = Log(get_run_logger())
     place = Workspace(Path(workspace))
     try:

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
+from coevo.configs.bank.admission import least_pairs
 from coevo.configs.study import ArmConfig, MetricConfig, StudyConfig
 from coevo.flows.studies.outcome import Outcome
 from coevo.records.intervals import Interval, of_mean, student
@@ -13,6 +14,8 @@ from coevo.records.intervals import Interval, of_mean, student
 AS_CLAIMED = "as the paper"
 REVERSED = "reversed"
 UNDECIDED = "undecided"
+FEW, ROUNDING = least_pairs(0.975), 1e-9
+"""Number of equal values from which on they decide, as in a sign test; and width of the interval of equal ones."""
 VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
 """An interval that excludes 0, or the bound of a claim, on the side that is claimed, on the other side, or neither."""
 
@@ -128,10 +131,17 @@ def _row(
         difference_high=None if spread is None else spread.high,
         pairs=len(seeds),
         expected=_expected(metric, arm, base),
-        verdict=_bounded(metric, mean) if arm is base else verdict(metric, arm, spread),
+        verdict=_bounded(metric, _firm(mean, len(ours)))
+        if arm is base
+        else verdict(metric, arm, _firm(spread, len(seeds))),
         episodes=_mean([spent.episodes for spent in costs]),
         tokens=_mean([spent.tokens for spent in costs]),
     )
+
+
+def _firm(found: Interval | None, values: int) -> Interval | None:
+    """The interval; None if a few values are equal, which Student's t would call certain."""
+    return found if found is None or values >= FEW or found.high - found.low > ROUNDING else None
 
 
 def _expected(metric: MetricConfig, arm: ArmConfig, base: ArmConfig) -> str | None:

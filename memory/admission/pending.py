@@ -83,15 +83,19 @@ def changes_anything(decision: Decision) -> bool:
     return bool(decision.entries or decision.utility)
 
 
-def takes_anything(decision: Decision) -> bool | None:
+def takes_anything(decision: Decision, trials: bool) -> bool | None:
     """Report whether the decision adds or changes an active entry; retirement alone does not.
 
+    Args:
+        decision: on a proposal.
+        trials: True while candidates are on trial.
+
     Returns:
-        None while trials have begun and none has ended: it is not known yet.
+        None while candidates are on trial and no trial has ended: it is not known yet.
     """
     if decision.utility or any(entry.active for entry in decision.entries):
         return True
-    return None if decision.begun and not decision.ended else False
+    return None if trials and not decision.ended else False
 
 
 def _refused(ruling: Ruling) -> Ruling:

@@ -189,6 +189,6 @@ def _pool(query: Query, size: int | None, draw: Key) -> Rows:
 
 
 def _outcome(score: Score, query: Query, pool: Rows, k: int, draw: Key) -> tuple[float, float, float, float]:
-    question = Question(query.text, pool, query.without, draw, Counter(), defaultdict(float))
+    question = Question(query.text, pool, query.without, extend(draw, query.task), Counter(), defaultdict(float))
     scores, right = score(question).round(12), np.isin(pool, query.right)
     return *expected(scores, right), precision(scores, right, k)

@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coevo.configs.errors import CoevoError
-from coevo.tasks import telemetry
 
 _ALONE = RLock()
 """Lock: Great Expectations keeps the batch under validation in its context, so concurrent gates take turns."""
@@ -78,7 +77,6 @@ def expect() -> Any:
 @cache
 def _batches() -> Any:
     """The one batch definition of this process, in an in-memory context."""
-    telemetry.switch_off()
     import great_expectations as gx
 
     logging.getLogger("great_expectations").setLevel(logging.WARNING)

@@ -16,7 +16,6 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from coevo.configs.errors import CoevoError
-from coevo.tasks import telemetry
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ARTIFACT, example, signature
 from coevo.tasks.publish.mlflow.store import Store, reached
@@ -56,7 +55,6 @@ def save(package: Package, into: Path) -> None:
         package: package to save.
         into: directory of the model.
     """
-    telemetry.switch_off()
     import mlflow.pyfunc
 
     logging.getLogger("mlflow.pyfunc").setLevel(logging.WARNING)

@@ -65,6 +65,10 @@ class Arms:
         self._chosen, self._found = chosen, found
         self._seers = [replica for replica in range(group) if sees(retrieval, replica, group)]
 
+    def sees(self, replica: int) -> bool:
+        """Report whether a replica sees the bank: it plays with a candidate, or is compared with one that does."""
+        return replica in self._seers
+
     def treats(self, task: str, replica: int) -> bool:
         """Report whether a replica of a task plays with a candidate."""
         return task in self._chosen and replica in self._seers[1::2]

@@ -76,7 +76,8 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
 
     Trials of candidates begin and end in either case: they do not change the bank.
     """
-    proposed, bank = [entry.id for entry in proposal.entries], session.bank
+    proposed, bank, config = [entry.id for entry in proposal.entries], session.bank, session.config.bank
+    assert config is not None
     bank.proceed(decision, session.recent)
     if session.config.approval.admission == "person" and changes_anything(decision):
         change = replace(decision, begun=(), ended=())
@@ -87,9 +88,9 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
     bank.apply(decision, session.recent)
     idle = {}
     if session.writer_is_due():
-        idle = idle_firings(session, UNTAKEN, takes_anything(decision))
+        idle = idle_firings(session, UNTAKEN, takes_anything(decision, bool(bank.trials)))
         session.fire()
-    judged = {*proposed, *decision.ended} - {entry.id for entry in decision.begun}
+    judged = decision.ended if config.admission.type == "within-group" else proposed  # the others wait, or have no room
     return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, judged), **idle})
 
 

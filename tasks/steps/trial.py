@@ -86,9 +86,9 @@ def weigh(session: Session) -> Result[None]:
 def _lost(tried: Arms, episodes: Sequence[Episode]) -> float:
     sides: dict[str, tuple[list[float], list[float]]] = {}
     for episode in episodes:
-        sides.setdefault(episode.task.id, ([], []))[tried.treats(episode.task.id, episode.replica)].append(
-            float(episode.success)
-        )
+        if tried.sees(episode.replica):
+            treated = tried.treats(episode.task.id, episode.replica)
+            sides.setdefault(episode.task.id, ([], []))[treated].append(float(episode.success))
     lost = [len(ours) * (fmean(theirs) - fmean(ours)) for theirs, ours in sides.values() if ours and theirs]
     return sum(lost) / len(episodes) if episodes else 0.0
 

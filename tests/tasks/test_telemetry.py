@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from coevo.tasks.telemetry import OFF, SOON, switch_off
 
 ROOT = Path(__file__).parents[2]
@@ -21,6 +23,23 @@ thread.start()
 thread.join()
 print(added)
 """
+IMPORTING = """
+import importlib, os, sys
+class Watch:
+    def find_spec(self, name, path, target=None):
+        if name in ("prefect", "mlflow", "great_expectations"):
+            raise SystemExit(f"{name} {os.environ.get('DO_NOT_TRACK')}")
+sys.meta_path.insert(0, Watch())
+importlib.import_module(sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("module", ["coevo.tasks.stage", "coevo.flows.sessions.session", "coevo.flows.studies.ablate"])
+def test_a_library_that_sends_telemetry_on_import_finds_it_off(module):
+    clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SOON}}
+    line = [sys.executable, "-P", "-c", IMPORTING, module]
+    done = subprocess.run(line, cwd=ROOT, env=clean, capture_output=True, text=True, check=False)
+    assert done.stderr == "prefect 1\n"
 
 
 def test_no_is_said_for_the_user_and_patience_is_the_user_s(monkeypatch):

@@ -12,6 +12,7 @@ from coevo.flows.cli.bank.retrieval import retrieval
 from coevo.flows.cli.bank.why import why
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.history.history import bank_sizes
 from coevo.flows.history.lookup import find_entry
 from coevo.flows.history.reference import Reading, reading
 from coevo.flows.history.verdicts import (
@@ -56,10 +57,10 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
     """
     with reading(run, workspace_at(workspace)) as opened:
         bank = opened.bank()
-        entries = bank.entries()
+        sizes = bank_sizes(opened.history)
         rows = [
             verdict_row(judged, opened.history)
-            | {"bank": _size(entries, judged.verdict.revision), "entries": _texts(judged.candidates)}
+            | {"bank": sizes[judged.verdict.revision], "entries": _texts(judged.candidates)}
             for judged in bank.judged()
         ]
         rulings = [ruling_row(ruling) for ruling in bank.operations()]
@@ -122,11 +123,11 @@ def search(
     place = workspace_at(workspace)
     with reading(run, place) as opened:
         trust_run(place, opened.paths.name, opened.config, trust, ask=not as_json)
-        settings = opened.config.bank
+        bank, settings = opened.bank(), opened.config.bank
         assert settings is not None
         retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})
         asked = settings.model_copy(update={"retrieval": retrieval})
-        hits = index_of(opened.bank(), opened.config.model_copy(update={"bank": asked})).search(query, scope or "")
+        hits = index_of(bank, opened.config.model_copy(update={"bank": asked})).search(query, scope or "")
     rows = [{"score": hit.score, **asdict(hit.entry)} for hit in hits]
     _print(rows, HIT_COLUMNS, as_json, f"Nothing in {opened.name} matches {query!r}.")
 
@@ -182,11 +183,6 @@ def _entry_rows(opened: Reading) -> "tuple[list[dict[str, Any]], RetrievalCounts
         for entry in sorted(bank.active(), key=lambda entry: (entry.scope, entry.strategy))
     ]
     return rows, retrieval_counts((row["id"] for row in rows), stats)
-
-
-def _size(entries: list[Entry], revision: int) -> int:
-    """Number of active entries at a revision."""
-    return sum(entry.created <= revision and not 0 <= entry.retired <= revision for entry in entries)
 
 
 def _texts(entries: tuple[Entry, ...]) -> list[dict[str, str]]:

@@ -12,6 +12,8 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.lineage.workspace import Workspace
 
+OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
+"""Headings of the tables, by ``over`` of a metric."""
 ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
 PLAN = ("arm", "expected", "iterations", "episodes", "finished", "settings")
 
@@ -48,7 +50,8 @@ def ablate(
     """
     if list_all:
         return _list(as_json)
-    described = changed(_described(study, recipe, axes), name, seeds, _settings(study, recipe, overrides))
+    settings = _settings(study, recipe, overrides)
+    described = changed(_described(study, recipe, axes, settings), name, seeds, settings)
     place = workspace_at(workspace)
     if dry_run:
         return _dry_run(described, place, as_json)
@@ -57,9 +60,9 @@ def ablate(
     return code
 
 
-def _described(study: str | None, recipe: str | None, axes: list[str] | None) -> StudyConfig:
+def _described(study: str | None, recipe: str | None, axes: list[str] | None, settings: list[str]) -> StudyConfig:
     if recipe is not None and axes:
-        return grid(recipe, axes)
+        return grid(recipe, axes, settings)
     if recipe is not None or axes:
         raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
     if study is None:
@@ -134,7 +137,7 @@ def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
         return
     output.line(f"{study.name}, after {study.paper}: {study.finding}")
     for metric in study.metrics:
-        output.line(f"{metric.title}, {'at the end' if metric.over == 'end' else 'mean over the run'}")
+        output.line(f"{metric.title}, {OVER[metric.over]}")
         found = [asdict(row) for row in result.rows if (row.metric, row.over) == (metric.title, metric.over)]
         output.table([_cells(row, study) for row in found], ROWS)
     output.line(result.summary())

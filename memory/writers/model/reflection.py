@@ -47,10 +47,11 @@ class ModelReflection:
         """Entry of a lesson; the reflected episode is a source also where the reference shows the step.
 
         A candidate is judged on the tasks of its sources that were played since the last firing, and a reference is an
-        earlier episode.
+        earlier episode. The keywords are the instruction (x of RetroAgent section 3.3), by which similar tasks find it.
         """
         made = entry(lesson, self._key(episode.task), revision)
-        return replace(made, sources=tuple(dict.fromkeys((episode.id, *made.sources))))
+        sources = tuple(dict.fromkeys((episode.id, *made.sources)))
+        return replace(made, keywords=clean(episode.task.instruction), sources=sources)
 
     def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:
         return answers(ask, [self._posed(episode, self._reference(episode, references)) for episode in episodes])

@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 from filelock import FileLock
 
 from coevo.configs.errors import CoevoError
-from coevo.tasks import telemetry
 from coevo.tasks.publish.mlflow.moved import FOLDER, bring_along
 
 SQLITE = "sqlite:///"
@@ -57,7 +56,6 @@ def client(store: Store) -> Any:
 @cache
 def package() -> Any:
     """MLflow, imported on use since that takes seconds; quiet, and with short timeouts."""
-    telemetry.switch_off()
     import mlflow
 
     logging.getLogger("mlflow.store").setLevel(logging.CRITICAL)  # it would log tracebacks of errors shown as one line

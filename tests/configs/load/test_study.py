@@ -143,6 +143,21 @@ def test_names_of_a_grid_are_cut_after_40_characters():
     assert [arm.name for arm in study.arms] == [f"min_entries-0-group_size-8-max_turns-{first}00" for first in (2, 3)]
 
 
+def test_names_of_a_grid_that_are_equal_when_cut_are_numbered():
+    axes = [
+        "bank.retrieval.step_query=observation,instruction+observation", "bank.admission.confidence=0.9,0.95",
+        "bank.every=1,5",
+    ]  # fmt: skip
+    names = [arm.name for arm in grid("homerules-coevo-rl", axes).arms]
+    assert names[0] == "step_query-observation-confidence-0.9-1"
+    assert len({*names}) == 8
+
+
+def test_a_grid_compares_by_the_panel_that_is_played():
+    study = grid("homerules-coevo-rl", ["bank.every=1,5"], ["evaluation.panels=[other-facts]"])
+    assert {metric.name for metric in study.metrics} == {"agent/success/other-facts"}
+
+
 @pytest.mark.parametrize(
     ("axes", "said"),
     [

@@ -97,6 +97,7 @@ SAYING = {
     "resume nope": "No run 'nope'",
     "bank": "coevo bank --help",
     "bank show bankless": "bankless' has no bank",
+    "bank search bankless mug": "bankless' has no bank",
     "bank why first nope": "nope",
     "bank diff first@1 first@17": "revision 17 is not in run 'first': it has 0 to 3",
     "compare first other --json --csv": "choose one",

@@ -1,5 +1,7 @@
 """Expenses of a run, on histories worked out by hand."""
 
+import pytest
+
 from coevo.flows.history.cost import Spent, spending
 from coevo.lineage.revision.manifest import Manifest
 
@@ -28,6 +30,15 @@ def test_a_rollback_costs_nothing_and_takes_nothing_back():
 
 def test_an_import_costs_nothing():
     assert spending([START, revision(1, bank_imported=3.0, bank_size=3.0)])[-1] == Spent()
+
+
+@pytest.mark.parametrize("field", ["approval", "retired"])
+def test_a_change_by_a_person_costs_nothing(field):
+    by_hand = revision(2, bank_size=3.0)
+    by_hand.state[field] = {"by": "me"}
+    assert [spent.episodes for spent in spending([START, revision(1, **PLAYED), by_hand, revision(3, **PLAYED)])] == [
+        0, 4, 4, 8,
+    ]  # fmt: skip
 
 
 def test_what_one_revision_does_not_say_nobody_knows_from_there_on():

@@ -52,6 +52,13 @@ def test_a_verdict_follows_the_side_of_the_interval(shift, verdict):
     assert rows([*FEW, *many])["many"].verdict == verdict
 
 
+@pytest.mark.parametrize(("seeds", "verdict"), [(2, "undecided"), (5, "undecided"), (6, "as the paper")])
+def test_a_few_equal_differences_decide_nothing(seeds, verdict):
+    sides = {"few": 0.51, "many": 0.50}
+    found = [outcome(arm, seed, value, 20, 10) for arm, value in sides.items() for seed in range(1, seeds + 1)]
+    assert rows(found)["many"].verdict == verdict
+
+
 def test_the_direction_is_that_of_the_metric_and_what_is_not_claimed_gets_no_verdict():
     many = [outcome("many", seed, 0.1, 30 + seed, 90) for seed in (1, 2, 3)]
     result = compared(STUDY, [*FEW, *many, outcome("none", 1, 0.9, 5, 1)])
@@ -74,7 +81,7 @@ def test_a_part_of_the_runs_says_how_many_seeds_there_are():
 
 
 def test_a_reversed_finding_is_counted_and_kept():
-    many = [outcome("many", seed, 0.9 + seed / 10, 30 + seed / 100, 10) for seed in (1, 2, 3)]
+    many = [outcome("many", seed, 0.9 + seed / 9, 30 + seed / 100, 10) for seed in (1, 2, 3)]
     result = compared(STUDY, [*FEW, *many])
     assert result.summary() == "6 of 9 runs are finished; comparisons: 1 as the paper, 1 reversed"
     document = result.document()

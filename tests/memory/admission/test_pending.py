@@ -82,16 +82,17 @@ def test_entries_and_utilities_change_the_bank_and_verdicts_do_not(decision, cha
 
 
 @pytest.mark.parametrize(
-    ("decision", "takes"),
+    ("decision", "trials", "takes"),
     [
-        (Decision(entries=(NEW,)), True),
-        (Decision(entries=(replace(NEW, retired=3),)), False),
-        (Decision(utility={"a": 1.0}), True),
-        (Decision(), False),
-        (Decision(begun=(NEW,)), None),
-        (Decision(begun=(NEW,), ended=("a",)), False),
-        (Decision(begun=(NEW,), ended=(NEW.id,), entries=(NEW,)), True),
+        (Decision(entries=(NEW,)), False, True),
+        (Decision(entries=(replace(NEW, retired=3),)), False, False),
+        (Decision(utility={"a": 1.0}), False, True),
+        (Decision(), False, False),
+        (Decision(), True, None),
+        (Decision(begun=(NEW,)), True, None),
+        (Decision(begun=(NEW,), ended=("a",)), True, False),
+        (Decision(begun=(NEW,), ended=(NEW.id,), entries=(NEW,)), True, True),
     ],
 )
-def test_a_bank_that_only_retires_has_taken_nothing(decision, takes):
-    assert takes_anything(decision) is takes
+def test_a_bank_that_only_retires_has_taken_nothing(decision, trials, takes):
+    assert takes_anything(decision, trials) is takes

@@ -1,6 +1,7 @@
 """Trials of candidates on real stores, with the expert for a policy."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,11 +11,14 @@ from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
 
 from coevo.configs.load.load import load_recipe
+from coevo.memory.admission.base import Decision
 from coevo.memory.trials import OnTrial
+from coevo.memory.writers.base import Proposal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
-from coevo.tasks.play.arms import inserted
-from coevo.tasks.steps.trial import group_of, weigh
+from coevo.tasks.play.arms import Arms, inserted
+from coevo.tasks.steps.bank import admit
+from coevo.tasks.steps.trial import _lost, group_of, weigh
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",
@@ -67,6 +71,21 @@ def test_rewards_of_the_halves_add_up_and_their_cost_is_a_metric(session):
     lost = 4 * (np.mean(after.rewards_without) - np.mean(after.rewards_with)) / 64
     assert session.draft.metrics["bank/trial/success_lost"] == pytest.approx(lost)
     assert session.draft.metrics["bank/trial/groups"] == 1.0
+
+
+def test_what_trying_costs_is_a_difference_among_those_that_see_the_bank():
+    arms = Arms({"t": None}, {}, CONFIG.bank.retrieval.model_copy(update={"share": 0.5}), 8)
+    assert [arms.sees(replica) for replica in range(8)].count(True) == 4
+    seers = [SimpleNamespace(task=SimpleNamespace(id="t"), replica=n, success=arms.sees(n)) for n in range(8)]
+    assert _lost(arms, seers) == 0.0
+
+
+def test_candidates_on_trial_are_not_rejected(session):
+    trial = on_trial(session, true=True)
+    session.bank.trials = [trial]
+    made = do(session, admit, Proposal((trial.entry,)), Decision())
+    assert made is None
+    assert session.draft.metrics["bank/rejected"] == 0.0
 
 
 def test_an_episode_is_compared_with_its_own_half(session):

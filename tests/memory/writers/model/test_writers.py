@@ -122,7 +122,7 @@ def test_a_reflection_gives_potential_prediction_and_lessons():
     assert asked.episodes == (LOST.id, WON.id)
     assert "Attempt 2 is an earlier attempt with the other outcome" in asked.user
     assert (proposal.counts["potential"], proposal.counts["accuracy"], proposal.counts["pairwise"]) == (0.5, 1.0, 1.0)
-    assert [each.strategy for each in proposal.entries] == [HEAT]
+    assert [(each.strategy, each.keywords) for each in proposal.entries] == [(HEAT, LOST.task.instruction)]
     (told,) = made.reflect([LOST], asking(ask, [], references=[WON]).references, ask)
     assert (told.reflection.potential, told.reflection.success) == (0.5, False)
 
