@@ -8,7 +8,6 @@ of a hostfile, by ssh. All processes hold the other end of the input pipe, and e
 import base64
 import json
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.hostfile import hosts_of
 
 CHILD = "coevo.models.trainer.child"
 FAILED = "failed-{}"
@@ -46,7 +46,7 @@ class Launched:
 
     def __init__(self, config: DeepSpeedConfig, log: Path, variables: Mapping[str, str]) -> None:
         file = config.hostfile
-        nodes = {"localhost": _here(config, os.environ | variables)} if file is None else _hosts(Path(file))
+        nodes = {"localhost": _here(config, os.environ | variables)} if file is None else _elsewhere(Path(file))
         self._count = sum(map(len, nodes.values()))
         self._machines = [] if file is None else list(nodes)
         self._log = log
@@ -144,27 +144,9 @@ def _here(config: DeepSpeedConfig, environment: Mapping[str, str]) -> list[str]:
     return devices[: config.processes]
 
 
-def _hosts(path: Path) -> dict[str, list[str]]:
-    """Devices of the processes on each machine, the machine of process 0 first."""
-    hosts: dict[str, list[str]] = {}
-    for line in filter(None, _uncommented(path)):
-        found = re.fullmatch(r"([A-Za-z0-9][\w.@:-]*)\s+slots=([1-9]\d*)", line)
-        if found is None or found[1] in hosts:
-            raise CoevoError(f"{path}: {line!r} is malformed or repeated; write NAME slots=N, each name once")
-        hosts[found[1]] = list(map(str, range(int(found[2]))))
-    if not hosts:
-        raise CoevoError(f"{path}: it names no machine; write NAME slots=N lines")
-    return hosts
-
-
-def _uncommented(path: Path) -> list[str]:
-    """Lines of a hostfile, without comments."""
-    try:
-        return [line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        raise CoevoError(
-            f"update.deepspeed.hostfile={str(path)!r} does not exist: name a file of NAME slots=N lines"
-        ) from None
+def _elsewhere(path: Path) -> dict[str, list[str]]:
+    """Devices of the processes on each machine of a hostfile."""
+    return {name: list(map(str, range(count))) for name, count in hosts_of(path).items()}
 
 
 def _launcher(nodes: dict[str, list[str]], number: int, meeting: Path) -> list[str]:

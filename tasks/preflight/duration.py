@@ -63,7 +63,7 @@ def _updating(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     policy = 1 + update.optimizer.epochs * (4 if update.deepspeed.activation_checkpointing else 3)
     critic = 0 if update.critic is None else 1 + 3 * update.critic.optimizer.epochs
     on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else machine.host
-    processes = sum(processes_of(update.deepspeed).values())
+    processes = processes_of(update.deepspeed)
     return updating(shape, turns * (prompt + lengths.answer), on, policy + critic, processes)
 
 

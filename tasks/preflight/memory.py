@@ -10,6 +10,7 @@ from coevo.configs.placement import MachinesPlacement, SeparatePlacement, Shared
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.configs.update.hostfile import hosts_of
 from coevo.configs.update.update import UpdateConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import (
@@ -96,7 +97,7 @@ def plan_of(update: UpdateConfig, shape: Shape, lengths: Lengths) -> Training:
     return Training(
         shape=shape,
         stage=deepspeed.zero_stage,
-        processes=sum(processes_of(deepspeed).values()),
+        processes=processes_of(deepspeed),
         tokens=deepspeed.tokens,
         answers=deepspeed.tokens * lengths.answer // (lengths.answer + lengths.shortest),
         critic=update.critic is not None,
@@ -109,16 +110,9 @@ def plan_of(update: UpdateConfig, shape: Shape, lengths: Lengths) -> Training:
     )
 
 
-def processes_of(deepspeed: DeepSpeedConfig) -> dict[str, int]:
-    """Processes of the update by machine. Raises ``CoevoError`` if the hostfile is missing."""
-    if deepspeed.hostfile is None:
-        return {"localhost": deepspeed.processes}
-    try:
-        lines = Path(deepspeed.hostfile).read_text(encoding="utf-8").splitlines()
-    except OSError:
-        raise CoevoError(f"update.deepspeed.hostfile={deepspeed.hostfile!r} is not there: name one") from None
-    pairs = (line.partition("#")[0].partition("slots=") for line in lines)
-    return {name.strip(): int(slots) for name, _, slots in pairs if name.strip() and slots.strip().isdecimal()}
+def processes_of(deepspeed: DeepSpeedConfig) -> int:
+    """Number of processes of the update. Raises ``CoevoError`` if the hostfile is missing or malformed."""
+    return deepspeed.processes if deepspeed.hostfile is None else sum(hosts_of(Path(deepspeed.hostfile)).values())
 
 
 def _offloaded(zero: dict[str, Any], section: str) -> bool:
@@ -192,7 +186,7 @@ def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, t
     items += author_on_host(config, machine)
     if update is not None and update.deepspeed.hostfile is None:  # otherwise this machine only coordinates
         deepspeed = update.deepspeed
-        here = max(processes_of(deepspeed).values())
+        here = deepspeed.processes
         taken = [item for item in trained if item.offloaded or deepspeed.device == "cpu"]
         items += [Item(f"update: {item.what}", here * item.bytes, item.phase) for item in taken]
         kept = [int(HEAP * item.bytes) for item in taken if item.what == ACTIVATIONS]

@@ -1,4 +1,4 @@
-"""How several processes are started, and which hostfiles are refused."""
+"""How several processes are started, here and on other machines."""
 
 import os
 
@@ -19,38 +19,9 @@ exit 255
 """Stands in for ssh to a machine that is there, whose processes wait for the others, and to one that is not."""
 
 
-def hosts(tmp_path, text):
-    path = tmp_path / "hosts"
-    path.write_text(text)
-    return launch._hosts(path)
-
-
-def test_a_hostfile_names_machines_and_their_processes(tmp_path):
-    assert hosts(tmp_path, "# ours\nnode-1 slots=4\n\nuser@10.0.0.2   slots=2 # old\n") == {
-        "node-1": ["0", "1", "2", "3"],
-        "user@10.0.0.2": ["0", "1"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("node-1\n", r"'node-1' is malformed or repeated; write NAME slots=N"),
-        ("node-1 slots=0\n", "slots=0"),
-        ("-oProxyCommand=evil slots=1\n", "write NAME slots=N"),
-        ("node-1 slots=1\nnode-1 slots=2\n", "each name once"),
-        ("# none\n", "it names no machine"),
-    ],
-)
-def test_another_hostfile_is_refused_in_one_line(tmp_path, text, message):
-    with pytest.raises(CoevoError, match=message) as error:
-        hosts(tmp_path, text)
-    assert "\n" not in str(error.value)
-
-
-def test_a_hostfile_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(CoevoError, match=r"hostfile='.*nowhere' does not exist: name a file"):
-        launch._hosts(tmp_path / "nowhere")
+def test_processes_elsewhere_take_the_first_gpus_of_their_machine(tmp_path):
+    (tmp_path / "hosts").write_text("node-1 slots=3\nnode-2 slots=1\n")
+    assert launch._elsewhere(tmp_path / "hosts") == {"node-1": ["0", "1", "2"], "node-2": ["0"]}
 
 
 def test_where_processes_compute_travels_with_them(monkeypatch):

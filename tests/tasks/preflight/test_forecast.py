@@ -242,6 +242,15 @@ def test_machines_elsewhere_are_compared_only_where_their_memory_is_said(tmp_pat
         assert needs(config, named("4xa100-80"), found.shape, lengths)
 
 
+@pytest.mark.parametrize("line", ["one slots=two", "one slots=4\none slots=4"])
+def test_a_dry_run_refuses_the_hostfiles_that_the_trainer_refuses(tmp_path, line):
+    (tmp_path / "hosts").write_text(f"{line}\n")
+    elsewhere = ["update.deepspeed.processes=1", f"update.deepspeed.hostfile={tmp_path / 'hosts'}"]
+    config = load_recipe("homerules-coevo-rl-qwen3-8b", [*elsewhere, "placement={type: machines}"])
+    with pytest.raises(CoevoError, match="is malformed or repeated; write NAME slots=N, each name once"):
+        forecast(config, glance(config, make(config.env)), named("4xa100-80"))
+
+
 def test_a_lost_episode_does_not_refuse_a_rehearsal(monkeypatch):
     config, starts, steps = briefly(load_recipe(SMALL)), [], []
     env = make(config.env)
