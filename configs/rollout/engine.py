@@ -88,6 +88,16 @@ def gpus_of(engine: VllmEngineConfig) -> list[str]:
     return list(dict.fromkeys(gpu.strip() for gpus in engine.devices for gpu in gpus.split(",")))
 
 
+def indices_of(engine: VllmEngineConfig) -> set[int]:
+    """Indices of the GPUs that the settings name for servers; a GPU that they name otherwise (UUID) has none."""
+    return {int(gpu) for gpu in gpus_of(engine) if gpu.isdecimal()}
+
+
+def width_of(engine: VllmEngineConfig) -> int:
+    """Most GPUs that the settings name for one server, which its model is split over; 1 if they name none."""
+    return max((len(gpus.split(",")) for gpus in engine.devices), default=1)
+
+
 def _kind(engine: Any) -> str:
     """Kind of an engine's settings; without a type, the embedded engine."""
     return str(engine.get("type", "transformers") if isinstance(engine, dict) else getattr(engine, "type", ""))

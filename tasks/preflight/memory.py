@@ -7,7 +7,7 @@ from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.placement import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.rollout.engine import VllmEngineConfig, indices_of, width_of
 from coevo.configs.run import RunConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.hostfile import hosts_of
@@ -165,13 +165,12 @@ def _beside(config: RunConfig, machine: Machine, server: int) -> list[Item]:
 def _overlap(config: RunConfig, machine: Machine) -> bool:
     engine, update = config.rollout.engine, config.update
     assert isinstance(engine, VllmEngineConfig) and update is not None
-    named = {int(gpu) for gpus in engine.devices for gpu in gpus.split(",") if gpu.strip().isdecimal()}
-    return bool((named or set(range(len(machine.gpus)))) & set(range(update.deepspeed.processes)))
+    return bool((indices_of(engine) or set(range(len(machine.gpus)))) & set(range(update.deepspeed.processes)))
 
 
 def _server(engine: VllmEngineConfig, shape: Shape, lengths: Lengths) -> list[Item]:
     """The least memory of a server: weights, and keys and values of one sequence of maximum length."""
-    split = max((len(gpus.split(",")) for gpus in engine.devices), default=1)
+    split = width_of(engine)
     number = SIZES[engine.dtype]
     longest = engine.max_model_len or min(shape.positions, lengths.longest + lengths.answer)
     return [

@@ -11,7 +11,7 @@ from shlex import join
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, validate
 from coevo.configs.placement import MachinesPlacement, SeparatePlacement
-from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.rollout.engine import VllmEngineConfig, indices_of, width_of
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine, named
 from coevo.models.capacity.shape import Shape, shape_of
@@ -93,7 +93,7 @@ def spread(config: RunConfig, count: int) -> tuple[str, ...]:
         return trains
     if not isinstance(engine, VllmEngineConfig):
         return trains
-    wide = max((len(gpus.split(",")) for gpus in engine.devices), default=1)
+    wide = width_of(engine)
     if count < wide:
         return ()
     groups = [",".join(map(str, range(at, at + wide))) for at in range(0, count - wide + 1, wide)]
@@ -105,12 +105,12 @@ def spread(config: RunConfig, count: int) -> tuple[str, ...]:
 def used(config: RunConfig) -> int:
     """Number of this machine's GPUs that a run uses."""
     engine, update, placement = config.rollout.engine, config.update, config.placement
-    named = {int(gpu) for gpus in getattr(engine, "devices", ()) for gpu in gpus.split(",") if gpu.strip().isdecimal()}
+    served = indices_of(engine) if isinstance(engine, VllmEngineConfig) else set[int]()
     trains = update is not None and update.deepspeed.device == "cuda" and update.deepspeed.hostfile is None
     trained = set(range(update.deepspeed.processes)) if update is not None and trains else set[int]()
     if isinstance(placement, SeparatePlacement):
         trained = set(placement.update)
-    return len(named | trained)
+    return len(served | trained)
 
 
 def _tries(config: RunConfig, machine: Machine) -> Iterator[tuple[str, ...]]:

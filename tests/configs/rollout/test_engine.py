@@ -4,7 +4,13 @@ import pytest
 
 from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
-from coevo.configs.rollout.engine import TransformersEngineConfig, VllmEngineConfig
+from coevo.configs.rollout.engine import (
+    TransformersEngineConfig,
+    VllmEngineConfig,
+    gpus_of,
+    indices_of,
+    width_of,
+)
 
 RECIPE = "homerules-coevo-rl"
 VLLM = "rollout.engine.type=vllm"
@@ -32,6 +38,14 @@ def test_vllm_by_its_type():
 def test_each_server_has_its_gpu():
     two = engine(VLLM, "rollout.engine.replicas=2", "rollout.engine.devices=['0','1']", "rollout.engine.sync=ipc")
     assert (two.devices, two.sync) == (("0", "1"), "ipc")
+
+
+def test_gpus_are_counted_as_the_settings_name_them():
+    several = engine(VLLM, "rollout.engine.replicas=3", "rollout.engine.devices=['0, 2','2,3,GPU-5e1f','7']")
+    assert gpus_of(several) == ["0", "2", "3", "GPU-5e1f", "7"]
+    assert indices_of(several) == {0, 2, 3, 7}
+    assert width_of(several) == 3
+    assert (indices_of(engine(VLLM)), width_of(engine(VLLM))) == (set(), 1)
 
 
 REFUSED = {
