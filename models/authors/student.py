@@ -4,7 +4,7 @@ Its tokenizer is a byte-level BPE of the questions and answers; its model has th
 speaks OpenAI's protocol can serve the directory in which it is saved.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -81,7 +81,7 @@ def _tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
     trainer = trainers.BpeTrainer(
         vocab_size=WORDS, special_tokens=special, initial_alphabet=alphabet, show_progress=False
     )
-    backend.train_from_iterator(_batched(texts), trainer)
+    backend.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=backend,
         pad_token=PAD,
@@ -90,7 +90,3 @@ def _tokenizer(texts: Iterable[str]) -> PreTrainedTokenizerFast:
         chat_template=TEMPLATE,
         clean_up_tokenization_spaces=False,
     )
-
-
-def _batched(texts: Iterable[str]) -> Iterator[str]:
-    yield from texts
