@@ -79,8 +79,8 @@ class Library:
 
     @cached_property
     def usefulness(self) -> Floats:
-        """(n,) expected success rate of episodes that see an entry (rule of succession): 1/2 before any has."""
-        return np.array([(stats.successes + 1) / (stats.retrievals + 2) for stats in self._counters], float)
+        """(n,) expected success rates of episodes that see an entry."""
+        return np.array([stats.usefulness for stats in self._counters], float)
 
     @cached_property
     def _counters(self) -> list[Stats]:

@@ -30,6 +30,11 @@ class Stats:
     utility: float = 0.5
     visits: int = 1
 
+    @property
+    def usefulness(self) -> float:
+        """Expected success rate of episodes that see the entry (rule of succession): 1/2 before any has."""
+        return (self.successes + 1) / (self.retrievals + 2)
+
 
 @dataclass(frozen=True, slots=True)
 class RetrievalCounts:

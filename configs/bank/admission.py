@@ -34,7 +34,7 @@ class ReplayAdmissionConfig(AdmissionConfig):
     @property
     def unproven(self) -> str | None:
         """With a negative ``delta``, lessons enter that lower the reward."""
-        return f"delta={self.delta:g} lets in what lowers the reward; set delta=0 or more" if self.delta < 0 else None
+        return _lowering(self.delta)
 
     @model_validator(mode="after")
     def _enough(self) -> Self:
@@ -46,6 +46,11 @@ class ReplayAdmissionConfig(AdmissionConfig):
                 f"they gain: set replays={least} or more, or a lower confidence"
             )
         return self
+
+
+def _lowering(delta: float) -> str | None:
+    """Path into the bank of lessons that lower the reward, and the remedy; None if ``delta`` lets none in."""
+    return f"delta={delta:g} lets in what lowers the reward; set delta=0 or more" if delta < 0 else None
 
 
 def least_pairs(confidence: float) -> int:
@@ -77,7 +82,7 @@ class WithinGroupAdmissionConfig(AdmissionConfig):
     @property
     def unproven(self) -> str | None:
         """With a negative ``delta``, lessons enter that lower the reward."""
-        return f"delta={self.delta:g} lets in what lowers the reward; set delta=0 or more" if self.delta < 0 else None
+        return _lowering(self.delta)
 
 
 class EditsAdmissionConfig(AdmissionConfig):

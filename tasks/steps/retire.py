@@ -116,12 +116,7 @@ def _drawn(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
 
 def _usefulness(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
     stats = session.bank.stats
-    return {entry.id: usefulness(stats.get(entry.id, Stats(entry.id))) for entry in entries}
-
-
-def usefulness(stats: Stats) -> float:
-    """Expected success of episodes that see an entry (rule of succession)."""
-    return (stats.successes + 1) / (stats.retrievals + 2)
+    return {entry.id: stats.get(entry.id, Stats(entry.id)).usefulness for entry in entries}
 
 
 def _decided(decision: Decision, gone: Reasons, revision: int) -> Decision:
