@@ -1,6 +1,7 @@
 """The bank of one run on LanceDB: the store of record. Rollouts read an in-memory index of one version."""
 
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from coevo.memory.bank.change import (
     table_to_rulings,
     table_to_stats,
 )
-from coevo.memory.bank.errors import readable
+from coevo.memory.bank.errors import UnreadableError, readable
 from coevo.memory.bank.opening import existing, require_openable, require_version
 from coevo.memory.bank.table import RecordedTable, VersionedTable
 from coevo.memory.clusters import Cluster
@@ -135,7 +136,8 @@ class Bank(StoredBank):
         tables = {name: VersionedTable(path, name, partial(_made, connection, path, name)) for name in SCHEMAS}
         for table in tables.values():
             # A damaged table raises when it is needed, so that ``restore`` can bring it back.
-            table.openable()
+            with suppress(UnreadableError):
+                table.open()  # creates a missing one
         BankView.__init__(self, tables)
 
     def merge(self, change: BankChange) -> None:

@@ -59,12 +59,19 @@ class VersionedTable:
             self._hash = content_hash(self.rows())
         return self._hash
 
+    def open(self) -> None:
+        """Open the table before its first use. Raises ``UnreadableError`` if it cannot be opened."""
+        if self._handle is None:
+            with readable(self.name):
+                self._handle = self._open()
+
     def openable(self) -> bool:
         """Open the table; return False if it cannot be opened."""
         try:
-            return self._table is not None
+            self.open()
         except UnreadableError:
             return False
+        return True
 
     def upsert(self, rows: pa.Table) -> None:
         """Insert or replace by id in one commit, or none if no row changes. The last row of each id wins.
@@ -105,9 +112,7 @@ class VersionedTable:
 
     @property
     def _table(self) -> Any:
-        if self._handle is None:
-            with readable(self.name):
-                self._handle = self._open()
+        self.open()
         return self._handle
 
     def _holds(self, wanted: str) -> bool:

@@ -14,7 +14,7 @@ from coevo.configs.bank.bank import RetirementConfig
 from coevo.memory.admission.base import Decision, Trial
 from coevo.memory.admission.replay import exceeds, measured, metrics
 from coevo.memory.bank.change import Judged, Ruling
-from coevo.memory.standing import counted
+from coevo.memory.standing import Standing, counted
 from coevo.memory.state import after
 from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import extend, generator
@@ -35,7 +35,8 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
     if bank is None or bank.retirement is None or not session.writer_is_due():
         return Result(decision)
     config, revision, spent = bank.retirement, session.draft.revision, Counter[str]()
-    left_out = _measured(session, config, decision, spent)
+    chosen, session.bank.standings = _chosen(session, config, decision)
+    left_out = _measured(session, config, chosen, spent)
     found = metrics([each.verdict for each in left_out], "bank/leave_one_out") if left_out else {}
     useless = [(entry, why) for each in left_out for entry in each.candidates if (why := reason(each.verdict))]
     decision = _decided(decision, useless, revision)
@@ -49,10 +50,9 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
 
 
 def _measured(
-    session: Session, config: RetirementConfig, decision: Decision, spent: Counter[str]
+    session: Session, config: RetirementConfig, chosen: Sequence[Entry], spent: Counter[str]
 ) -> tuple[Judged, ...]:
-    """Credit of some entries that the latest episodes retrieved: replays with the bank, and without the entry."""
-    chosen = _chosen(session, config, decision)
+    """Credit of entries: replays with the bank, and without the entry."""
     trials = [Trial(read=(entry,), removed=gone) for entry in chosen for gone in ((), (entry,))]
     rewards = replay(session, spent, trials, config.replays) if trials else []
     sides = zip(chosen, rewards[::2], rewards[1::2], strict=True)
@@ -62,8 +62,8 @@ def _measured(
     )
 
 
-def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> list[Entry]:
-    """Entries that this firing judges; it counts for the standings of all.
+def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> tuple[list[Entry], dict[str, Standing]]:
+    """Entries that this firing judges, of those that the latest episodes retrieved, and the standings of all after it.
 
     They are drawn from the ids in order: a resumed run holds the same bank in another order.
     """
@@ -72,8 +72,7 @@ def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> l
     drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
     waited = {name: standing.waited for name, standing in session.bank.standings.items()}
     chosen = sorted(drawn, key=lambda name: -waited.get(name, 0))[: config.entries]
-    session.bank.standings = counted(session.bank.standings, held, seen, chosen)
-    return [held[name] for name in chosen]
+    return [held[name] for name in chosen], counted(session.bank.standings, held, seen, chosen)
 
 
 def ruled(found: Verdict, delta: float | None) -> Verdict:
