@@ -8,6 +8,7 @@ import stat
 from contextlib import ExitStack
 from errno import ENOTDIR
 from pathlib import Path
+from secrets import token_hex
 from typing import IO
 
 from coevo.configs.errors import CoevoError
@@ -19,18 +20,23 @@ def write_atomically(path: Path, text: str, private: bool = False) -> None:
     Args:
         path: of the file.
         text: its content.
-        private: True if only its owner may read it (mode 600).
+        private: True if other users can never read it (mode 600). Its temporary file is a new one each time, so that
+            several processes may write it.
     """
-    fresh = path.with_name(f".{path.name}.new")
+    fresh = path.with_name(f".{path.name}.{token_hex(8)}.new" if private else f".{path.name}.new")
     with ExitStack() as left:
-        with fresh.open("w", encoding="utf-8", newline="\n") as file:
+        with _created(fresh) if private else fresh.open("w", encoding="utf-8", newline="\n") as file:
             left.callback(fresh.unlink, missing_ok=True)
-            if private:
-                os.fchmod(file.fileno(), 0o600)
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
+
+
+def _created(path: Path) -> IO[str]:
+    """Create a file that only its owner can read, from its first byte on."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return os.fdopen(handle, "w", encoding="utf-8", newline="\n")
 
 
 def open_regular(path: Path) -> IO[bytes]:

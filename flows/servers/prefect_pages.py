@@ -6,10 +6,11 @@ from base64 import b64encode
 from pathlib import Path
 
 from coevo.flows.servers.daemon import recorded
-from coevo.flows.servers.secret import home, secret_of, write_private
+from coevo.flows.servers.secret import home, secret_of
 from coevo.flows.servers.server import ServerError
 from coevo.flows.servers.servers import ensure_prefect
 from coevo.flows.servers.visits import LINKS
+from coevo.lineage.files import write_atomically
 
 
 def prefect_pages(workspace: Path) -> str:
@@ -41,5 +42,6 @@ def _new_link(pages: str, secret: str) -> str:
 def page_to(link: str, workspace: Path) -> str:
     """Write a page that redirects to a link; return its URL. Command lines of browsers are public, this file is not."""
     page = home(workspace) / "open.html"
-    write_private(page, f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">\n')
+    text = f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">\n'
+    write_atomically(page, text, private=True)
     return page.as_uri()

@@ -11,7 +11,7 @@ from secrets import token_hex
 from filelock import FileLock
 
 from coevo.configs.errors import CoevoError
-from coevo.lineage.files import make_private
+from coevo.lineage.files import make_private, write_atomically
 
 VARIABLE = "PREFECT_API_AUTH_STRING"
 """Variable in which Prefect's clients expect the secret."""
@@ -38,26 +38,13 @@ def secret_of(workspace: Path) -> str:
     with FileLock(path.with_suffix(".lock")):
         place = sha256(os.fsencode(home(workspace))).hexdigest()[:16]
         if not _read(path).startswith(f"{place}:"):
-            write_private(path, f"{place}:{token_hex(32)}")
+            write_atomically(path, f"{place}:{token_hex(32)}", private=True)
         return _read(path)
 
 
 def health_of(secret: str) -> str:
     """Health check path that only a server with this secret answers."""
     return "/api/health/" + hmac.digest(secret.encode(), b"health", "sha256").hex()[:32]
-
-
-def write_private(path: Path, text: str) -> None:
-    """Replace a file by one that other users can never read."""
-    fresh = path.with_name(f".{path.name}.{token_hex(8)}")
-    try:
-        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str:

@@ -1,11 +1,12 @@
-"""Removing, and opening what others write to."""
+"""Removing, opening what others write to, and writing what others may not read."""
 
 import os
+import stat
 
 import pytest
 
 from coevo.configs.errors import CoevoError
-from coevo.lineage.files import open_regular, remove
+from coevo.lineage.files import open_regular, remove, write_atomically
 from coevo.lineage.objects.cache import Cache
 
 
@@ -50,6 +51,22 @@ def test_only_regular_files_are_opened(root):
             open_regular(path)
     with open_regular(root.parent / "outside" / "precious") as file:
         assert file.read() == b"precious"
+
+
+def test_a_private_file_is_never_readable_by_others(root, monkeypatch):
+    modes = []
+    monkeypatch.setattr(os, "fsync", lambda handle: modes.append(stat.S_IMODE(os.fstat(handle).st_mode)))
+    (root / ".file.new").symlink_to(root.parent / "outside" / "precious")
+    before = os.umask(0)
+    try:
+        for text in ("one\n", "two\n"):
+            write_atomically(root / "file", text, private=True)
+    finally:
+        os.umask(before)
+    assert modes == [0o600, 0o600]
+    assert (root / "file").read_text() == "two\n"
+    assert (root.parent / "outside" / "precious").read_text() == "precious"
+    assert {path.name for path in root.iterdir()} == {"file", ".file.new"}
 
 
 @pytest.mark.parametrize("content", ["../../../outside/precious", "", "/etc/passwd", "0" * 31, "0" * 32 + ".dirx"])
