@@ -1,5 +1,6 @@
 """Updates that are measured on a GPU: models with random weights, and batches of random tokens."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -7,6 +8,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
+from transformers import AutoModelForCausalLM
 
 from coevo.configs.env import HomeRulesConfig
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig
@@ -14,9 +16,10 @@ from coevo.configs.shape import ShapeConfig
 from coevo.configs.update.update import UpdateConfig
 from coevo.envs.registry import make
 from coevo.models.capacity.footprint import CONTEXT, peak, training
-from coevo.models.capacity.shape import shape_of, write_noise
+from coevo.models.capacity.shape import shape_of, stated
 from coevo.models.policy.context import CONTEXT_WORDS
-from coevo.models.policy.policy import build, save
+from coevo.models.policy.policy import Policy, build, save
+from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.models.trainer.samples import SAMPLES
 from coevo.records.draws import generator, key
 from coevo.tasks.preflight.memory import Lengths, plan_of
@@ -107,11 +110,22 @@ def build_policy(case: Case, dtype: torch.dtype, device: str, directory: Path) -
     spoken = (*make(HomeRulesConfig()).vocabulary(), *CONTEXT_WORDS)
     words = (*spoken, *(f"word{number}" for number in range(case.shape.vocabulary - RESERVED - len(set(spoken)))))
     base = directory.with_name("base")
-    write_noise(case.shape, words, dtype, device, base)
+    _write_noise(case.shape, words, dtype, device, base)
     named = PretrainedPolicyConfig(type="pretrained", path=str(base), lora=case.lora, dtype=DTYPES[dtype])
     policy = build(named, (), key("gpu"))
     save(policy, directory)
     return sum(parameter.numel() for parameter in policy.model.parameters())
+
+
+def _write_noise(shape: ShapeConfig, words: Sequence[str], dtype: torch.dtype, device: str, directory: Path) -> None:
+    """Write a policy of random weights whose tokenizer knows these words; ``device`` creates it, faster on a GPU."""
+    tokenizer, config = word_tokenizer(words), stated(shape)
+    config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
+    config.bos_token_id = None
+    with torch.random.fork_rng(devices=[]), torch.device(device):
+        torch.manual_seed(0)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    save(Policy(model.eval(), tokenizer), directory)
 
 
 def write_batch(case: Case, path: Path) -> None:

@@ -1,6 +1,6 @@
 """The bank of one run on LanceDB: the store of record. Rollouts read an in-memory index of one version."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -56,11 +56,6 @@ class BankView:
     def stats(self) -> dict[str, Stats]:
         """Counters by entry id; an entry that was never retrieved has none."""
         return table_to_stats(self._tables["stats"].rows())
-
-    def stats_of(self, entries: Collection[str]) -> dict[str, Stats]:
-        """Counters of these entries; entries without counters are omitted."""
-        rows = self._tables["stats"].rows()
-        return table_to_stats(rows.filter(pc.is_in(rows["id"], value_set=pa.array(entries, pa.string()))))
 
     def judged(self) -> list[Judged]:
         """All judged batches of candidates, admitted or not, by revision."""

@@ -1,5 +1,4 @@
 """Capacity: parameters, memory and time of a policy, estimated before it is built.
 
-Read ``shape`` first, then ``footprint`` (bytes), ``pace`` (seconds) and ``devices`` (hardware). ``shape`` also creates
-policies of random weights for measurements.
+Read ``shape`` first, then ``footprint`` (bytes), ``pace`` (seconds) and ``devices`` (hardware).
 """

@@ -1,7 +1,7 @@
 """Shape of a policy before it is built: parameters and sizes, counted on a model without memory."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,6 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.shape import ShapeConfig
 from coevo.models.policy.foreign import absent, check_settings, malformed
-from coevo.models.policy.policy import Policy, save
-from coevo.models.policy.tokenizer import word_tokenizer
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes per number."""
@@ -175,14 +173,3 @@ def stated(shape: ShapeConfig) -> Any:
         tie_word_embeddings=shape.tied,
         **sizes,
     )
-
-
-def write_noise(shape: ShapeConfig, words: Sequence[str], dtype: torch.dtype, device: str, directory: Path) -> None:
-    """Write a policy of this shape whose tokenizer knows these words; ``device`` creates it, faster on a GPU."""
-    tokenizer, config = word_tokenizer(words), stated(shape)
-    config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
-    config.bos_token_id = None
-    with torch.random.fork_rng(devices=[]), torch.device(device):
-        torch.manual_seed(0)
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
-    save(Policy(model.eval(), tokenizer), directory)
