@@ -4,18 +4,17 @@ from collections.abc import Mapping
 from inspect import isabstract, signature
 from typing import Any
 
-from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, EnvConfig, HomeRulesConfig, SimulatorConfig
+from coevo.configs.env import EnvConfig, PluginEnvConfig, SimulatorConfig
 from coevo.configs.errors import ConfigError, unknown
 from coevo.configs.registry import Registry
 from coevo.envs.base import Environment
-from coevo.envs.homerules import HomeRules
 from coevo.envs.stateful.environment import StatefulEnvironment
 
 ENVIRONMENTS = Registry[type[Environment[Any]]](
     "env.type",
     "coevo.envs",
     {
-        HomeRules.name: "coevo.envs.homerules:HomeRules",
+        "homerules": "coevo.envs.homerules:HomeRules",
         "babyai": "coevo.envs.babyai:BabyAI",
         "babyai-rules": "coevo.envs.babyai.rules:BabyAIRules",
         "textworld": "coevo.envs.textworld:TextWorld",
@@ -51,9 +50,7 @@ def make(config: EnvConfig) -> Environment[Any]:
         ConfigError: the name is not registered, the module or class does not exist, the class is not an environment,
             or its constructor refuses the options.
     """
-    if isinstance(config, HomeRulesConfig):
-        return HomeRules(config.level, config.world, config.houses, config.extra_lessons, config.drift)
-    if isinstance(config, BabyAIConfig | BabyAIRulesConfig):
+    if not isinstance(config, PluginEnvConfig):
         return _built(config.type, config.model_dump(exclude={"type"}))
     environment = _built(config.type, config.options)
     if isinstance(environment, StatefulEnvironment):

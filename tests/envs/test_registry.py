@@ -70,8 +70,8 @@ def plugin(kind, **options):
 
 
 def test_the_embedded_environment_is_built_with_its_settings():
-    config = HomeRulesConfig(level=2, world=3, houses=4)
-    assert make(config).sample(5, key(1)) == HomeRules(2, 3, 4).sample(5, key(1))
+    config = HomeRulesConfig(level=2, world=3, houses=4, drift=1)
+    assert make(config).at(9).sample(5, key(1)) == HomeRules(2, 3, 4, drift=1).at(9).sample(5, key(1))
     assert "homerules" in available()
 
 
