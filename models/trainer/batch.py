@@ -1,5 +1,6 @@
 """Rows of an update as tensors, and the order in which minibatches take them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,6 +81,11 @@ def minibatches(batch: Batch, count: int, key: Key) -> list[list[int]]:
     order = generator(key).permutation(len(torch.unique(batch.groups)))
     parts = np.array_split(order, min(count, len(order))) if len(order) else []
     return [torch.isin(batch.groups, torch.from_numpy(part)).nonzero().flatten().tolist() for part in parts]
+
+
+def mean(values: Sequence[float]) -> float:
+    """Mean over minibatches; 0 without any."""
+    return sum(values) / len(values) if values else 0.0
 
 
 def _index(names: list[str]) -> Tensor:

@@ -1,8 +1,6 @@
 """The critic: a copy of the policy with a scalar output and its own optimizer."""
 
 import copy
-from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,9 @@ from coevo.models.losses.aggregation import weights_of
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.activations import checkpoint_layers
-from coevo.models.trainer.batch import Batch, minibatches
+from coevo.models.trainer.batch import Batch, mean, minibatches
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, save_trained
 from coevo.models.trainer.forward import CriticForward, bare
-from coevo.models.trainer.microbatches import Runs
-from coevo.models.trainer.packing import PACKINGS, Packed
 from coevo.records.draws import Key, extend
 
 WEIGHTS = "critic.safetensors"
@@ -39,17 +35,11 @@ class Critic:
         self._engine = engine
         self._config = config
         self._critic = config.critic
-        self._packing = PACKINGS[config.packing]
+        self._share = deep.Share(engine, config)
 
-    @torch.no_grad()
     def values(self, batch: Batch) -> Tensor:
         """Value of the state before each token, [rows, longest]; undefined after a row's end."""
-        values = torch.zeros(batch.mask.shape)
-        for rows, counts in ranks.mine(self._rounds(batch, range(len(batch)))):
-            said = self._engine(self._packed(batch, rows))
-            if counts:
-                values[rows, : said.shape[1]] = said.cpu()
-        return ranks.summed(values)
+        return self._share.forwarded(batch, self._engine)
 
     def update(self, batch: Batch, key: Key) -> dict[str, float]:
         """Train on the batch in several passes; ``key`` decides the order of minibatches.
@@ -64,7 +54,7 @@ class Critic:
             for rows in minibatches(batch, optimizer.minibatches, extend(key, "critic", epoch)):
                 losses.append(self._accumulate(batch, rows))
                 norms.append(deep.step(self._engine))
-        return {"critic_loss": _mean(losses), "critic_grad_norm": _mean(norms)}
+        return {"critic_loss": mean(losses), "critic_grad_norm": mean(norms)}
 
     def save(self, directory: Path) -> None:
         """Write the weights and the optimizer's state."""
@@ -77,7 +67,7 @@ class Critic:
         width = loss.width or batch.mask.shape[1]
         importance[rows] = weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
         losses = []
-        for micro, counts in ranks.mine(self._rounds(batch, rows)):
+        for micro, counts in self._share.micro_batches(batch, rows):
             part = self._loss(batch, micro, importance * counts)
             deep.backward(self._engine, part)
             if counts:
@@ -85,7 +75,7 @@ class Critic:
         return sum(ranks.in_order(losses))
 
     def _loss(self, batch: Batch, rows: list[int], importance: Tensor) -> Tensor:
-        values = self._engine(self._packed(batch, rows))
+        values = self._engine(self._share.packed(batch, rows))
         width = values.shape[1]
 
         def of(given: Tensor) -> Tensor:
@@ -94,12 +84,6 @@ class Critic:
         said = (values, of(batch.values), of(batch.returns))
         now, old, returns = (torch.where(of(batch.mask), each, 0.0) for each in said)
         return (of(importance) * value_loss(now, old, returns, self._critic.clip)).sum()
-
-    def _rounds(self, batch: Batch, rows: Sequence[int]) -> Runs:
-        return ranks.rounds(partial(self._packing.cut, batch, rows), self._config.deepspeed.tokens)
-
-    def _packed(self, batch: Batch, rows: list[int]) -> Packed:
-        return self._packing.pack(batch, rows).to(self._engine.device)
 
 
 def start(policy: nn.Module, config: UpdateConfig, directory: Path | None = None) -> Critic:
@@ -137,10 +121,6 @@ def with_scalar_head(model: Any) -> nn.Module:
         nn.init.zeros_(parameter)
     causal.set_output_embeddings(head)
     return model  # type: ignore[no-any-return]
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
 
 
 def value_loss(values: Tensor, old: Tensor, returns: Tensor, clip: float | None) -> Tensor:

@@ -1,5 +1,7 @@
 """DeepSpeed: the engine that holds weights, gradients and the optimizer."""
 
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import deepspeed
@@ -8,8 +10,10 @@ from torch import Tensor, nn
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update import OptimizerConfig
-from coevo.models.trainer.ranks import world
+from coevo.configs.update.update import OptimizerConfig, UpdateConfig
+from coevo.models.trainer import ranks
+from coevo.models.trainer.batch import Batch
+from coevo.models.trainer.packing import PACKINGS, Packed
 
 Settings = dict[str, Any]
 
@@ -71,7 +75,7 @@ def sampled(engine: Any) -> list[Tensor]:
 
 def backward(engine: Any, loss: Tensor) -> None:
     """Add the gradients of this process's part of the loss; DeepSpeed averages over processes, we sum."""
-    engine.backward(loss * world() if world() > 1 else loss)
+    engine.backward(loss * ranks.world() if ranks.world() > 1 else loss)
 
 
 def step(engine: Any) -> float:
@@ -79,6 +83,38 @@ def step(engine: Any) -> float:
     engine.step()
     reported = engine.get_global_grad_norm()
     return float(engine.norm if reported is None else reported)  # stage 0 reports none
+
+
+class Share:
+    """This process's share of an engine's passes over a batch.
+
+    Args:
+        engine: DeepSpeed's, on the device that takes the rows.
+        config: packing and memory budget.
+    """
+
+    def __init__(self, engine: Any, config: UpdateConfig) -> None:
+        self._engine = engine
+        self._packing = PACKINGS[config.packing]
+        self._tokens = config.deepspeed.tokens
+
+    def micro_batches(self, batch: Batch, rows: Sequence[int]) -> Iterator[tuple[list[int], bool]]:
+        """Micro-batches of this process for a minibatch, see ``ranks.mine``."""
+        return ranks.mine(ranks.rounds(partial(self._packing.cut, batch, rows), self._tokens))
+
+    def packed(self, batch: Batch, rows: Sequence[int]) -> Packed:
+        """Rows of a micro-batch on the engine's device."""
+        return self._packing.pack(batch, rows).to(self._engine.device)
+
+    @torch.no_grad()
+    def forwarded(self, batch: Batch, forward: Callable[[Packed], Tensor]) -> Tensor:
+        """Output of a forward for all rows, which the processes share, [rows, longest]; undefined after a row's end."""
+        values = torch.zeros(batch.mask.shape)
+        for rows, counts in self.micro_batches(batch, range(len(batch))):
+            found = forward(self.packed(batch, rows))
+            if counts:
+                values[rows, : found.shape[1]] = found.cpu()
+        return ranks.summed(values)
 
 
 def _clip(engine: Any, most: float) -> None:

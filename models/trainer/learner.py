@@ -7,7 +7,6 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import zip_longest
 from typing import Any
 
@@ -22,10 +21,8 @@ from coevo.models.losses.policy import Completions, Loss, LossOutput, averages, 
 from coevo.models.losses.reinforce import REINFORCE
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
-from coevo.models.trainer.batch import Batch, minibatches
+from coevo.models.trainer.batch import Batch, mean, minibatches
 from coevo.models.trainer.forward import Objective
-from coevo.models.trainer.microbatches import Runs
-from coevo.models.trainer.packing import PACKINGS, Packed
 from coevo.models.trainer.reference import Forward
 from coevo.records.draws import Key, extend
 
@@ -73,7 +70,7 @@ class Learner:
         self._engine = engine
         self._reference = reference
         self._config = config
-        self._packing = PACKINGS[config.packing]
+        self._share = deep.Share(engine, config)
 
     def update(self, batch: Batch, key: Key, answers: Batch | None = None) -> dict[str, float]:
         """Run one update; ``key`` decides the order of minibatches.
@@ -100,7 +97,7 @@ class Learner:
         self._check_changed(before, norms)
         metrics = self._metrics(batch, [outputs for outputs, *_ in steps], time.perf_counter() - started)
         told = {} if answers is None else self._writer_metrics(answers, [outputs[1] for outputs in steps])
-        return metrics | told | {"grad_norm": _mean(norms), "steps": float(len(steps))}
+        return metrics | told | {"grad_norm": mean(norms), "steps": float(len(steps))}
 
     def _policy_term(self, batch: Batch) -> Term:
         fixed = Fixed(self._old_logprobs(batch), self.reference_logprobs(batch))
@@ -125,7 +122,7 @@ class Learner:
         lengths = sum(batch.length(row) for row in range(len(batch)))
         first = [output.drift for output in steps[0]] if steps else []
         return {
-            "loss": _mean([_sum(outputs) for outputs in steps if outputs]),
+            "loss": mean([_sum(outputs) for outputs in steps if outputs]),
             **averages([output for outputs in steps for output in outputs], self._config.loss),
             **mismatch(torch.cat(first) if first else torch.zeros(0)),
             "samples": float(len(batch)),
@@ -135,7 +132,7 @@ class Learner:
 
     def _writer_metrics(self, answers: Batch, steps: Sequence[list[LossOutput]]) -> dict[str, float]:
         assert self._config.writer is not None
-        weighted = _mean([_sum(outputs) for outputs in steps if outputs])
+        weighted = mean([_sum(outputs) for outputs in steps if outputs])
         return {
             "writer_loss": weighted / self._config.writer.weight,
             "writer_answers": float(len(answers)),
@@ -158,21 +155,9 @@ class Learner:
         """Denominator of ratios: the policy before the update if the loss corrects for the engine, else the engine."""
         return batch.behaviour if self._config.loss.importance_cap is None else self._logprobs(batch, self._engine)
 
-    @torch.no_grad()
     def _logprobs(self, batch: Batch, forward: Forward) -> Tensor:
-        """Log-probs under a policy; the processes share the rows."""
-        logprobs = torch.zeros(batch.mask.shape)
-        for rows, counts in ranks.mine(self._rounds(batch, range(len(batch)))):
-            chosen, _ = forward(self._packed(batch, rows))
-            if counts:
-                logprobs[rows, : chosen.shape[1]] = chosen.cpu()
-        return ranks.summed(logprobs)
-
-    def _rounds(self, batch: Batch, rows: Sequence[int]) -> Runs:
-        return ranks.rounds(partial(self._packing.cut, batch, rows), self._config.deepspeed.tokens)
-
-    def _packed(self, batch: Batch, rows: list[int]) -> Packed:
-        return self._packing.pack(batch, rows).to(self._engine.device)
+        """Log-probs under a policy."""
+        return self._share.forwarded(batch, lambda packed: forward(packed)[0])
 
     def _accumulate(self, term: Term, rows: list[int]) -> list[LossOutput]:
         """Accumulate the gradients of one minibatch of a term; return the outputs of all of its micro-batches."""
@@ -182,7 +167,7 @@ class Learner:
         weights = torch.zeros(batch.mask.shape)
         width = loss.width or batch.mask.shape[1]
         weights[rows] = term.weight * weights_of(batch.mask[rows], batch.episodes[rows], width, loss.aggregation)
-        for micro, counts in ranks.mine(self._rounds(batch, rows)):
+        for micro, counts in self._share.micro_batches(batch, rows):
             output = self._backward(term, micro, weights * counts)
             if counts:
                 outputs.append(replace(output, loss=output.loss.cpu(), drift=output.drift.cpu()))
@@ -218,14 +203,10 @@ class Learner:
             return term.loss.of(Completions(logprobs=logprobs, entropy=entropies, **given))
 
         objective = Objective(lambda *values: output(*values).loss, by_token(term.loss.config))
-        logprobs, entropies, loss = self._engine(self._packed(batch, rows), objective)
+        logprobs, entropies, loss = self._engine(self._share.packed(batch, rows), objective)
         deep.backward(self._engine, loss)
         return output(logprobs, entropies)
 
 
 def _sum(outputs: Sequence[LossOutput]) -> float:
     return sum(float(output.loss) for output in outputs)
-
-
-def _mean(values: list[float]) -> float:
-    return sum(values) / len(values) if values else 0.0
