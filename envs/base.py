@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coevo.configs.errors import CoevoError
-from coevo.envs.failures import Loss, attempted, one_line
+from coevo.envs.failures import Loss, attempted, invalid
 from coevo.envs.tools import flawed
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
@@ -157,7 +157,7 @@ class Environment(ABC, Generic[State]):
         if isinstance(guide, Loss):
             return guide
         if not isinstance(guide, Guide):
-            return _no("guide", guide)
+            return invalid("guide", guide)
         return _unreadable(guide.text) or flawed(guide.tools) or guide
 
     def try_step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State] | Loss]:
@@ -231,7 +231,7 @@ def _checked_start(start: Any) -> tuple[Any, str] | Loss:
     if isinstance(start, Loss):
         return start
     if not isinstance(start, tuple | list) or len(start) != 2:
-        return _no("pair of state and observation", start)
+        return invalid("pair of state and observation", start)
     return _unreadable(start[1]) or (start[0], start[1])
 
 
@@ -240,11 +240,11 @@ def _checked_step(step: Any) -> Step[Any] | Loss:
     if isinstance(step, Loss):
         return step
     if not isinstance(step, Step):
-        return _no("step", step)
+        return invalid("step", step)
     numbers = (step.reward, 0.0 if step.progress is None else step.progress)
-    wrong = [_no("finite number", number) for number in numbers if attempted(partial(isfinite, number)) is not True]
+    wrong = [invalid("finite number", number) for number in numbers if attempted(partial(isfinite, number)) is not True]
     flags = (step.done, step.success, step.valid, step.truncated)
-    wrong += [_no("truth value", flag) for flag in flags if not _is_flag(flag)]
+    wrong += [invalid("truth value", flag) for flag in flags if not _is_flag(flag)]
     return _unreadable(step.observation, step.feedback) or (wrong[0] if wrong else _plain(step))
 
 
@@ -268,13 +268,9 @@ def _unreadable(*texts: Any) -> Loss | None:
     """Loss for the first value that is no text, or that UTF-8 cannot encode."""
     for text in texts:
         if not isinstance(text, str):
-            return _no("text", text)
+            return invalid("text", text)
         try:
             text.encode()
         except UnicodeEncodeError:
-            return _no("text that UTF-8 can encode", text)
+            return invalid("text that UTF-8 can encode", text)
     return None
-
-
-def _no(expected: str, value: Any) -> Loss:
-    return Loss("invalid", one_line(f"{type(value).__name__} {value!a:.80} is no {expected}"))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from sysconfig import get_path
 from traceback import extract_tb
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from coevo.configs.errors import CoevoError
+from coevo.records.inert import encodable
 
 T = TypeVar("T")
 LONGEST = 300
@@ -76,4 +77,9 @@ def described(error: BaseException) -> str:
 
 def one_line(text: str, most: int = LONGEST) -> str:
     """Text on one line of at most ``most`` characters, which UTF-8 can encode."""
-    return " ".join(text.split())[:most].encode(errors="replace").decode()
+    return encodable(" ".join(text.split())[:most])
+
+
+def invalid(expected: str, value: Any) -> Loss:
+    """Failure of an environment that returned something else than expected."""
+    return Loss("invalid", one_line(f"{type(value).__name__} {value!a:.80} is no {expected}"))

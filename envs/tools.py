@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from coevo.envs.failures import Loss, attempted, one_line
+from coevo.envs.failures import Loss, attempted, invalid
 
 _PARAMETERS = ("parameters", "inputSchema", "input_schema")
 """Names of the schema of a tool's arguments."""
@@ -14,22 +14,18 @@ _PARAMETERS = ("parameters", "inputSchema", "input_schema")
 def flawed(tools: Any) -> Loss | None:
     """Loss for the first tool that is no JSON schema of a function, or None."""
     if not isinstance(tools, tuple | list):
-        return _no("list of tools", tools)
+        return invalid("list of tools", tools)
     return next((loss for tool in tools if (loss := _flaw(tool)) is not None), None)
 
 
 def _flaw(tool: Any) -> Loss | None:
     if not isinstance(attempted(partial(json.dumps, tool)), str):
-        return _no("JSON, as a tool has to be", tool)
+        return invalid("JSON, as a tool has to be", tool)
     function = tool.get("function", tool) if isinstance(tool, Mapping) else None
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
-        return _no("tool with a name", tool)
+        return invalid("tool with a name", tool)
     schema: Any = next((function[name] for name in _PARAMETERS if name in function), {})
     required = schema.get("required", []) if isinstance(schema, Mapping) else None
     if not isinstance(required, tuple | list) or not all(isinstance(name, str) for name in required):
-        return _no("schema with an object's parameters and the names of those required", schema)
+        return invalid("schema with an object's parameters and the names of those required", schema)
     return None
-
-
-def _no(expected: str, value: Any) -> Loss:
-    return Loss("invalid", one_line(f"{type(value).__name__} {value!a:.80} is no {expected}"))

@@ -61,6 +61,11 @@ def flaw(text: str) -> str | None:
     return None if hidden is None else f"holds the control character U+{ord(hidden):04X}"
 
 
+def encodable(text: str) -> str:
+    """Text in which halves of surrogate pairs, which have no encoding, are question marks."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
 def _without(text: str, control: re.Pattern[str]) -> str:
     text = control.sub(" ", text)
     if text.isascii():

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coevo.records.demonstration import Answer
+from coevo.records.inert import encodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,5 +56,4 @@ def call_text(name: str, arguments: Mapping[str, object]) -> str:
         TypeError: an argument holds a value that JSON lacks.
         ValueError: an argument holds a number that JSON lacks.
     """
-    text = json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False, allow_nan=False)
-    return text.encode(errors="replace").decode()
+    return encodable(json.dumps({"name": name, "arguments": dict(arguments)}, ensure_ascii=False, allow_nan=False))

@@ -20,7 +20,7 @@ from coevo.models.authors.answer import reply_of
 from coevo.models.authors.base import failed
 from coevo.models.authors.connection import check_address, client_of, key_of
 from coevo.models.authors.constraint import Constraint, Kind
-from coevo.records.inert import visible
+from coevo.records.inert import encodable, visible
 from coevo.records.writing import Question, Reply
 
 DEAD = 3
@@ -132,7 +132,7 @@ class EndpointAuthor:
 
     def _body(self, question: Question, kind: Kind) -> dict[str, Any]:
         texts = {"system": question.system, "user": question.user}
-        messages = [{"role": role, "content": _encodable(text)} for role, text in texts.items() if text]
+        messages = [{"role": role, "content": encodable(text)} for role, text in texts.items() if text]
         fields: Mapping[str, Any] = {
             "model": self._config.model,
             "messages": messages,
@@ -204,8 +204,3 @@ def _message(error: APIStatusError) -> str:
     body = error.body
     given = (body.get("message") or body.get("detail") or body) if isinstance(body, dict) else body
     return str(given or error.response.reason_phrase)
-
-
-def _encodable(text: str) -> str:
-    """Text in which halves of surrogate pairs, which have no encoding, are question marks."""
-    return text.encode(errors="replace").decode()

@@ -14,6 +14,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.shape import ShapeConfig
 from coevo.models.policy.foreign import absent, check_settings, malformed
+from coevo.models.policy.policy import scratch_config
 
 SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Bytes per number."""
@@ -63,7 +64,7 @@ def shape_of(policy: PolicyConfig, words: int) -> Shape:
         CoevoError: the model is not on this machine, and its settings give no shape; or the given shape is invalid.
     """
     if isinstance(policy, ScratchPolicyConfig):
-        return _measured(_scratch(policy, words), "float32", None)
+        return _measured(scratch_config(policy, words), "float32", None)
     found = architecture(policy)
     try:
         return _measured(found, policy.dtype, policy.lora)
@@ -142,20 +143,6 @@ def _is_target(name: str, targets: str | Collection[str], is_outer: bool) -> boo
     if isinstance(targets, str):
         return re.fullmatch(targets, name) is not None
     return any(name == target or name.endswith(f".{target}") for target in targets)
-
-
-def _scratch(policy: ScratchPolicyConfig, words: int) -> Qwen3Config:
-    return Qwen3Config(
-        vocab_size=words,
-        hidden_size=policy.hidden_size,
-        intermediate_size=policy.intermediate_size,
-        num_hidden_layers=policy.layers,
-        num_attention_heads=policy.heads,
-        num_key_value_heads=policy.kv_heads,
-        head_dim=policy.head_dim,
-        max_position_embeddings=policy.max_positions,
-        tie_word_embeddings=True,
-    )
 
 
 def stated(shape: ShapeConfig) -> Any:

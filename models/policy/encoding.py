@@ -19,6 +19,7 @@ from tokenizers import Tokenizer
 from coevo.configs.errors import CoevoError
 from coevo.models.policy.lines import SHORT, divides, lines_of
 from coevo.models.policy.standin import Guess
+from coevo.records.inert import encodable
 
 Part = int | str
 """Id of a control token, or plain text."""
@@ -47,7 +48,7 @@ class Encoder:
 
     def data(self, text: str) -> tuple[int, ...]:
         """Token ids of a content, or of a part of one; lines that were encoded before are not encoded again."""
-        text = _encodable(text)
+        text = encodable(text)
         if len(text) <= SHORT or not self._divides:
             return tuple(self._ids(text))
         return tuple(chain.from_iterable(map(self._ids, lines_of(text))))
@@ -120,8 +121,3 @@ def _unprefixed(pre_tokenizer: dict[str, Any] | None) -> None:
     for part in (pre_tokenizer or {}).get("pretokenizers", [pre_tokenizer or {}]):
         if part.get("prepend_scheme") == "first":
             part["prepend_scheme"] = "never"
-
-
-def _encodable(text: str) -> str:
-    """Text in which halves of surrogate pairs, which have no encoding, are question marks."""
-    return text if text.isascii() else text.encode(errors="replace").decode()

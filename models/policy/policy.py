@@ -45,6 +45,7 @@ from coevo.models.policy.foreign import (
     check_weights,
     folder_of,
     named_base,
+    weights_at,
 )
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
@@ -152,7 +153,7 @@ def load(directory: Path) -> Policy:
     if not (directory / PEFT_CONFIG).is_file():
         return Policy(_model(str(directory)), tokenizer)
     base = _model(base_of(directory), base_precision(directory / PRECISION))
-    _demand(directory / PEFT_WEIGHTS)
+    weights_at(directory / PEFT_WEIGHTS)
     adapted = PeftModel.from_pretrained(base, str(directory), is_trainable=True).eval()
     _check_targets(adapted, f"{directory / PEFT_CONFIG}: target_modules")
     return Policy(adapted, tokenizer)
@@ -168,7 +169,7 @@ def outline(directory: Path) -> Policy:
     base = base_of(directory) if adapted else str(directory)
     check_weights(base)
     check_alone(base)
-    _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    weights_at(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
     config = _read(AutoConfig, base)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False).eval()
@@ -187,7 +188,7 @@ def check_fits(policy: Policy, directory: Path) -> None:
         CoevoError: the directory has no weights, or they are of another architecture.
     """
     adapted = isinstance(policy.model, PeftModel)
-    path = _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    path = weights_at(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
     shapes = {name.replace(".default.", "."): list(value.shape) for name, value in _state(policy.model).items()}
     if not shapes.items() <= _saved_shapes(path).items():
         raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
@@ -220,7 +221,7 @@ def load_weights(policy: Policy, directory: Path) -> None:
         CoevoError: the directory has no weights, or they are of another architecture.
     """
     adapted = isinstance(policy.model, PeftModel)
-    path = _demand(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
+    path = weights_at(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
     try:
         fits = _set_adapters(policy.model, directory) if adapted else load_model(policy.model, path) is not None
     except (RuntimeError, SafetensorError):
@@ -246,25 +247,26 @@ def _set_adapters(model: Any, directory: Path) -> bool:
 
 
 def _scratch(config: ScratchPolicyConfig, tokenizer: Any) -> Policy:
-    model = Qwen3ForCausalLM(
-        Qwen3Config(
-            vocab_size=len(tokenizer),
-            hidden_size=config.hidden_size,
-            intermediate_size=config.intermediate_size,
-            num_hidden_layers=config.layers,
-            num_attention_heads=config.heads,
-            num_key_value_heads=config.kv_heads,
-            head_dim=config.head_dim,
-            rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
-            max_position_embeddings=config.max_positions,
-            initializer_range=config.init_std,
-            tie_word_embeddings=True,
-            pad_token_id=tokenizer.pad_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            bos_token_id=None,
-        )
+    special = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
+    return Policy(Qwen3ForCausalLM(scratch_config(config, len(tokenizer), **special)).eval(), tokenizer)
+
+
+def scratch_config(config: ScratchPolicyConfig, words: int, **special: int | None) -> Qwen3Config:
+    """Transformers configuration of a model with random weights; ``special`` are ids of its tokens."""
+    return Qwen3Config(
+        vocab_size=words,
+        hidden_size=config.hidden_size,
+        intermediate_size=config.intermediate_size,
+        num_hidden_layers=config.layers,
+        num_attention_heads=config.heads,
+        num_key_value_heads=config.kv_heads,
+        head_dim=config.head_dim,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
+        max_position_embeddings=config.max_positions,
+        initializer_range=config.init_std,
+        tie_word_embeddings=True,
+        **special,
     )
-    return Policy(model.eval(), tokenizer)
 
 
 def _pretrained(config: PretrainedPolicyConfig) -> Policy:
@@ -293,12 +295,6 @@ def _read(kind: Any, path: str, **options: Any) -> Any:
         raise CoevoError(
             f"policy {path!r}: cannot be read ({reason}); name a directory with a causal LM in safetensors"
         ) from None
-
-
-def _demand(path: Path) -> Path:
-    if not path.is_file():
-        raise CoevoError(f"{path}: no such weights; name a directory with a policy")
-    return path
 
 
 def _adapted(model: Any, lora: LoraConfig) -> Any:

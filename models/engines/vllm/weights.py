@@ -14,6 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from coevo.configs.errors import CoevoError
+from coevo.models.policy.foreign import weights_at
 from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS
 
 CONFIG, HEAD = "config.json", "lm_head.weight"
@@ -30,7 +31,7 @@ def serve_model(policy: Path, into: Path) -> Path:
     _link(policy, into, [path.name for path in policy.iterdir() if path.is_file() and path.name != CONFIG])
     config = json.loads((policy / CONFIG).read_text(encoding="utf-8"))
     if config.get("tie_word_embeddings"):
-        _untie(_demand(policy / WEIGHTS), into)
+        _untie(weights_at(policy / WEIGHTS), into)
         config["tie_word_embeddings"] = False
     (into / CONFIG).write_text(json.dumps(config, indent=1), encoding="utf-8")
     return into
@@ -38,7 +39,7 @@ def serve_model(policy: Path, into: Path) -> Path:
 
 def serve_adapters(policy: Path, into: Path) -> Path:
     """Lay out a policy's adapters; return the directory."""
-    _demand(policy / PEFT_WEIGHTS)
+    weights_at(policy / PEFT_WEIGHTS)
     _link(policy, into, (PEFT_CONFIG, PEFT_WEIGHTS))
     return into
 
@@ -61,9 +62,3 @@ def _link(source: Path, into: Path, names: Iterable[str]) -> None:
             os.link(path, into / name)
         except OSError:  # another disk or mount, or a file of another user
             shutil.copyfile(path, into / name)
-
-
-def _demand(path: Path) -> Path:
-    if not path.is_file():
-        raise CoevoError(f"{path}: no such weights; name a directory with a policy")
-    return path
