@@ -1,7 +1,8 @@
 """Mission of each kind of task, and the things around it (MixedTrainLocal of BabyAI-Text).
 
 A mission is written into a level that has walls and is otherwise empty. Unplayable missions are rejected by minigrid's
-exceptions, and drawn again.
+exceptions, and drawn again. Draws use minigrid's ``_rand_`` methods, which its own levels draw missions with: it has no
+public ones.
 """
 
 from collections.abc import Callable, Mapping

@@ -110,6 +110,7 @@ def save(policy: Policy, directory: Path, full: Full = Tensor.detach, writes: bo
     """
     model = policy.model
     state = _state(model)
+    # Transformers says nowhere public that it stores a model in another form.
     if isinstance(model, PeftModel) or getattr(model, "_weight_conversions", None):
         whole = {name: full(value).cpu() for name, value in state.items()}
         if writes:

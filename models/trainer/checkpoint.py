@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from deepspeed.runtime.zero.partition_parameters import GatheredParameters
+from deepspeed.runtime.zero.utils import is_zero_param
 from deepspeed.utils import (
     safe_get_full_fp32_param,
     safe_get_full_optimizer_state,
@@ -40,7 +41,7 @@ MASTER = "master"
 
 def whole(parameter: Tensor) -> Tensor:
     """Whole value of a parameter, for process 0 only: in the others it may be a part."""
-    if not hasattr(parameter, "ds_id"):
+    if not is_zero_param(parameter):
         return parameter.detach()
     with GatheredParameters([parameter]):
         return parameter.detach().cpu().clone() if rank() == 0 else parameter.detach()
@@ -164,15 +165,14 @@ def _prepare(engine: Any, step: Tensor) -> None:
     for partition in masters(engine):
         moments = {moment: torch.zeros_like(partition, requires_grad=False) for moment in MOMENTS}
         engine.basic_optimizer.state[partition] = {"step": step.clone(), **moments}
-    link = getattr(
-        engine.optimizer, "_lazy_init_hp_params_optimizer_state", None
-    )  # stages 1 and 2 find it by parameter
+    # Stages 1 and 2 find the state by parameter, and DeepSpeed has no public way to link the two but a step.
+    link = getattr(engine.optimizer, "_lazy_init_hp_params_optimizer_state", None)
     if link is not None:
         link()
 
 
 def _set_moment(engine: Any, parameter: nn.Parameter, moment: str, value: Tensor) -> None:
-    if hasattr(parameter, "ds_id"):
+    if is_zero_param(parameter):
         safe_set_local_optimizer_state(parameter, _share(parameter, value), moment)
     elif engine.zero_optimization_stage():
         safe_set_full_optimizer_state(parameter, value, moment)
@@ -181,7 +181,7 @@ def _set_moment(engine: Any, parameter: nn.Parameter, moment: str, value: Tensor
 
 
 def _set_master(parameter: nn.Parameter, value: Tensor) -> None:
-    if hasattr(parameter, "ds_id"):
+    if is_zero_param(parameter):
         safe_set_local_fp32_param(parameter, _share(parameter, value))
     else:
         safe_set_full_fp32_param(parameter, value)

@@ -149,5 +149,6 @@ def _run(model: Any, packed: Packed, **options: Any) -> Any:
 
 def _attend_by(model: Any, name: str) -> None:
     """Set a model's attention function; the backward pass of checkpointed layers needs it as well."""
+    # Transformers has no public way to ask for the function, and setting it walks through the whole model.
     if model.config._attn_implementation != name:
         model.set_attn_implementation(name)

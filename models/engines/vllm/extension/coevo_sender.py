@@ -63,7 +63,7 @@ class Files(WeightSource):
 
 
 class Client(HTTPVLLMWeightSyncClient):
-    """vLLM's client, with a key and without proxies."""
+    """vLLM's client, with a key and without proxies; it has no settings for them, only its private parts."""
 
     def __init__(self, url: str, seconds: float) -> None:
         super().__init__(url, seconds)
