@@ -27,7 +27,7 @@ class ReplayAdmissionConfig(AdmissionConfig):
     delta: float = Field(default=0.0, ge=-1, le=1)
     """Least mean paired gain; the gain must exceed it."""
     replays: int = Field(default=8, ge=1, le=1000)
-    """Fresh rollouts a task and side, paired by common random numbers."""
+    """Fresh rollouts per task and side, paired by common random numbers."""
     confidence: float | None = Field(default=None, gt=0.5, lt=1, exclude_if=lambda level: level is None)
     """Level of a one-sided lower bound of the mean paired gain; the bound must exceed delta. Null: the mean itself."""
 

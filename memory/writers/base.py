@@ -66,7 +66,7 @@ class Reject:
     Attributes:
         purpose: prompt that was answered.
         episodes: ids of the episodes that it showed.
-        reason: key of ``coevo.memory.writers.model.items.REASONS``.
+        reason: key of ``coevo.memory.writers.model.checks.REASONS``.
         text: the part, cut to a bounded length.
     """
 

@@ -1,4 +1,4 @@
-"""Held-out measurement: panels played once a task, the bank read-only."""
+"""Held-out measurement: panels played once per task, the bank read-only."""
 
 from functools import partial
 
@@ -87,7 +87,7 @@ def blind_expert(session: Session, panel: Panel) -> dict[str, float]:
 
 
 def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
-    """One episode a task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
+    """One episode per task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
     base, stage = key(seed, "evaluate"), f"evaluate-{panel.name}"
     return player.play(
         [

@@ -29,7 +29,7 @@ class EpisodeScores:
 
 
 def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
-    """KL penalties where they are part of the reward, values where there is a critic; one an episode."""
+    """KL penalties where they are part of the reward, values where there is a critic; one per episode."""
     update, trainer = session.config.update, session.parts.trainer
     assert update is not None
     assert trainer is not None
