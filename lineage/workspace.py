@@ -118,6 +118,14 @@ class RunPaths:
             raise CoevoError(f"{self.created}: {said[:20]!r} is not a time in ns: see `coevo fsck {self.name}`")
         return int(said)
 
+    def check_created(self) -> None:
+        """Check that the file ``created`` has a time.
+
+        Raises:
+            CoevoError: it has none.
+        """
+        _ = self.moment
+
     @property
     def config(self) -> Path:
         """Resolved configuration as JSON."""
@@ -212,7 +220,7 @@ class Workspace:
         """
         run = self.run(name)
         if run.created.is_file():
-            assert run.moment >= 0
+            run.check_created()
         else:
             latest = ", ".join(other.name for other in self.runs()[-5:])
             raise CoevoError(

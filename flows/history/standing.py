@@ -94,7 +94,7 @@ def _read(paths: RunPaths, place: Workspace) -> tuple[RunConfig, list[Manifest]]
         raise CoevoError("it is a link that leads nowhere: bring back what it leads to, or remove it")
     if not paths.created.is_file():
         raise CoevoError("its file `created` is missing")
-    assert paths.moment >= 0
+    paths.check_created()
     config = paths.read_config()
     if not paths.lineage.exists():
         return config, []

@@ -55,7 +55,7 @@ def check_created(paths: RunPaths) -> Iterator[Finding]:
         yield _creation(paths, "is missing, so no command sees the run")
     else:
         try:
-            assert paths.moment >= 0
+            paths.check_created()
         except CoevoError:
             yield _creation(paths, "is not a number of nanoseconds")
 

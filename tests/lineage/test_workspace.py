@@ -1,6 +1,8 @@
 """Names and places of runs."""
 
 import shutil
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +15,21 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 
+ROOT = Path(__file__).parents[2]
 RECIPE = "homerules-coevo-rl"
+OPTIMIZED = """
+import sys
+from pathlib import Path
+from coevo.configs.errors import CoevoError
+from coevo.lineage.fsck.places import check_created
+from coevo.lineage.workspace import Workspace
+place = Workspace(Path(sys.argv[1]))
+print(*(finding.problem for finding in check_created(place.run("first"))))
+try:
+    print(place.existing("first"))
+except CoevoError as error:
+    print(error)
+"""
 
 
 @pytest.fixture
@@ -135,6 +151,15 @@ def test_a_run_that_does_not_say_when_it_was_created_is_named(workspace, config)
         _ = run.moment
     workspace.create("second", config)
     assert [one.name for one in workspace.runs()] == ["second"]
+
+
+def test_it_is_named_where_python_leaves_out_assertions_too(workspace, config):
+    workspace.create("first", config).created.write_text("yesterday\n")
+    command = [sys.executable, "-O", "-c", OPTIMIZED, workspace.root]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    found, refused = done.stdout.splitlines()
+    assert found == "created is not a number of nanoseconds"
+    assert "'yesterday' is not a time in ns" in refused
 
 
 @pytest.mark.parametrize("name", ["what?", "what?/runs of mine"])
