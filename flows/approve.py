@@ -3,13 +3,9 @@
 from coevo.flows.history.lookup import find_run
 from coevo.flows.history.reference import Reference, reading
 from coevo.flows.pending import pending_revision
-from coevo.flows.upkeep.publishing import publish_if_quick
-from coevo.lineage.cursor import Cursor
-from coevo.lineage.lineage import Lineage
-from coevo.lineage.lock import writer_lock
+from coevo.flows.upkeep.by_hand import changing
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
-from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.run.approval import decide
 from coevo.tasks.run.waiting import Vote
@@ -30,13 +26,8 @@ def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
     paths = find_run(place, reference.run)
     with reading(reference.run, place) as opened:
         revision = pending_revision(opened, what)
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
-        bank = Bank(paths.bank)
-        lineage.recover(bank)
-        Cursor(paths.published).check(lineage)
-        made = decide(vote, revision, paths, bank, lineage)
-        publish_if_quick(place, paths, lineage, bank)
-    return made
+    with changing(paths, place) as (bank, lineage):
+        return decide(vote, revision, paths, bank, lineage)
 
 
 def decide_model(what: str, vote: Vote, place: Workspace) -> str:

@@ -1,5 +1,5 @@
-"""Upkeep of a workspace: ``fsck`` and ``repair``, ``gc``, ``rollback``, ``branch``, ``retire`` and the machine's
-``health``.
+"""Upkeep of a workspace: ``fsck`` and ``repair``, ``gc``, ``rollback``, ``branch`` and the machine's ``health``.
 
-``publishing`` publishes the revisions that these commands commit.
+``by_hand`` changes a bank (``coevo bank retire`` and ``import``), and ``publishing`` publishes the revisions that
+these commands commit.
 """

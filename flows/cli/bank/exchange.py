@@ -7,10 +7,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import WorkspaceOption, workspace_at
-from coevo.flows.history.lookup import find_run
 from coevo.flows.history.reference import reading
-from coevo.lineage.lineage import Lineage
-from coevo.lineage.lock import writer_lock
 
 
 def export(
@@ -41,22 +38,12 @@ def import_(
 
     Example: coevo bank import homerules-coevo-rl-2 notes.jsonl
     """
-    from coevo.memory.bank.bank import Bank
-    from coevo.memory.exchange.exchange import read_entries
-    from coevo.tasks.run.import_entries import import_entries
+    from coevo.flows.upkeep.by_hand import import_file
 
-    place = workspace_at(workspace)
-    paths = find_run(place, run)
-    with reading(run, place) as opened:
-        opened.bank()
-    incoming = read_entries(file)
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
-        bank = Bank(paths.bank)
-        lineage.recover(bank)
-        made = import_entries(incoming, paths, bank, lineage)
+    count, made = import_file(run, file, workspace_at(workspace))
     if made is None:
-        output.line(f"{run} already holds all {len(incoming.rows)} entries of {file}; nothing was changed.")
+        output.line(f"{run} already holds all {count} entries of {file}; nothing was changed.")
         return
-    told = made.state["imported"]
-    output.line(f"{run}@{made.revision}: added {told['added']} entries, skipped {told['known']} known ones.")
+    counts = made.state["imported"]
+    output.line(f"{run}@{made.revision}: added {counts['added']} entries, skipped {counts['known']} known ones.")
     output.line(f"Continue with: coevo resume {run}")

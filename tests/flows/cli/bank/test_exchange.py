@@ -12,6 +12,7 @@ from support import runs
 from support.fsck import fingerprint
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED, SAFE, entry
 
+from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -23,12 +24,9 @@ NEW = entry("lotus plate in drawer", "plate", "go drawer")
 
 
 @pytest.fixture
-def place(small_workspace, tmp_path, coevo, monkeypatch):
+def place(copied):
     """A copy of the workspace that may be changed."""
-    root = tmp_path / "copy"
-    shutil.copytree(small_workspace, root)
-    monkeypatch.setenv("COEVO_WORKSPACE", str(root))
-    return Workspace(root)
+    return Workspace(copied)
 
 
 @pytest.fixture
@@ -171,6 +169,19 @@ def test_a_mistake_is_one_line_and_changes_nothing(arguments, says, refused, sma
     before = fingerprint(small_workspace), fingerprint(notes.parent)
     assert says in refused("bank", *arguments)
     assert (fingerprint(small_workspace), fingerprint(notes.parent)) == before
+
+
+def test_the_revision_is_published(coevo, place, notes):
+    assert coevo("bank", "import", "first", notes).err == ""
+    assert Cursor(place.existing("first").published).read() == 4
+
+
+def test_a_cursor_ahead_of_the_history_is_refused_since_the_revision_would_count_as_published(refused, place, notes):
+    Cursor(place.existing("first").published).advance(4)
+    before = kept(place)
+    said = refused("bank", "import", "first", notes)
+    assert "says that revision 4 is published, but the last is 3: repair it with `coevo fsck first --repair`" in said
+    assert kept(place) == before
 
 
 def test_a_run_in_use_is_refused(coevo, place, notes):

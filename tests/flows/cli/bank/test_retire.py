@@ -128,7 +128,7 @@ KILLS = (
     "coevo.lineage.repository:Repository.seal@1",
     "git:commit/refs updated@1",
     "coevo.lineage.repository:Repository.seal@1+",
-    "coevo.flows.upkeep.retire:publish_if_quick@1",
+    "coevo.flows.upkeep.by_hand:publish_if_quick@1",
 )
 COMMITTED = KILLS[-3:]
 
