@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from coevo.configs.errors import CoevoError
@@ -14,7 +13,7 @@ from coevo.lineage.workspace import RunPaths
 from coevo.records.metric_names import current
 from coevo.tasks.publish.mlflow.names import is_right, other_names
 from coevo.tasks.publish.mlflow.publication import figures
-from coevo.tasks.publish.mlflow.store import Store, TrackingError, client, translated
+from coevo.tasks.publish.mlflow.store import Store, TrackingError, client, database_of, translated
 
 Point = tuple[float, int]
 """Value and timestamp."""
@@ -81,7 +80,8 @@ def read_published(store: Store, paths: RunPaths) -> Published:
     Raises:
         TrackingError: MLflow cannot be reached.
     """
-    if store.uri.startswith("sqlite:///") and not Path(store.uri.removeprefix("sqlite:///")).is_file():
+    database = database_of(store)
+    if database is not None and not database.is_file():
         return Published((), {}, {})
     with translated(store, "cannot be read"):
         mlflow = client(store)

@@ -33,8 +33,8 @@ def copy_databases():
 def _of_mlflow(make):
     @functools.wraps(make)
     def make_database(wanted):
-        path, first = store._path(wanted), _first("mlflow.db")
-        new = wanted.uri.startswith(store.SQLITE) and path.parent.is_dir() and not path.exists()
+        path, first = store.database_of(wanted), _first("mlflow.db")
+        new = path is not None and path.parent.is_dir() and not path.exists()
         if new and first.exists():
             _copy(first, path)
         make(wanted)

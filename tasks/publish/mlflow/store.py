@@ -44,7 +44,7 @@ class Store:
 def tracking_store(workspace: Path) -> Store:
     """The store of ``MLFLOW_TRACKING_URI``, else a database and a folder in the workspace."""
     root = workspace.resolve()
-    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{root / DATABASE}"
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{root / DATABASE}"
     return Store(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
 
 
@@ -99,12 +99,13 @@ def check_database(store: Store) -> None:
 
     Paths in a workspace's own database are corrected if the workspace was moved or copied.
     """
-    if store.uri.startswith(SQLITE):
+    path = database_of(store)
+    if path is not None:
         with FileLock(store.lock):
             make_database(store)
-            with closing(sqlite3.connect(_path(store), timeout=LOCKED)) as database:
+            with closing(sqlite3.connect(path, timeout=LOCKED)) as database:
                 database.execute("BEGIN IMMEDIATE")
-                if store.artifacts is not None and _path(store) == store.lock.with_name(DATABASE):
+                if store.artifacts is not None and path == store.lock.with_name(DATABASE):
                     bring_along(database, store.artifacts)
                 database.commit()
 
@@ -115,8 +116,8 @@ def make_database(store: Store) -> None:
     The file appears complete or not at all: MLflow creates its tables in many steps, and can neither use nor repair
     what a kill or a full disk leaves of them.
     """
-    path = _path(store)
-    if not store.uri.startswith(SQLITE) or (path.is_file() and path.stat().st_size):
+    path = database_of(store)
+    if path is None or (path.is_file() and path.stat().st_size):
         return
     package()
     from mlflow.db import upgrade  # the command `mlflow db upgrade`
@@ -129,5 +130,6 @@ def make_database(store: Store) -> None:
     part.replace(path)
 
 
-def _path(store: Store) -> Path:
-    return Path(store.uri.removeprefix(SQLITE).partition("?")[0])
+def database_of(store: Store) -> Path | None:
+    """File of the store's database, without the options of its URI; None for any other store."""
+    return Path(store.uri.removeprefix(SQLITE).partition("?")[0]) if store.uri.startswith(SQLITE) else None

@@ -56,6 +56,15 @@ def test_what_takes_long_is_left_to_the_next_resume_and_then_published_once(tmp_
     assert published(tmp_path, "first") == [1, 2]
 
 
+def test_a_database_with_options_in_its_address_is_found_again(tmp_path, monkeypatch):
+    build(tmp_path)
+    place = Workspace(tmp_path)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'other.db'}?timeout=5")
+    publish_the_rest(place, place.existing("first"))
+    assert (tmp_path / "other.db").is_file()
+    assert fsck(tmp_path) == []
+
+
 @pytest.mark.parametrize("text", ['{"published": 9}', '{"published": -3}', ""])
 def test_a_cursor_that_says_what_is_not_so_is_mended_once_mlflow_answers_and_only_then(tmp_path, monkeypatch, text):
     build(tmp_path)
