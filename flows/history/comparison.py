@@ -154,7 +154,7 @@ def differences_of(one: Side, first: Side) -> Iterator[Difference]:
 def _at_equal(kind: str, panel: str, one: Side, first: Side) -> Iterator[Difference]:
     """Difference of the last evaluations within the cost of the cheaper side.
 
-    None if a cost is unknown, if one side had spent far less by then, or if both are the same revision.
+    It yields nothing if a cost is unknown, if one side had spent far less by then, or if both are the same revision.
     """
     latest = [last for last in (one.latest(panel), first.latest(panel)) if last is not None]
     spent = [cost for last in latest if (cost := last.spent.of(kind)) is not None]

@@ -52,7 +52,7 @@ class Tracker:
         store: MLflow's store.
         experiment: name of the environment.
         run: name of the run.
-        origin: commit of the first revision, which distinguishes runs of the same name.
+        origin: creation time of the run, as in its file ``created``; it distinguishes runs of the same name.
         """
         self._store = store
         self._experiment = experiment
