@@ -13,7 +13,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_env
 from coevo.configs.rollout.rollout import RolloutConfig
 from coevo.flows.console import output
-from coevo.records.demonstration import Answer, Moment, PastTurn
+from coevo.records.demonstration import Answer, Moment
 
 Act = Callable[[Any, Moment], Answer]
 MAX_TURNS = RolloutConfig().max_turns
@@ -61,21 +61,22 @@ def play(
 
 
 def _episode(environment: Any, act: Act, key: Any, turns: int) -> None:
-    (task,) = environment.sample(1, key)
-    state, observation = environment.start(task)
-    output.line(f"task      {task.instruction}")
-    history: tuple[PastTurn, ...] = ()
-    done = False
-    while not done and len(history) < turns:
-        output.line(f"observe   {observation}")
-        answer = act(state, Moment(task.instruction, (), history, observation))
+    from coevo.envs.failures import sound
+    from coevo.tasks.play.turns import turn_by_turn
+
+    def shown(state: Any, moment: Moment) -> Answer:
+        output.line(f"observe   {moment.observation}")
+        answer = act(state, moment)
         output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
-        (step,) = environment.step([state], [answer.action])
-        output.line(f"feedback  {step.feedback}" + ("" if step.valid else "   (not understood)"))
-        history = (*history, PastTurn(observation, answer.action, step.feedback))
-        state, observation, done = step.state, step.observation, step.done
-    cut = "" if done else ", the limit of --turns"
-    output.line(f"{'solved' if step.success else 'not solved'} in {len(history)} turns{cut}")
+        return answer
+
+    (task,) = environment.sample(1, key)
+    guide = sound(environment.try_guide(task))
+    output.line(f"task      {task.instruction}")
+    for turn in turn_by_turn(environment, task, guide, shown, turns):
+        output.line(f"feedback  {turn.step.feedback}" + ("" if turn.step.valid else "   (not understood)"))
+    cut = "" if turn.step.done else ", the limit of --turns"
+    output.line(f"{'solved' if turn.step.success else 'not solved'} in {len(turn.moment.history) + 1} turns{cut}")
 
 
 def _agent(agent: Agent, environment: Any, seed: int) -> Act:

@@ -11,15 +11,16 @@ from functools import partial
 from time import perf_counter
 
 from coevo.configs.errors import CoevoError
-from coevo.envs.base import Environment, Guide, MissingPartError, Step
-from coevo.envs.failures import Loss, attempted, sound
+from coevo.envs.base import NO_GUIDE, Environment, Guide, MissingPartError, Step
+from coevo.envs.failures import EpisodeLostError, Loss, attempted, sound
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.read import Reader
-from coevo.records.demonstration import Moment, PastTurn
-from coevo.records.draws import Key, extend, generator, key
+from coevo.records.demonstration import Answer, Moment
+from coevo.records.draws import Key, extend, key
 from coevo.records.task import Task
+from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.preflight.actions import rehearse_actions
-from coevo.tasks.preflight.guesses import choices
+from coevo.tasks.preflight.guesses import choices, choose
 
 TURNS = 20
 """Most turns of an episode."""
@@ -269,38 +270,26 @@ def _rounds(env: Environment[object], tasks: Sequence[Task], actions: Sequence[s
 
 def _played(env: Environment[object], task: Task, actions: Sequence[str], draw: Key | None) -> _Episode:
     """An episode with drawn actions; with exactly these if ``draw`` is None."""
-    episode, history = _Episode(task, [], [], []), list[PastTurn]()
-    (start,) = env.try_start([task])
-    if isinstance(start, Loss):
-        episode.steps.append(start)
-        return episode
-    state, observation = start
-    for turn in range(len(actions) if draw is None else TURNS):
-        moment = Moment(task.instruction, (), tuple(history), observation)
-        chosen = partial(_action, env, state, moment, task, actions)
-        action = actions[turn] if draw is None else attempted(partial(chosen, extend(draw, turn)))
-        if isinstance(action, Loss):
-            episode.steps.append(action)
-            break
-        (step,) = env.try_step([state], [action])
+    episode, guide, guess = _Episode(task, [], [], []), env.try_guide(task), partial(_choices, env, task)
+
+    def act(state: object, moment: Moment) -> Answer:
+        turn = len(episode.actions)
+        if draw is None:
+            action = actions[turn]
+        else:
+            action = sound(attempted(partial(choose, env, state, moment, extend(draw, turn), actions, guess)))
         episode.actions.append(action)
         episode.states.append(state)
-        episode.steps.append(step)
-        if isinstance(step, Loss) or step.done:
-            break
-        history.append(PastTurn(observation, action, step.feedback))
-        state, observation = step.state, step.observation
-    env.release([state])
+        return Answer("", action)
+
+    try:
+        # The check of the guide reports one that is lost.
+        known = NO_GUIDE if isinstance(guide, Loss) else guide
+        for turn in turn_by_turn(env, task, known, act, len(actions) if draw is None else TURNS):
+            episode.steps.append(turn.step)
+    except EpisodeLostError as error:
+        episode.steps.append(error.loss)
     return episode
-
-
-def _action(
-    env: Environment[object], state: object, moment: Moment, task: Task, actions: Sequence[str], draw: Key
-) -> str:
-    if not actions and env.has_expert:
-        return env.advise(state, moment, draw).action
-    drawn = actions or _choices(env, task, moment.observation)
-    return drawn[int(generator(draw).integers(len(drawn)))]
 
 
 def _choices(env: Environment[object], task: Task, observation: str) -> list[str]:

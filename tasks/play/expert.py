@@ -5,10 +5,11 @@ from functools import partial
 
 from coevo.configs.rollout.rollout import RolloutConfig
 from coevo.envs.base import Environment
-from coevo.envs.failures import Loss, attempted
-from coevo.records.demonstration import Answer, Moment, Note, PastTurn
+from coevo.envs.failures import Loss, attempted, sound
+from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
+from coevo.tasks.play.turns import turn_by_turn
 
 MAX_TURNS = RolloutConfig().max_turns
 REPEATS = 8
@@ -33,20 +34,11 @@ def expert_success(env: Environment[object], tasks: Sequence[Task], key: Key, ma
 def play_expert(
     env: Environment[object], task: Task, lessons: tuple[str, ...], key: Key, max_turns: int = MAX_TURNS
 ) -> list[tuple[Moment, Answer, bool]]:
-    """Play one expert episode of at most ``max_turns``; return each moment, answer, and success.
+    """Play one expert episode of at most ``max_turns``; return each moment, answer, and success."""
+    guide, notes = sound(env.try_guide(task)), tuple(map(Note, lessons))
 
-    An environment may have no turn limit of its own.
-    """
-    state, observation = env.start(task)
-    guide = env.guide(task)
-    shown: list[tuple[Moment, Answer, bool]] = []
-    history: tuple[PastTurn, ...] = ()
-    done = False
-    while not done and len(shown) < max_turns:
-        moment = Moment(task.instruction, tuple(map(Note, lessons)), history, observation, guide.text, guide.tools)
-        answer = env.advise(state, moment, extend(key, len(history)))
-        (step,) = env.step([state], [answer.action])
-        shown.append((moment, answer, step.success))
-        history = (*history, PastTurn(observation, answer.action, step.feedback))
-        state, observation, done = step.state, step.observation, step.done
-    return shown
+    def act(state: object, moment: Moment) -> Answer:
+        return env.advise(state, moment, extend(key, len(moment.history)))
+
+    played = turn_by_turn(env, task, guide, act, max_turns, notes)
+    return [(turn.moment, turn.answer, turn.step.success) for turn in played]

@@ -16,11 +16,12 @@ from coevo.envs.base import Environment, Guide, Step
 from coevo.envs.failures import Loss, attempted, sound
 from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.envs.verbs import Tried, refused, unnamed, verb_of, verbs_of
-from coevo.records.demonstration import Moment, PastTurn
-from coevo.records.draws import Key, extend, generator
+from coevo.records.demonstration import Answer, Moment
+from coevo.records.draws import Key, extend
 from coevo.records.task import Task
+from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.preflight.environment import sampled
-from coevo.tasks.preflight.guesses import choices, guesses, takes_one_word
+from coevo.tasks.preflight.guesses import choices, choose, guesses, takes_one_word
 
 EPISODES = 20
 SECONDS = 180.0
@@ -127,28 +128,22 @@ def _play(
     until: float,
 ) -> _Passed:
     """One episode, until its time is up; raises ``EpisodeLostError`` if the environment loses it."""
-    state, observation = sound(env.try_start([task])[0])
-    guide, tried, points, history = sound(env.try_guide(task)), list[Tried](), list[Point](), tuple[PastTurn, ...]()
+    guide, tried, points = sound(env.try_guide(task)), list[Tried](), list[Point]()
+    guess = partial(choices, guide=guide)
+
+    def act(state: Any, moment: Moment) -> Answer | None:
+        if points and monotonic() >= until:
+            return None
+        points.append(Point(state, moment.observation, guide))
+        return Answer("", choose(env, state, moment, extend(draw, len(moment.history)), given, guess))
+
     before: float | None = None
-    while len(tried) < turns and (not tried or monotonic() < until):
-        points.append(Point(state, observation, guide))
-        moment = Moment(task.instruction, (), history, observation, guide.text, guide.tools)
-        action = _choose(env, state, moment, guide, extend(draw, len(history)), given)
-        step = sound(env.try_step([state], [action])[0])
-        tried.append(Tried(action, step.valid, step.valid and _changed(step, observation, before)))
-        history = (*history, PastTurn(observation, action, step.feedback))
-        state, observation, before = step.state, step.observation, step.progress
-        if step.done:
-            break
+    for turn in turn_by_turn(env, task, guide, act, turns):
+        step, changed = turn.step, _changed(turn.step, turn.moment.observation, before)
+        tried.append(Tried(turn.answer.action, step.valid, step.valid and changed))
+        before = step.progress
     verbs = verbs_of(guide)
     return _Passed(tried, points, unnamed(tried, verbs, prompt(task)) if prompt is not None else set(), set(verbs))
-
-
-def _choose(env: Environment[Any], state: Any, moment: Moment, guide: Guide, draw: Key, given: Sequence[str]) -> str:
-    if env.has_expert and not given:
-        return env.advise(state, moment, draw).action
-    drawn = given or choices(moment.observation, guide)
-    return drawn[int(generator(draw).integers(len(drawn)))]
 
 
 def _changed(step: Step[Any], observation: str, before: float | None) -> bool:

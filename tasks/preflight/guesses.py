@@ -1,18 +1,44 @@
 """Guessed actions of an environment without an expert: each verb of its guide with one word."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from coevo.envs.base import Guide
+from coevo.envs.base import Environment, Guide
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.forms import call_text
 from coevo.models.answers.tools import schemas_of
+from coevo.records.demonstration import Moment
+from coevo.records.draws import Key, generator
 
 
 def choices(observation: str, guide: Guide) -> list[str]:
     """Actions to draw from: all guesses with the verbs of a guide, or the words alone where it has none."""
     return [action for action in guesses(verbs_of(guide) or ("",), observation, guide) if action] or ["look"]
+
+
+def choose(
+    env: Environment[Any],
+    state: Any,
+    moment: Moment,
+    draw: Key,
+    given: Sequence[str],
+    guess: Callable[[str], Sequence[str]],
+) -> str:
+    """The expert's action if there is an expert and none are given; else one of those given, or of the guesses.
+
+    Args:
+        env: environment that may have an expert.
+        state: the state.
+        moment: the moment that shows it.
+        draw: decides the action.
+        given: actions to draw from; empty for the expert, or guesses.
+        guess: guessed actions for an observation.
+    """
+    if env.has_expert and not given:
+        return env.advise(state, moment, draw).action
+    actions = given or guess(moment.observation)
+    return actions[int(generator(draw).integers(len(actions)))]
 
 
 def guesses(verbs: Sequence[str], observation: str, guide: Guide) -> Iterator[str]:

@@ -8,17 +8,19 @@ from typing import Any
 
 from coevo.configs.errors import CoevoError, ConfigError
 from coevo.envs.base import Environment, MissingPartError
+from coevo.envs.failures import sound
 from coevo.memory.evidence.contrasts import pivot
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Writer
 from coevo.memory.writers.model import words
-from coevo.records.demonstration import Moment, PastTurn
+from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, generator
 from coevo.records.episode import Completion, Episode, Turn
 from coevo.records.task import Key as PoolKey
 from coevo.records.task import Task
 from coevo.records.writing import Question, Reply
+from coevo.tasks.play.turns import Acted, turn_by_turn
 
 NOISE = 0.15
 """Share of actions that are drawn at random instead of asked of the expert: policies err as well."""
@@ -75,27 +77,33 @@ def answered(
 
 def episode(env: Environment[object], task: Task, replica: int, draw: Key, noise: float = NOISE) -> Episode:
     """Episode of the expert without notes, with some actions at random."""
-    turns, success, done, progress = list[Turn](), False, False, None
-    state, observation = env.start(task)
-    guide = env.guide(task)
-    rng = generator(extend(draw, "noise"))
-    while not done and len(turns) < MAX_TURNS:
-        history = tuple(PastTurn(turn.observation, turn.action, turn.feedback) for turn in turns)
-        moment = Moment(task.instruction, (), history, observation, guide.text, guide.tools)
+    guide, rng = sound(env.try_guide(task)), generator(extend(draw, "noise"))
+
+    def act(state: object, moment: Moment) -> Answer | None:
         astray = rng.random() < noise and bool(guide.verbs)
         try:
-            said = env.advise(state, moment, extend(draw, len(turns))).action
+            answer = env.advise(state, moment, extend(draw, len(moment.history)))
         except CoevoError:
-            break  # a random action has led where the expert knows no way
-        action = guide.verbs[int(rng.integers(len(guide.verbs)))] if astray else said
-        (step,) = env.step([state], [action])
-        turns.append(Turn(observation, (), NOTHING, action, step.feedback, step.reward, step.valid))
-        state, observation, done, success = step.state, step.observation, step.done, step.success
-        progress = step.progress
-    env.release([state])
+            return None  # a random action has led where the expert knows no way
+        return Answer("", guide.verbs[int(rng.integers(len(guide.verbs)))]) if astray else answer
+
+    played = list(turn_by_turn(env, task, guide, act, MAX_TURNS))
+    last = played[-1].step if played else None
     return Episode(
-        Episode.name(0, "teach", task, replica), task, 0, replica, tuple(turns), success, not done, progress=progress
+        id=Episode.name(0, "teach", task, replica),
+        task=task,
+        revision=0,
+        replica=replica,
+        turns=tuple(map(_turn, played)),
+        success=last is not None and last.success,
+        truncated=last is None or not last.done,
+        progress=None if last is None else last.progress,
     )
+
+
+def _turn(acted: Acted) -> Turn:
+    step = acted.step
+    return Turn(acted.moment.observation, (), NOTHING, acted.answer.action, step.feedback, step.reward, step.valid)
 
 
 class Teacher:

@@ -5,7 +5,9 @@ import io
 import pytest
 
 from coevo.configs.load.load import load_env
+from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
+from coevo.records.demonstration import Answer
 from coevo.records.draws import key
 from coevo.tasks.play.expert import expert_success, play_expert
 
@@ -68,6 +70,11 @@ def test_a_random_agent_takes_actions_of_the_environment(coevo):
     acted = [line.split()[1] for line in lines if line.startswith("act ")]
     assert acted
     assert set(acted) <= {"go", "take", "use", "put"}
+
+
+def test_the_expert_reads_the_guide(coevo, monkeypatch):
+    monkeypatch.setattr(HomeRules, "advise", lambda self, state, moment, key: Answer("", moment.guide.splitlines()[1]))
+    assert "act       go PLACE: go to a closed place" in coevo("play", "homerules", "--turns", "1").out
 
 
 @pytest.mark.parametrize("kind", ["goto", "open"])

@@ -63,6 +63,15 @@ class Repeated(HomeRules):
         return (2 * super().sample(count // 2 + 1, key))[:count]
 
 
+class Reader(HomeRules):
+    """A household whose expert reads the guide, as a policy does."""
+
+    def advise(self, state, moment, key):
+        if not moment.guide:
+            raise ValueError("it was shown no guide")
+        return super().advise(state, moment, key)
+
+
 class Honest(Clocks):
     """Clocks that do not pretend to repeat."""
 
@@ -107,7 +116,9 @@ def failed(env, **how):
     return {each.name: each.text for each in check_environment(env, tasks=2, **how) if not each.passed}
 
 
-@pytest.mark.parametrize("env", [HomeRules(), Household(), Sums(target=9)], ids=["pure", "hosted", "stateful"])
+@pytest.mark.parametrize(
+    "env", [HomeRules(), Reader(), Household(), Sums(target=9)], ids=["pure", "guided", "hosted", "stateful"]
+)
 def test_a_sound_environment_passes(env):
     results = check_environment(env, tasks=2, actions=("1", "2") if isinstance(env, Sums) else ())
     assert all(each.passed for each in results), results
