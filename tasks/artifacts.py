@@ -29,11 +29,10 @@ from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.episode import Episode
 from coevo.records.task import key_by
 
-EPISODES, REFERENCES, BASELINES, TRIALS, STANDINGS = "episodes", "references", "baselines", "trials", "standings"
-TAUGHT = "taught"
-"""Names of the artifacts."""
-PARQUET, JSON, TRIALS_JSON, STANDINGS_JSON = "episodes.parquet", "baselines.json", "trials.json", "standings.json"
-TAUGHT_JSON = "taught.json"
+# Names of the artifacts; the file of one with JSON has its name, too.
+EPISODES, REFERENCES = "episodes", "references"
+BASELINES, TRIALS, STANDINGS, TAUGHT = "baselines", "trials", "standings", "taught"
+PARQUET = "episodes.parquet"
 
 
 def write_episodes(episodes: Iterable[Episode], directory: Path) -> None:
@@ -75,49 +74,53 @@ def write_references(references: References, staging: Path) -> None:
 
 
 def write_baselines(baselines: Mapping[str, float], staging: Path) -> None:
-    """Stage the baselines for the commit."""
-    directory = staging / BASELINES
-    directory.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(dict(baselines), sort_keys=True, indent=0)
-    (directory / JSON).write_text(text + "\n", encoding="utf-8")
+    """Stage the baselines for the commit, in place of those that an earlier firing of the revision has staged."""
+    _write(json.dumps(dict(baselines), sort_keys=True, indent=0), BASELINES, staging)
 
 
 def read_baselines(directory: Path | None) -> dict[str, float]:
     """Baselines of a committed artifact; none for None."""
-    return {} if directory is None else dict(json.loads((directory / JSON).read_text(encoding="utf-8")))
+    return {} if directory is None else dict(json.loads(_read(directory, BASELINES)))
 
 
 def write_trials(candidates: Sequence[OnTrial], staging: Path) -> None:
     """Stage the candidates on trial for the commit."""
-    directory = staging / TRIALS
-    directory.mkdir(parents=True)
-    (directory / TRIALS_JSON).write_text(trials.text(candidates) + "\n", encoding="utf-8")
+    _write(trials.text(candidates), TRIALS, staging)
 
 
 def read_trials(directory: Path | None) -> list[OnTrial]:
     """Candidates on trial of a committed artifact; none for None."""
-    return [] if directory is None else trials.parse((directory / TRIALS_JSON).read_text(encoding="utf-8"))
+    return [] if directory is None else trials.parse(_read(directory, TRIALS))
 
 
 def write_standings(standings: Mapping[str, Standing], staging: Path) -> None:
     """Stage the standings of entries for the commit."""
-    directory = staging / STANDINGS
-    directory.mkdir(parents=True)
-    (directory / STANDINGS_JSON).write_text(standing.text(standings) + "\n", encoding="utf-8")
+    _write(standing.text(standings), STANDINGS, staging)
 
 
 def read_standings(directory: Path | None) -> dict[str, Standing]:
     """Standings of a committed artifact, by entry id; none for None."""
-    return {} if directory is None else standing.parse((directory / STANDINGS_JSON).read_text(encoding="utf-8"))
+    return {} if directory is None else standing.parse(_read(directory, STANDINGS))
 
 
 def write_taught(tasks: Iterable[Taught], staging: Path) -> None:
     """Stage the tasks that entries were written from for the commit."""
-    directory = staging / TAUGHT
-    directory.mkdir(parents=True)
-    (directory / TAUGHT_JSON).write_text(taught.text(tasks) + "\n", encoding="utf-8")
+    _write(taught.text(tasks), TAUGHT, staging)
 
 
 def read_taught(directory: Path | None) -> dict[str, Taught]:
     """Tasks of a committed artifact, by id; none for None."""
-    return {} if directory is None else taught.parse((directory / TAUGHT_JSON).read_text(encoding="utf-8"))
+    return {} if directory is None else taught.parse(_read(directory, TAUGHT))
+
+
+def _write(text: str, name: str, staging: Path) -> None:
+    (staging / name).mkdir(parents=True, exist_ok=True)
+    _file(staging / name, name).write_text(text + "\n", encoding="utf-8")
+
+
+def _read(directory: Path, name: str) -> str:
+    return _file(directory, name).read_text(encoding="utf-8")
+
+
+def _file(directory: Path, name: str) -> Path:
+    return directory / f"{name}.json"

@@ -10,13 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import pyarrow.parquet as pq
-
 from coevo.configs.errors import CoevoError
-from coevo.records.arrow import table_to_episodes
 from coevo.records.episode import Episode, played
 from coevo.records.task import Task
-from coevo.tasks.artifacts import write_episodes
+from coevo.tasks.artifacts import read_episodes, write_episodes
 from coevo.tasks.draft import Played
 from coevo.tasks.gates.episodes import check_episodes
 from coevo.tasks.play.losses import check_losses
@@ -95,5 +92,4 @@ def write_ahead(batch: Played | None, staging: Path) -> None:
 
 def read_ahead(directory: Path) -> Played:
     """Episodes and metrics of a committed artifact."""
-    episodes = table_to_episodes(pq.read_table(directory / "episodes.parquet"))
-    return Played(episodes, json.loads((directory / METRICS).read_text()), {})
+    return Played(read_episodes(directory), json.loads((directory / METRICS).read_text()), {})
