@@ -59,7 +59,7 @@ def promote(
 
     Example: coevo promote household/3 --panel seen-houses --margin 0.01
     """
-    from coevo.flows.packages.package import promote as decide
+    from coevo.flows.packages.promotion import promote as decide
 
     done = decide(version, panel, tasks, margin, seed, workspace_at(workspace))
     verdict, over = done.verdict, done.over

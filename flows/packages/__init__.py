@@ -1,5 +1,5 @@
 """Packages on the command line.
 
-Read ``package`` first: a revision becomes a package, which is registered and promoted. ``serving`` serves it at an
-endpoint, and ``through`` evaluates a served agent.
+Read ``package`` first: a revision becomes a package, which is registered; ``promotion`` makes it the champion.
+``serving`` serves it at an endpoint, and ``through`` evaluates a served agent.
 """

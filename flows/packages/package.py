@@ -1,60 +1,22 @@
-"""From a revision to a package, to a version of a registered model, and to the champion."""
+"""From a revision to a package, and to a version of a registered model."""
 
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.registry import find as find_env
-from coevo.envs.registry import make
 from coevo.flows.history import history
 from coevo.flows.history.reference import Reading, reading
-from coevo.flows.packages.promotion_page import Match, first_page, promotion_page, show
 from coevo.lineage.revision.code import code_of
-from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import NAME, Workspace
-from coevo.records.task import Panel
-from coevo.tasks.package.champion import (
-    ASKS,
-    Verdict,
-    ask,
-    champion,
-    judge,
-    make_champion,
-    needs_a_person,
-    played,
-    record,
-)
+from coevo.tasks.package.champion import ASKS
 from coevo.tasks.package.package import Origin, Package, pack
-from coevo.tasks.package.registry import CODE, Registered, fetch, find, known, packaged, register
+from coevo.tasks.package.registry import CODE, Registered, known, register
 from coevo.tasks.publish.catchup import tracker_of
-from coevo.tasks.publish.mlflow.store import Store, tracking_store
+from coevo.tasks.publish.mlflow.store import tracking_store
 
 PACKED_BY = "coevo.packed_by"
 """Tag of a version: revision of the code that it contains, which may differ from that of its run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promotion:
-    """Result of a promotion.
-
-    Attributes:
-        challenger: version to promote.
-        over: champion at that time, or None.
-        verdict: result against the champion; None without one.
-        waits: whether it passed and is pending approval.
-    """
-
-    challenger: Registered
-    over: Registered | None
-    verdict: Verdict | None
-    waits: bool = False
-
-    @property
-    def passed(self) -> bool:
-        """Report whether the challenger is champion now."""
-        return not self.waits and (self.verdict is None or self.verdict.passed)
 
 
 def package(opened: Reading, into: Path) -> Package:
@@ -121,82 +83,3 @@ def tags(origin: Origin) -> dict[str, str]:
         **{f"panel.{panel}": found for panel, found in origin.panels.items()},
     }
     return {f"coevo.{name}": str(value) for name, value in known.items() if value is not None}
-
-
-def promote(
-    mention: str, panel: str | None, tasks: int | None, margin: float, seed: int, place: Workspace
-) -> Promotion:
-    """Make a version the champion of its model if it plays better than the current one, or if there is none.
-
-    If its recipe sets ``approval.promotion: person``, it becomes pending approval instead.
-
-    Args:
-        mention: ``MODEL/VERSION`` or ``MODEL@ALIAS``.
-        panel: held-out panel that both play; by default the first one of the version's own evaluations.
-        tasks: number of its tasks, at least two; by default that of these evaluations.
-        margin: bound that the lower bound of the difference has to exceed.
-        seed: seed of the draws, equal for both.
-        place: the workspace.
-
-    Raises:
-        CoevoError: the version does not exist, is champion already, or plays other tasks than the champion.
-    """
-    store = tracking_store(place.root)
-    challenger = find(store, mention)
-    reigning = champion(store, challenger.model)
-    waits = needs_a_person(store, challenger)
-    conclude = ask if waits else make_champion
-    if reigning is None:
-        if waits:
-            _show_first(store, challenger, place)
-        conclude(store, challenger, None, None)
-        return Promotion(challenger, None, None, waits)
-    over = Registered(challenger.model, reigning)
-    if over == challenger:
-        raise CoevoError(f"{challenger.name} is the champion already: name another version")
-    with TemporaryDirectory(prefix="coevo-") as scratch:
-        mine, theirs = (packaged(fetch(store, each, Path(scratch) / str(each.version))) for each in (challenger, over))
-        match = gate(mine, theirs, panel, tasks, margin, seed)
-        if waits and match.verdict.passed:
-            show(place, challenger, promotion_page(challenger, over, mine, theirs, match))
-    verdict = match.verdict
-    if verdict.passed:
-        conclude(store, challenger, reigning, verdict)
-    else:
-        record(store, challenger, reigning, verdict)
-    return Promotion(challenger, over, verdict, waits and verdict.passed)
-
-
-def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Match:
-    """Let two packages play the same held-out tasks with the same draws.
-
-    Raises:
-        CoevoError: the panel does not exist, or its tasks differ.
-    """
-    evaluation = mine.config.evaluation
-    name, size = panel or evaluation.panels[0], max(2, tasks or evaluation.tasks)
-    for side in (mine, theirs):  # registered packages were confirmed when they were packaged
-        extend_path(side.config)
-    env, other = make(mine.config.env), make(theirs.config.env)
-    for each in (env, other):
-        if name not in each.panels:
-            raise CoevoError(f"{name!r} is no panel of {each.name}: choose one of {', '.join(each.panels)}")
-    asked: Panel = env.at(mine.origin.iteration).panel(name, size)
-    if other.at(mine.origin.iteration).panel(name, size).hash != asked.hash:
-        raise CoevoError(
-            f"panel {name!r}: {mine.origin.name} and the champion, {theirs.origin.name}, play different tasks: "
-            "package it under another model's name"
-        )
-    with closing(env), closing(other):
-        left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
-    both = [(one.success, other.success) for one, other in zip(left, right, strict=True) if not one.lost + other.lost]
-    if len(both) < 2:
-        raise CoevoError(f"panel {name!r}: the environment lost nearly all episodes, first {left[0].lost}: mend it")
-    mine_solved, theirs_solved = zip(*both, strict=True)
-    return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)
-
-
-def _show_first(store: Store, challenger: Registered, place: Workspace) -> None:
-    with TemporaryDirectory(prefix="coevo-") as scratch:
-        mine = packaged(fetch(store, challenger, Path(scratch) / "fetched"))
-        show(place, challenger, first_page(challenger, mine))

@@ -23,7 +23,8 @@ from support.runs import ROOT, coevo
 from coevo.flows.evaluate import evaluate_revision
 from coevo.flows.evaluation import Request
 from coevo.flows.history.reference import reading
-from coevo.flows.packages.package import promote, register_revision
+from coevo.flows.packages.package import register_revision
+from coevo.flows.packages.promotion import promote
 from coevo.flows.packages.through import evaluate_through
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import restore

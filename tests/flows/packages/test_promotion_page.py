@@ -7,7 +7,7 @@ from prefect.client.orchestration import get_client
 from prefect.settings import PREFECT_API_URL, temporary_settings
 from support.packages import packaged
 
-from coevo.flows.packages.package import promote
+from coevo.flows.packages.promotion import promote
 from coevo.flows.servers.servers import CLIENT
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import ASKS, champion
