@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from coevo.flows.evaluation import Evaluation
-    from coevo.flows.packages.package import Promotion
+    from coevo.flows.packages.promotion import Promotion
     from coevo.flows.packages.serving import Serving
 
 Place = Path | str | None
@@ -92,9 +92,9 @@ def runs(*, workspace: Place = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from coevo.flows.cli.inspect import RUN_COLUMNS, run_rows
+    from coevo.flows.history.listing import COLUMNS, run_rows
 
-    return pd.DataFrame(run_rows(_place(workspace)), columns=RUN_COLUMNS).set_index("run")
+    return pd.DataFrame(run_rows(_place(workspace)), columns=COLUMNS).set_index("run")
 
 
 def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
@@ -229,7 +229,7 @@ def promote(
     Raises:
         CoevoError: the version does not exist, or the two play different tasks.
     """
-    from coevo.flows.packages.package import promote as decide
+    from coevo.flows.packages.promotion import promote as decide
 
     return decide(version, panel, tasks, margin, seed, _place(workspace))
 

@@ -1,6 +1,5 @@
 """Lists of runs and of revisions: ``coevo runs`` and ``coevo log``."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -8,16 +7,11 @@ import typer
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.history import history
+from coevo.flows.history.listing import run_row
 from coevo.flows.history.reference import reading
 from coevo.flows.history.standing import Standing, faults, standings
 from coevo.lineage.lock import holder
-from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.workspace import Workspace
 
-RUN_COLUMNS = (
-    "run", "recipe", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
-    "status", "process", "fault",
-)  # fmt: skip
 SHOWN = ("run", "recipe", "status", "iteration", "success")
 LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what")
 
@@ -35,7 +29,7 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
     """
     place = workspace_at(workspace)
     found = standings(place)
-    rows = [_run_row(one) for one in found]
+    rows = [run_row(one) for one in found]
     if as_json:
         output.document(rows)
     elif rows:
@@ -91,35 +85,11 @@ def _what(row: dict[str, Any]) -> str:
     return ", ".join([*filter(None, [row["what"]]), *tags, *([] if row["kept"] else ["dropped by gc"])])
 
 
-def run_rows(place: Workspace) -> list[dict[str, Any]]:
-    """Rows of ``RUN_COLUMNS`` for the runs of a workspace, newest last."""
-    return [_run_row(one) for one in standings(place)]
-
-
-def _run_row(one: Standing) -> dict[str, Any]:
-    recipe = None if one.config is None else one.config.recipe
-    figures = _figures(one.revisions) if one.revisions else {}
-    about = {"run": one.paths.name, "recipe": recipe, "status": one.status, "process": one.process, "fault": one.fault}
-    return dict.fromkeys(RUN_COLUMNS) | figures | about
-
-
 def _cells(one: Standing, row: dict[str, Any]) -> dict[str, object]:
     total = "" if one.config is None else f"/{one.config.iterations}"
     success = [f"{row[at]:.3f}" for at in ("start_success", "final_success") if row[at] is not None]
     iteration = None if row["iteration"] is None else f"{row['iteration']}{total}"
     return row | {"iteration": iteration, "success": " → ".join(success)}
-
-
-def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
-    head, last = revisions[-1], history.evaluated(revisions)
-    return {
-        "revision": head.revision,
-        "iteration": head.iteration,
-        "start_success": history.held_out(revisions[0]),
-        "final_success": None if last is None else history.held_out(last),
-        "evaluated": None if last is None else last.revision,
-        "seconds": round(history.seconds(revisions), 3),
-    }
 
 
 COMMANDS = (runs, log)

@@ -36,7 +36,7 @@ def left_out(without_optimizer: bool) -> tuple[str, ...]:
 
 def workspace_of(directory: Path | str | None) -> Workspace:
     """Workspace of a function of the Python API."""
-    return Workspace(Path(directory or os.environ.get("COEVO_WORKSPACE") or "workspace"))
+    return Workspace(Path(directory or os.environ.get(VARIABLE) or "workspace"))
 
 
 def workspace_at(directory: Path | None) -> Workspace:

@@ -5,13 +5,14 @@ traces have fixed ids, and the tag of the last revision is written in the same b
 else. The constructor does not contact MLflow, so an unreachable server does not prevent a run from starting.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from filelock import FileLock
 
+from coevo.lineage.revision.code import flat
 from coevo.tasks.publish.mlflow.checkpoints import publish_checkpoint
 from coevo.tasks.publish.mlflow.datasets import publish_datasets
 from coevo.tasks.publish.mlflow.experiment import experiment_id
@@ -167,7 +168,7 @@ class Tracker:
         self._client.log_dict(run_id, config, f"config/r{publication.revision}.json")
         publish_datasets(self._client, run_id, self._experiment, publication)
         if "coevo.config" not in self._tags:
-            params = [package().entities.Param(name, str(value)) for name, value in _flat(config)]
+            params = [package().entities.Param(name, str(value)) for name, value in flat(config).items()]
             for start in range(0, len(params), BATCH):
                 self._client.log_batch(run_id, params=params[start : start + BATCH])
 
@@ -181,12 +182,3 @@ class Tracker:
         entities, when = package().entities, (publication.timestamp, publication.revision)
         points = [entities.Metric(name, value, *when) for name, value in figures(publication.manifest).items()]
         self._client.log_batch(run_id, metrics=points, tags=[entities.RunTag(*pair) for pair in tags.items()])
-
-
-def _flat(value: object, name: str = "") -> Iterator[tuple[str, object]]:
-    """Leaves of nested mappings with dotted names."""
-    if isinstance(value, Mapping) and value:
-        for key, inner in value.items():
-            yield from _flat(inner, f"{name}.{key}" if name else key)
-    else:
-        yield name, value
