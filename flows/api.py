@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from coevo.flows.console.options import as_typed
 from coevo.flows.console.options import workspace_of as _place
-from coevo.flows.history.lookup import find_run
 from coevo.lineage.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -297,5 +296,5 @@ def _operate(
     from coevo.flows.console.output import console
     from coevo.flows.operate import operate
 
-    operate(place, find_run(place, name), console(quiet=quiet), accept_change, iterations=iterations)
+    operate(place, place.existing(name), console(quiet=quiet), accept_change, iterations=iterations)
     return name

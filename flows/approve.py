@@ -1,6 +1,5 @@
 """Decisions about pending admissions of runs and pending promotions of models."""
 
-from coevo.flows.history.lookup import find_run
 from coevo.flows.history.reference import Reference, reading
 from coevo.flows.pending import pending_revision
 from coevo.flows.upkeep.by_hand import changing
@@ -23,7 +22,7 @@ def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
         CoevoError: the run has nothing pending, another process writes to it, or its cursor is wrong.
     """
     reference = Reference.parse(what)
-    paths = find_run(place, reference.run)
+    paths = place.existing(reference.run)
     with reading(reference.run, place) as opened:
         revision = pending_revision(opened, what)
     with changing(paths, place) as (bank, lineage):

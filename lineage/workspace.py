@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from coevo.configs.errors import CoevoError
+from coevo.configs.errors import CoevoError, unknown
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.configs.trust import chosen
@@ -27,6 +27,8 @@ from coevo.lineage.trust import Trust
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 LONGEST = 19
 """Maximum digits of a time in ns since 1970 until the year 2286."""
+LATEST = 5
+"""Number of runs that the error for an unknown one names."""
 NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
@@ -219,14 +221,18 @@ class Workspace:
             CoevoError: the run does not exist, or has no creation time.
         """
         run = self.run(name)
-        if run.created.is_file():
-            run.check_created()
-        else:
-            latest = ", ".join(other.name for other in self.runs()[-5:])
-            raise CoevoError(
-                f"run {name!r} is not in {self.root}: " + (f"the latest are {latest}" if latest else "it has none")
-            )
+        if not run.created.is_file():
+            raise self.no_run(name)
+        run.check_created()
         return run
+
+    def no_run(self, name: str) -> CoevoError:
+        """Error for a run that does not exist, with the name that a user may have meant and the latest runs."""
+        known = [run.name for run in self.runs()]
+        remedy = "There are none yet: start one with `coevo run`"
+        if known:
+            remedy = f"`coevo runs` lists them; the latest are {', '.join(known[-LATEST:])}"
+        return CoevoError(unknown("run", name, known, f"{remedy} ({self.root})"))
 
     def check_vacant(self, name: str) -> None:
         """Check that a new run may have this name.

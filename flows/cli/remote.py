@@ -12,7 +12,6 @@ from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.console.transfer import Bars, bars
-from coevo.flows.history.lookup import find_run
 from coevo.flows.history.standing import faults, standings
 from coevo.lineage.remote.place import runs_at, to_pull, to_push
 from coevo.lineage.remote.push import Transferred
@@ -42,7 +41,7 @@ def push(
 
     place = workspace_at(workspace)
     found = [] if runs else standings(place)
-    paths = [find_run(place, name) for name in runs] if runs else [one.paths for one in found if one.revisions]
+    paths = [place.existing(name) for name in runs] if runs else [one.paths for one in found if one.revisions]
     faulty = faults(found)
     if not paths and not faulty:
         raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")

@@ -6,7 +6,6 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import WithoutOptimizerOption, WorkspaceOption, left_out, workspace_at
-from coevo.flows.history.lookup import find_run
 from coevo.flows.history.reference import reading
 
 
@@ -23,7 +22,7 @@ def rollback(
     Example: coevo rollback homerules-coevo-rl-1 --to 3
     """
     place = workspace_at(workspace)
-    paths = find_run(place, run)
+    paths = place.existing(run)
     with reading(f"{run}@{to}", place) as there:
         revision = there.manifest.revision
     from coevo.flows.upkeep.rollback import restore

@@ -10,7 +10,6 @@ from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.flows.console.output import console
-from coevo.flows.history.lookup import find_run
 from coevo.flows.history.standing import Standing, unfinished
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
@@ -84,7 +83,7 @@ def resume(
     from coevo.flows.operate import operate, wanted
 
     place = workspace_at(workspace)
-    paths = find_run(place, run)
+    paths = place.existing(run)
     config = wanted(paths, iterations)
     trust_run(place, run, config, trust)
     _check(config, place)

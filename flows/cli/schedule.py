@@ -8,7 +8,6 @@ import typer
 from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
-from coevo.flows.history.lookup import find_run
 
 if TYPE_CHECKING:
     from coevo.flows.sessions.schedules import Planned
@@ -48,7 +47,7 @@ def add(
     Example: coevo schedule add homerules-coevo-rl-1 --cron "0 2 * * *" --timezone Europe/Berlin --max-hours 3
     """
     place = workspace_at(workspace)
-    config = find_run(place, run).read_config()
+    config = place.existing(run).read_config()
     _check_zone(timezone)
     from coevo.flows.console.trust import trust_run
     from coevo.flows.operate import with_iterations

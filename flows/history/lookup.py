@@ -1,32 +1,12 @@
-"""Runs and entries by the name that a user types; a misspelt one gets a suggestion."""
+"""Entries by the id that a user types; a misspelt one gets a suggestion."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from coevo.configs.errors import CoevoError, unknown
-from coevo.lineage.workspace import RunPaths, Workspace
 
 if TYPE_CHECKING:
     from coevo.memory.bank.bank import BankView
-
-
-def find_run(place: Workspace, name: str) -> RunPaths:
-    """The run of this name.
-
-    Raises:
-        CoevoError: there is no such run, or its creation time is unreadable.
-    """
-    run = place.run(name)
-    if not run.created.is_file():
-        raise CoevoError(no_run(place, name))
-    return place.existing(name)
-
-
-def no_run(place: Workspace, name: str) -> str:
-    """Return the error message for a run that does not exist."""
-    known = [run.name for run in place.runs()]
-    remedy = "`coevo runs` lists them" if known else "There are none yet: start one with `coevo run`"
-    return unknown("run", name, known, f"{remedy} ({place.root})")
 
 
 def find_entry(text: str, ids: Iterable[str]) -> str:

@@ -15,7 +15,6 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.flows.history.history import check, trail
-from coevo.flows.history.lookup import find_run
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
@@ -158,7 +157,7 @@ def reading(text: str, place: Workspace) -> Iterator[Reading]:
         CoevoError: the reference is malformed, or the run, the revision or the tag does not exist.
     """
     reference = Reference.parse(text)
-    paths = find_run(place, reference.run)
+    paths = place.existing(reference.run)
     if not paths.lineage.exists():
         raise CoevoError(_nothing_yet(paths))
     with Lineage.open(paths.lineage, place.cache) as lineage:

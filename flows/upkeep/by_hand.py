@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coevo.flows.history.lookup import find_entry, find_run
+from coevo.flows.history.lookup import find_entry
 from coevo.flows.history.reference import reading
 from coevo.flows.upkeep.publishing import publish_if_quick
 from coevo.lineage.cursor import Cursor
@@ -45,7 +45,7 @@ def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tupl
         CoevoError: the run or entry does not exist, reason or name is not valid, another process writes to the run, the
             run is pending approval, or its cursor is wrong.
     """
-    paths = find_run(place, run)
+    paths = place.existing(run)
     with reading(run, place) as opened:
         entry = find_entry(entry, (each.id for each in opened.bank().entries()))
     with changing(paths, place) as (bank, lineage):
@@ -63,7 +63,7 @@ def import_file(run: str, file: Path, place: Workspace) -> tuple[int, Manifest |
         CoevoError: the run does not exist or has no bank, the file or one of its rows is not valid, another process
             writes to the run, or its cursor is wrong.
     """
-    paths = find_run(place, run)
+    paths = place.existing(run)
     with reading(run, place) as opened:
         opened.bank()
     incoming = read_entries(file)

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coevo.configs.errors import CoevoError
-from coevo.flows.history.lookup import no_run
 from coevo.flows.upkeep.check import Check, Checked, Note
 from coevo.lineage.findings import Finding
 from coevo.lineage.remote.banks import RemoteBanks
@@ -45,5 +43,5 @@ def examine(place: Workspace, names: Sequence[str], note: Note, banks: RemoteBan
 def _named(place: Workspace, name: str) -> RunPaths:
     paths = place.run(name)
     if not paths.root.is_dir():
-        raise CoevoError(no_run(place, name))
+        raise place.no_run(name)
     return paths

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.history.history import check
-from coevo.flows.history.lookup import find_run
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.files import remove
 from coevo.lineage.fsck.keeping import require_collectable
@@ -136,7 +135,7 @@ def _settle(paths: RunPaths, place: Workspace) -> None:
 
 
 def _plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
-    chosen = {find_run(place, name).name for name in names} or {paths.name for paths in place.runs()}
+    chosen = {place.existing(name).name for name in names} or {paths.name for paths in place.runs()}
     plans = [_plan_run(paths, place, rule if paths.name in chosen else Rule()) for paths in place.runs()]
     cache = Cache(place.cache)
     present = cache.objects()

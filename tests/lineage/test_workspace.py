@@ -105,11 +105,16 @@ def test_a_name_is_given_once(workspace, config):
 
 
 def test_a_missing_run_names_those_there_are(workspace, config):
-    with pytest.raises(CoevoError, match=r"'b' is not in .*: it has none"):
+    with pytest.raises(CoevoError, match=r"No run 'b'\. There are none yet: start one with `coevo run` \(/.*\)"):
         workspace.existing("b")
     workspace.create("a", config)
-    with pytest.raises(CoevoError, match="the latest are a"):
+    with pytest.raises(CoevoError, match=r"No run 'b'\. `coevo runs` lists them; the latest are a \(/.*\)"):
         workspace.existing("b")
+    for name in ("first", "c", "d", "e", "f"):
+        workspace.create(name, config)
+    said = r"No run 'frist'\. Did you mean 'first'\? `coevo runs` lists them; the latest are first, c, d, e, f \("
+    with pytest.raises(CoevoError, match=said):
+        workspace.existing("frist")
     assert workspace.existing("a") == workspace.run("a")
 
 

@@ -1,4 +1,4 @@
-"""Runs and entries are found by what a user types."""
+"""Entries are found by what a user types."""
 
 import pytest
 
