@@ -65,7 +65,7 @@ def log(
                 "held_out": history.held_out(manifest),
                 "bank": size,
                 "what": history.happened(manifest),
-                "restored_from": manifest.state["restored_from"],
+                "restored_from": manifest.restored_from,
                 "tags": sorted(name for name, revision in tags.items() if revision == manifest.revision),
                 "kept": manifest.revision in kept,
                 "commit": commit[:12],

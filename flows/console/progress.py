@@ -73,7 +73,7 @@ class Progress:
         main = {name: seconds.get(name) for name in ("rollout", "update", "judge")}
         return [
             str(manifest.revision),
-            str(manifest.state["iteration"]),
+            str(manifest.iteration),
             _number(metrics.get("agent/success/train")),
             _number(metrics.get(f"agent/success/{panel}")),
             _number(metrics.get("agent/reward/train")),
@@ -82,7 +82,7 @@ class Progress:
             _admitted(metrics),
             *(_seconds(value) for value in main.values()),
             _seconds(wall - sum(value or 0.0 for value in main.values())),
-            self._eta(manifest.state["iteration"]),
+            self._eta(manifest.iteration),
         ]
 
     def _eta(self, iteration: int) -> str:

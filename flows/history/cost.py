@@ -56,8 +56,7 @@ def played(manifest: Manifest) -> bool:
 
     A rollback repeats the metrics of the restored revision, without having played anything.
     """
-    state = manifest.state
-    return state["parent"] is not None and state["restored_from"] is None and not _is_by_hand(manifest)
+    return manifest.parent is not None and manifest.restored_from is None and not _is_by_hand(manifest)
 
 
 def _spent(manifest: Manifest) -> Spent:

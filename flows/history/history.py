@@ -10,9 +10,7 @@ from coevo.lineage.revision.manifest import Manifest
 
 def predecessor(manifest: Manifest) -> int | None:
     """The revision whose state this one continues; for a rollback, the restored one."""
-    restored: int | None = manifest.state["restored_from"]
-    parent: int | None = manifest.state["parent"]
-    return parent if restored is None else restored
+    return manifest.parent if manifest.restored_from is None else manifest.restored_from
 
 
 def trail(history: Sequence[Manifest]) -> list[Manifest]:
@@ -51,7 +49,7 @@ def evaluated(history: Sequence[Manifest]) -> Manifest | None:
 
 def is_rollback(manifest: Manifest) -> bool:
     """Return True if ``rollback`` made the revision; a branch also begins with the state of an earlier one."""
-    return manifest.state["restored_from"] is not None and "branched_from" not in manifest.observed
+    return manifest.restored_from is not None and "branched_from" not in manifest.observed
 
 
 def check(history: Sequence[Manifest]) -> None:
@@ -93,11 +91,11 @@ def happened(manifest: Manifest) -> str:
     if "branched_from" in manifest.observed:
         origin = manifest.observed["branched_from"]
         return ", ".join([f"branched from {origin['run']}@{origin['revision']}", *_accepted(manifest)])
-    if state["restored_from"] is not None:
-        return f"restored from {state['restored_from']}"
+    if manifest.restored_from is not None:
+        return f"restored from {manifest.restored_from}"
     counts = {what: int(manifest.metrics.get(f"bank/{what}", 0)) for what in ("admitted", "rejected", "imported")}
     words = [f"{count} {what}" for what, count in counts.items() if count]
-    if state["parent"] is None:
+    if manifest.parent is None:
         words.insert(0, "start")
     if held_out(manifest) is not None:
         words.append("evaluated")

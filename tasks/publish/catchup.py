@@ -45,7 +45,7 @@ def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, exper
     tracker, cursor = tracker_of(root, paths, experiment), Cursor(paths.published)
     for publication in unpublished(cursor, lineage, bank, reporter, paths.scratch):
         tracker.publish(publication)
-        cursor.advance(publication.manifest.state["revision"])
+        cursor.advance(publication.revision)
     if cursor.is_open():
         tracker.finish()
         cursor.close()

@@ -92,7 +92,7 @@ class Artifacts:
                 asked = proposal_page(name, proposed, publication.entries or (), publication.episodes)
                 client.create_artifact(self._artifact("approval", asked, name, self._flow_run))
             self._history += f"- [{headline(publication.manifest)}](../artifact/{made.id})\n"
-            self._update(client, publication.manifest.state["iteration"])
+            self._update(client, publication.manifest.iteration)
         if self._prune is not None:
             self._try(self._prune)
 

@@ -72,7 +72,7 @@ class Publisher:
     def _drain(self) -> TrackingError | None:
         while self._waiting and not self._left:
             publication = self._waiting[0]
-            revision = publication.manifest.state["revision"]
+            revision = publication.revision
             if revision > self._cursor():
                 try:
                     self._publish(publication)

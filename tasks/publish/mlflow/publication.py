@@ -39,7 +39,7 @@ class Publication:
     @property
     def revision(self) -> int:
         """Number of the revision."""
-        return int(self.manifest.state["revision"])
+        return self.manifest.revision
 
     @property
     def timestamp(self) -> int:
@@ -59,11 +59,11 @@ def figures(manifest: Manifest) -> dict[str, float]:
 
 def tags_of(publication: Publication) -> dict[str, str]:
     """Tags that describe the last published revision of a run."""
-    state = publication.manifest.state
+    manifest, state = publication.manifest, publication.manifest.state
     return {
-        "coevo.revision": str(state["revision"]),
+        "coevo.revision": str(manifest.revision),
         "coevo.commit": publication.commit,
-        "coevo.parent": str(state["parent"]),
+        "coevo.parent": str(manifest.parent),
         "coevo.config": state["config_hash"],
         **_bank_tag(publication.entries),
         **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},

@@ -53,7 +53,7 @@ def test_two_metrics_that_never_meet_are_refused(studied):
         outcomes(study, runs_of(study), studied)
     revisions = [
         SimpleNamespace(
-            revision=n, iteration=n, metrics={f"bank/{n}": 1.0}, state={"restored_from": None, "parent": [None, 0][n]}
+            revision=n, iteration=n, metrics={f"bank/{n}": 1.0}, state={}, restored_from=None, parent=[None, 0][n]
         )
         for n in (0, 1)
     ]

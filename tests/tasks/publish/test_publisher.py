@@ -1,10 +1,10 @@
 """Order, cursor and patience of publishing."""
 
 import threading
-from types import SimpleNamespace
 
 import pytest
 
+from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.store import TrackingError
 from coevo.tasks.publish.publisher import Publisher
@@ -22,7 +22,7 @@ class Cursor:
 
 
 def revision(number):
-    return Publication(SimpleNamespace(state={"revision": number}, observed={}), "c", [])
+    return Publication(Manifest({"revision": number}, {}), "c", [])
 
 
 def publisher(publish, cursor, notice=lambda _: None):
