@@ -10,7 +10,7 @@ from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.flows.evaluation import BANKS, Evaluation, Request
+from coevo.flows.evaluation import BANKS, Evaluation, Request, check_panel
 from coevo.flows.history.reference import Reading, reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.base import admission_of
@@ -51,8 +51,7 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         place.trust.demand(run.paths.name, run.config)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
         config, env = configured(run, request), stack.enter_context(closing(make(run.config.env)))
-        if request.panel not in env.panels:
-            raise CoevoError(f"{request.panel!r} is no panel of {env.name}: choose one of {', '.join(env.panels)}")
+        check_panel(env, request.panel)
         world = env.at(run.manifest.iteration)
         panel = world.panel(request.panel, request.tasks or config.evaluation.tasks)
         seen = experience_of(run, other, request.bank, env, panel)

@@ -4,6 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from coevo.configs.errors import CoevoError
+from coevo.envs.base import Environment
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel
 
@@ -59,3 +61,13 @@ class Evaluation:
         """Results per kind of task, by name."""
         kinds = sorted({episode.task.kind for episode in self.episodes})
         return {kind: Evaluation(self.panel, [e for e in self.episodes if e.task.kind == kind], {}) for kind in kinds}
+
+
+def check_panel(env: Environment[object], panel: str) -> None:
+    """Make sure that an environment has a panel.
+
+    Raises:
+        CoevoError: it has none of this name.
+    """
+    if panel not in env.panels:
+        raise CoevoError(f"{panel!r} is no panel of {env.name}: choose one of {', '.join(env.panels)}")

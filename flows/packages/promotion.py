@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.registry import make
+from coevo.flows.evaluation import check_panel
 from coevo.flows.packages.promotion_page import Match, first_page, promotion_page, show
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
@@ -103,9 +104,8 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     for side in (mine, theirs):  # registered packages were confirmed when they were packaged
         extend_path(side.config)
     env, other = make(mine.config.env), make(theirs.config.env)
-    for each in (env, other):
-        if name not in each.panels:
-            raise CoevoError(f"{name!r} is no panel of {each.name}: choose one of {', '.join(each.panels)}")
+    check_panel(env, name)
+    check_panel(other, name)
     asked: Panel = env.at(mine.origin.iteration).panel(name, size)
     if other.at(mine.origin.iteration).panel(name, size).hash != asked.hash:
         raise CoevoError(

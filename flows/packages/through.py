@@ -6,7 +6,7 @@ from dataclasses import replace
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.envs.registry import make
-from coevo.flows.evaluation import Evaluation, Request
+from coevo.flows.evaluation import Evaluation, Request, check_panel
 from coevo.flows.history.reference import reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.diversity import diversity
@@ -47,8 +47,7 @@ def play_through(url: str, config: RunConfig, iteration: int, panel: str, tasks:
         CoevoError: the panel does not exist or has entries of its own, or the endpoint does not answer.
     """
     environment, seed = make(config.env), config.seed
-    if panel not in environment.panels:
-        raise CoevoError(f"{panel!r} is no panel of {environment.name}: choose one of {', '.join(environment.panels)}")
+    check_panel(environment, panel)
     if environment.panel_bank(panel) is not None:
         raise CoevoError(f"{panel}: is not played with the agent's own bank, and a served agent has no other one")
     played = environment.at(iteration).panel(panel, tasks)

@@ -1,6 +1,5 @@
 """Session: the flow that a schedule starts. It continues a run from its last committed revision."""
 
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holding_for
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.tasks.publish.prefect import tag
+from coevo.tasks.publish.prefect import dashed, tag
 from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.waiting import waits
@@ -124,5 +123,5 @@ def send_notification(block: str | None, subject: str, body: str, reporter: Log)
 
 
 def artifact_key(run: str) -> str:
-    """Key of the run's artifact; Prefect allows lowercase letters, digits and dashes."""
-    return "session-" + re.sub("[^a-z0-9]+", "-", run.lower()).strip("-")
+    """Key of the artifact of the run's sessions."""
+    return f"session-{dashed(run)}"

@@ -12,6 +12,7 @@ from coevo.configs.run import RunConfig
 from coevo.configs.trust import Setting, chosen
 from coevo.envs.registry import make
 from coevo.flows.history.reference import Reading
+from coevo.flows.upkeep.gc import versions_of
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.code import changes, flat
 from coevo.lineage.revision.manifest import Manifest
@@ -86,8 +87,7 @@ def tables(source: Reading) -> Kept:
     """Versions of the bank up to the revision that are still kept, by table."""
     kept = set(source.lineage.retained())
     revisions = [manifest for manifest in source.history if manifest.revision in kept]
-    names = source.manifest.tables
-    return {name: {m.versions[name]: m.tables[name] for m in revisions if name in m.tables} for name in names}
+    return versions_of(revisions, source.manifest.tables)
 
 
 def state(start: Manifest, config: RunConfig) -> dict[str, object]:

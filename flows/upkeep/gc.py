@@ -5,7 +5,7 @@ leave the bank and their objects the cache, which all runs share: an object is r
 needs it. A process killed in between leaves only surplus files, which the next collection removes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,7 +58,7 @@ class RunPlan:
         """Versions that its bank keeps, by table."""
         revisions = [self.history[revision] for revision in self.kept]
         names = {name for manifest in revisions for name in manifest.tables}
-        return {name: {m.versions[name]: m.tables[name] for m in revisions if name in m.tables} for name in names}
+        return versions_of(revisions, names)
 
     def contents(self, revisions: Sequence[int]) -> dict[str, str]:
         """Content hashes of the artifacts of revisions, each with the name of a revision that has it."""
@@ -67,6 +67,11 @@ class RunPlan:
             for revision in revisions
             for content in self.history[revision].kept(self.history[-1].revision).values()
         }
+
+
+def versions_of(revisions: Sequence[Manifest], names: Iterable[str]) -> Kept:
+    """Versions that revisions have of these tables, by table."""
+    return {name: {m.versions[name]: m.tables[name] for m in revisions if name in m.tables} for name in names}
 
 
 @dataclass(frozen=True)

@@ -164,5 +164,10 @@ def tag(run: str, recipe: str) -> None:
 
 
 def key_of(run: str, what: str) -> str:
-    """Key in Prefect's format: lower-case letters, digits and dashes."""
-    return f"{re.sub(r'[^a-z0-9]+', '-', run.lower()).strip('-')}-{what}"
+    """Key of a run's artifact."""
+    return f"{dashed(run)}-{what}"
+
+
+def dashed(run: str) -> str:
+    """Name of a run as a part of a key: Prefect allows lower-case letters, digits and dashes."""
+    return re.sub("[^a-z0-9]+", "-", run.lower()).strip("-")
