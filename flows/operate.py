@@ -46,32 +46,60 @@ def operate(
             is not confirmed, or settings, code or packages have changed.
     """
     config = wanted(paths, iterations)
-    place.trust.demand(paths.name, config)
-    before = head_of(place, paths)
-    if before is not None and waits(before):
-        raise CoevoError(f"{paths.name}@{before.revision} {WAITS.format(run=paths.name)}")
-    over = before is not None and before.iteration >= config.iterations
-    if not over:
-        check_unchanged(config, before, paths.name, accept_change)
+    before = _checked(place, paths, config, accept_change)
     lengthen(paths, config.iterations)
-    if over:
+    if _is_over(before, config):
         return _finished(place, paths, console)
     for said in notices(config):
         console.print(said, soft_wrap=True, markup=False)
     with _saying_how_to_go_on(paths.name, console), closing(Progress(console, config.iterations)) as progress:
-        use_prefect(place.root)
-        from coevo.flows.coevolve import coevolve
-
         left = config.iterations - (0 if before is None else before.iteration)
-        with watching(going_on(paths.name), alone), reporting_to(progress):
-            reached = coevolve.with_options(flow_run_name=paths.name)(
-                paths.name, str(place.root), left, max_hours, accept_change=accept_change
-            )
+        reached = _play(place, paths, progress, left, max_hours, accept_change, alone)
     after = head_of(place, paths)
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
     if not (console.quiet or brief):
         summarise(place, paths)
+    return _ended(paths, after, reached, console)
+
+
+def _checked(place: Workspace, paths: RunPaths, config: RunConfig, accept_change: bool) -> Manifest | None:
+    """The run's last revision, or None; raises ``CoevoError`` as ``operate`` does for a run that cannot continue."""
+    place.trust.demand(paths.name, config)
+    head = head_of(place, paths)
+    if head is not None and waits(head):
+        raise CoevoError(f"{paths.name}@{head.revision} {WAITS.format(run=paths.name)}")
+    if not _is_over(head, config):
+        check_unchanged(config, head, paths.name, accept_change)
+    return head
+
+
+def _is_over(head: Manifest | None, config: RunConfig) -> bool:
+    """Report whether no iteration remains; a run without a revision lacks that of its start, too."""
+    return head is not None and head.iteration >= config.iterations
+
+
+def _play(
+    place: Workspace,
+    paths: RunPaths,
+    progress: Progress,
+    left: int,
+    max_hours: float | None,
+    accept_change: bool,
+    alone: bool,
+) -> str | None:
+    """Run the flow in this process; return the limit that it reached, or None."""
+    use_prefect(place.root)
+    from coevo.flows.coevolve import coevolve
+
+    with watching(going_on(paths.name), alone), reporting_to(progress):
+        return coevolve.with_options(flow_run_name=paths.name)(
+            paths.name, str(place.root), left, max_hours, accept_change=accept_change
+        )
+
+
+def _ended(paths: RunPaths, after: Manifest, reached: str | None, console: Console) -> int:
+    """Print why the run ended before its last iteration, if it did; return the exit code."""
     if waits(after):
         console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}", soft_wrap=True)
         return WAITING
