@@ -9,7 +9,8 @@ from coevo.tasks.run.assemble import check_engine
 RECIPE, VLLM = "homerules-coevo-rl", "rollout.engine.type=vllm"
 
 
-def test_the_embedded_engine_is_always_there():
+def test_the_embedded_engine_is_always_there(monkeypatch):
+    monkeypatch.setattr("coevo.tasks.run.assemble.check_there", lambda *_: pytest.fail("a server was looked for"))
     check_engine(load_recipe(RECIPE))
 
 
