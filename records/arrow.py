@@ -80,16 +80,16 @@ ENTRIES = pa.schema(
 
 def episodes_to_table(episodes: Iterable[Episode]) -> pa.Table:
     """Episodes as a table, one row each, turns nested."""
-    told = list(episodes)
-    table = pa.Table.from_pylist([_episode_row(episode) for episode in told], schema=EPISODES)
+    episodes = list(episodes)  # they are read several times
+    table = pa.Table.from_pylist([_episode_row(episode) for episode in episodes], schema=EPISODES)
     for field, usual, values in (
-        (VERSIONS, UNSTAMPED, [[turn.version for turn in episode.turns] for episode in told]),
-        (FAULTS, "", [[turn.fault for turn in episode.turns] for episode in told]),
+        (VERSIONS, UNSTAMPED, [[turn.version for turn in episode.turns] for episode in episodes]),
+        (FAULTS, "", [[turn.fault for turn in episode.turns] for episode in episodes]),
     ):
         if any(value != usual for each in values for value in each):
             table = table.append_column(field, pa.array(values, field.type))
     for field in REASONS:
-        reasons = [getattr(episode, field.name) for episode in told]
+        reasons = [getattr(episode, field.name) for episode in episodes]
         table = table.append_column(field, pa.array(reasons, field.type)) if any(reasons) else table
     return table
 

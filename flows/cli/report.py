@@ -34,16 +34,16 @@ def report(
 
     place = workspace_at(workspace)
     with reading(run, place) as opened:
-        told = facts(opened, place)
+        found = facts(opened, place)
         target = (file or place.root / "reports" / f"{opened.paths.name}.html").absolute()
-    text = page(told)
+    text = page(found)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text)
     except (OSError, ValueError) as error:
         raise CoevoError(f"--output {file}: {error}: name a file that can be written") from None
     if as_json:
-        output.document({"run": told.name, "file": str(target), "bytes": len(text.encode())})
+        output.document({"run": found.name, "file": str(target), "bytes": len(text.encode())})
     else:
         output.line(f"Wrote {target} ({len(text.encode()) / 1024:,.0f} KiB)")
     if open_page:

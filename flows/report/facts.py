@@ -85,7 +85,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
     manifests, last = opened.history, opened.manifest.revision
     found, retrievals, judged, rulings = _of_bank(opened)
     highest, lowest = extremes(found, TOP)
-    told = _stories(opened, [*highest, *lowest], judged, rulings)
+    stories = _stories(opened, [*highest, *lowest], judged, rulings)
     return Facts(
         name=opened.name,
         manifests=manifests,
@@ -98,8 +98,8 @@ def facts(opened: Reading, place: Workspace) -> Facts:
         sizes=history.bank_sizes(manifests),
         lives=found,
         retrievals=retrievals,
-        highest=told[: len(highest)],
-        lowest=told[len(highest) :],
+        highest=stories[: len(highest)],
+        lowest=stories[len(highest) :],
         judged=judged,
         rulings=rulings,
         credits=_credits(opened),
@@ -124,12 +124,12 @@ def _credits(opened: Reading) -> dict[str, dict[str, Any]]:
 
 
 def _stories(
-    opened: Reading, told: Sequence[Life], judged: Iterable["Judged"], rulings: Iterable["Ruling"]
+    opened: Reading, shown: Sequence[Life], judged: Iterable["Judged"], rulings: Iterable["Ruling"]
 ) -> list[Story]:
-    wanted = {source for life in told for source in life.entry.sources}
+    wanted = {source for life in shown for source in life.entry.sources}
     revisions = {int(head) for source in wanted if (head := source.partition("/")[0]).isdecimal()}
     rows = {row["id"]: row for table in opened.episode_tables(TOLD_COLUMNS, revisions) for row in _rows(table, wanted)}
-    names = {life.entry.id for life in told}
+    names = {life.entry.id for life in shown}
     verdicts = [(set(each.verdict.candidates) & names, verdict_row(each, opened.history)) for each in judged]
     changes = [(set(each.entries) & names, ruling_row(each)) for each in rulings]
     return [
@@ -139,7 +139,7 @@ def _stories(
             tuple(row for concerned, row in verdicts if life.entry.id in concerned),
             tuple(row for concerned, row in changes if life.entry.id in concerned),
         )
-        for life in told
+        for life in shown
     ]
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def page(told: Facts) -> str:
+def page(facts: Facts) -> str:
     """Render the whole document."""
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return (
@@ -35,24 +35,24 @@ def page(told: Facts) -> str:
             style=style,
             script=script,
             policy=f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'",
-            told=told,
-            **_figures(told),
-            **_tables(told),
+            facts=facts,
+            **_figures(facts),
+            **_tables(facts),
         )
     )
 
 
-def _figures(told: Facts) -> dict[str, Any]:
-    last = told.manifests[-1].revision
+def _figures(facts: Facts) -> dict[str, Any]:
+    last = facts.manifests[-1].revision
     return {
-        "success": by_panel(told.manifests, "success"),
-        "reward": by_panel(told.manifests, "reward"),
-        "internalization": internalization(told.manifests),
-        "spread": spread(told.manifests),
-        "durations": durations(told.manifests),
-        "graph": graph(told.manifests, set(told.kept), dict(told.tags), told.offshoots),
-        "lifelines": life_lines(told.lives.values(), _edits(told.rulings), last),
-        "intervals": intervals(told.judged, last) if told.judged else None,
+        "success": by_panel(facts.manifests, "success"),
+        "reward": by_panel(facts.manifests, "reward"),
+        "internalization": internalization(facts.manifests),
+        "spread": spread(facts.manifests),
+        "durations": durations(facts.manifests),
+        "graph": graph(facts.manifests, set(facts.kept), dict(facts.tags), facts.offshoots),
+        "lifelines": life_lines(facts.lives.values(), _edits(facts.rulings), last),
+        "intervals": intervals(facts.judged, last) if facts.judged else None,
     }
 
 
@@ -65,17 +65,17 @@ def _edits(rulings: Iterable["Ruling"]) -> dict[str, list[int]]:
     return edits
 
 
-def _tables(told: Facts) -> dict[str, Any]:
+def _tables(facts: Facts) -> dict[str, Any]:
     return {
         "most": rows.MOST,
-        "headline": rows.headline(told),
-        "revisions": rows.revision_rows(told),
-        "entries": rows.entry_rows(told),
-        "retrievals": (("retrievals", "entries"), rows.retrieval_rows(told)),
-        "verdicts": rows.verdict_rows(told),
-        "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(told)),
-        "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(told)),
-        "settings": (("setting", "value"), rows.setting_rows(told)),
+        "headline": rows.headline(facts),
+        "revisions": rows.revision_rows(facts),
+        "entries": rows.entry_rows(facts),
+        "retrievals": (("retrievals", "entries"), rows.retrieval_rows(facts)),
+        "verdicts": rows.verdict_rows(facts),
+        "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(facts)),
+        "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(facts)),
+        "settings": (("setting", "value"), rows.setting_rows(facts)),
     }
 
 

@@ -32,43 +32,43 @@ __all__ = ["EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 Row = dict[str, Any]
 
 
-def headline(told: Facts) -> list[tuple[str, str]]:
+def headline(facts: Facts) -> list[tuple[str, str]]:
     """Headline metrics, as names and formatted values."""
-    evaluated = history.evaluated(told.manifests)
-    panel = history.headline_panel(told.manifests[0])
-    start, end = history.held_out(told.manifests[0]), None if evaluated is None else history.held_out(evaluated)
+    evaluated = history.evaluated(facts.manifests)
+    panel = history.headline_panel(facts.manifests[0])
+    start, end = history.held_out(facts.manifests[0]), None if evaluated is None else history.held_out(evaluated)
     found = [
-        ("iterations", str(told.manifests[-1].iteration)),
-        ("revisions", str(len(told.manifests))),
-        ("rollbacks", str(sum(history.is_rollback(m) for m in told.manifests))),
+        ("iterations", str(facts.manifests[-1].iteration)),
+        ("revisions", str(len(facts.manifests))),
+        ("rollbacks", str(sum(history.is_rollback(m) for m in facts.manifests))),
     ]
     if end is not None:
         found.insert(0, (f"success on {panel}", f"{end:.3f}" if start is None else f"{start:.3f} to {end:.3f}"))
-    if told.lives:
-        active = sum(life.entry.active for life in told.lives.values())
-        found.append(("entries, of all that ever were", f"{active} of {len(told.lives)}"))
-    return [*found, *_expense(told)]
+    if facts.lives:
+        active = sum(life.entry.active for life in facts.lives.values())
+        found.append(("entries, of all that ever were", f"{active} of {len(facts.lives)}"))
+    return [*found, *_expense(facts)]
 
 
-def _expense(told: Facts) -> Iterator[tuple[str, str]]:
+def _expense(facts: Facts) -> Iterator[tuple[str, str]]:
     """Episodes, tokens and seconds of learning, without those that were not counted."""
-    spent = told.spent[-1]
+    spent = facts.spent[-1]
     for name, count in (("episodes", spent.episodes), ("tokens", spent.tokens)):
         if count is not None:
             yield f"{name} for learning", f"{count:,}"
     yield "seconds of learning", f"{spent.seconds:,.0f}"
 
 
-def revision_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+def revision_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
     """One row per revision: its origin, success and reward by panel from the manifest."""
-    names = [f"agent/{what}/{panel}" for panel in panels(told.manifests) for what in ("success", "reward")]
-    names = [name for name in names if any(name in manifest.metrics for manifest in told.manifests)]
-    led = {manifest.revision for manifest in history.trail(told.manifests)}
+    names = [f"agent/{what}/{panel}" for panel in panels(facts.manifests) for what in ("success", "reward")]
+    names = [name for name in names if any(name in manifest.metrics for manifest in facts.manifests)]
+    led = {manifest.revision for manifest in history.trail(facts.manifests)}
     rows = []
-    for manifest, size, spent, commit in zip(told.manifests, told.sizes, told.spent, told.commits, strict=True):
+    for manifest, size, spent, commit in zip(facts.manifests, facts.sizes, facts.spent, facts.commits, strict=True):
         number = manifest.revision
-        standing = ["" if number in led else "left behind", "" if number in told.kept else "dropped by gc"]
-        tags = [name for name, revision in told.tags.items() if revision == number]
+        standing = ["" if number in led else "left behind", "" if number in facts.kept else "dropped by gc"]
+        tags = [name for name, revision in facts.tags.items() if revision == number]
         rows.append(
             {
                 "revision": number,
@@ -86,54 +86,54 @@ def revision_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return tuple(rows[0]), rows
 
 
-def entry_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+def entry_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
     """Columns, and one row per entry, those retrieved most first."""
-    ranked = sorted(told.lives.values(), key=lambda life: (-life.shown, life.entry.id))
+    ranked = sorted(facts.lives.values(), key=lambda life: (-life.shown, life.entry.id))
     rows = [
-        _entry_row(life) | {name: told.credits.get(life.entry.id, {}).get(name) for name in CREDIT_COLUMNS}
+        _entry_row(life) | {name: facts.credits.get(life.entry.id, {}).get(name) for name in CREDIT_COLUMNS}
         for life in ranked
     ]
     return with_credit(ENTRY_COLUMNS, rows), rows
 
 
-def retrieval_rows(told: Facts) -> list[Row]:
+def retrieval_rows(facts: Facts) -> list[Row]:
     """One row per bin of the histogram of retrievals, up to that of the entry retrieved most."""
     from coevo.memory.stats import FROM
 
-    if told.retrievals is None:
+    if facts.retrievals is None:
         return []
-    counts, ends = told.retrievals, (*(least - 1 for least in FROM[1:]), None)
+    counts, ends = facts.retrievals, (*(least - 1 for least in FROM[1:]), None)
     bins = [(least, end, n) for least, end, n in zip(FROM, ends, counts.histogram, strict=True) if least <= counts.most]
     return [{"retrievals": _bin(least, end), "entries": n} for least, end, n in bins]
 
 
-def verdict_rows(told: Facts) -> tuple[tuple[str, ...], list[Row]]:
+def verdict_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
     """Columns, and one row per verdict of replay, the latest first."""
     found = [
-        verdict_row(judged, told.manifests)
+        verdict_row(judged, facts.manifests)
         | {"threshold": judged.verdict.delta, "first candidate": judged.candidates[0].strategy}
-        for judged in reversed(told.judged)
+        for judged in reversed(facts.judged)
         if judged.candidates
     ]
     return with_bound(VERDICT_COLUMNS, found), found
 
 
-def ruling_rows(told: Facts) -> list[Row]:
+def ruling_rows(facts: Facts) -> list[Row]:
     """One row per edit operation, the latest first."""
-    return [ruling_cells(ruling_row(ruling)) for ruling in reversed(told.rulings)]
+    return [ruling_cells(ruling_row(ruling)) for ruling in reversed(facts.rulings)]
 
 
-def expense_rows(told: Facts) -> list[Row]:
+def expense_rows(facts: Facts) -> list[Row]:
     """One row per part of the run's expense."""
     return [
         {name: getattr(each, name) for name in EXPENSE_COLUMNS[:-1]} | {"in equal": ", ".join(each.budgets)}
-        for each in told.parts
+        for each in facts.parts
     ]
 
 
-def setting_rows(told: Facts) -> list[Row]:
+def setting_rows(facts: Facts) -> list[Row]:
     """Configuration of the last revision."""
-    settings = flat(told.manifests[-1].state["config"])
+    settings = flat(facts.manifests[-1].state["config"])
     return [{"setting": key, "value": str(value)} for key, value in sorted(settings.items())]
 
 

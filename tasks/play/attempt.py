@@ -83,7 +83,7 @@ class Running:
         turns: turns played.
         last: result of the last action.
         shown: experience in the current prompt.
-        told: number of turns in the parts returned so far.
+        returned: number of turns in the parts returned so far.
         guide: how to act in the environment.
         cut: reason if the policy cannot continue; empty otherwise.
         lost: reason if the environment has failed; empty otherwise.
@@ -96,7 +96,7 @@ class Running:
     turns: list[Turn] = field(default_factory=list)
     last: Step[object] | None = None
     shown: tuple[Entry, ...] = ()
-    told: int = 0
+    returned: int = 0
     guide: Guide = NO_GUIDE
     cut: str = ""
     lost: str = ""
@@ -149,9 +149,9 @@ class Running:
 
     def part(self, following: tuple[int, ...] = ()) -> Episode:
         """The turns since the last part; ``following`` is the prompt of the next part if the episode continues."""
-        attempt, last, start = self.attempt, self.last, self.told
+        attempt, last, start = self.attempt, self.last, self.returned
         ended = last is not None and last.done
-        self.told = len(self.turns)
+        self.returned = len(self.turns)
         return Episode(
             id=attempt.id,
             task=attempt.task,

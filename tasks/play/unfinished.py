@@ -102,7 +102,7 @@ def replayed(env: Environment[object], unfinished: Unfinished) -> Running:
     attempt = Attempt(episode.task, episode.replica, (), unfinished.stage, episode.revision, unfinished.key)
     (start,) = env.try_start([episode.task])
     live = Running.begun(attempt, start, env.try_guide(episode.task))
-    live.turns, live.told = list(episode.turns), len(episode.turns)
+    live.turns, live.returned = list(episode.turns), len(episode.turns)
     seen = [live.observation]
     for number, turn in enumerate([] if live.lost else episode.turns):
         (step,) = env.try_step([live.state], [turn.action])

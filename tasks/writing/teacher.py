@@ -36,11 +36,11 @@ class Chance:
 
     Attributes:
         guesses: True if predictions are.
-        told: probability with which a lesson is written.
+        share: probability with which a lesson is written.
     """
 
     guesses: bool = False
-    told: float = 1.0
+    share: float = 1.0
 
 
 CERTAIN = Chance()
@@ -136,17 +136,18 @@ class Teacher:
             if self._chance.guesses and "success" in fields:
                 fields["success"] = bool(rng.integers(2))
             lessons = list(self._lessons(question.purpose, shown))
-            fields["lessons"] = [each for each in lessons if self._chance.told == 1 or rng.random() < self._chance.told]
+            share = self._chance.share
+            fields["lessons"] = [each for each in lessons if share == 1 or rng.random() < share]
             text = json.dumps(fields) if question.schema else words.written(fields | {"subtasks": parts_of(shown[0])})
             self.answered.append((question, text))
         return [Reply(text, True) for _, text in self.answered[-len(questions) :]]
 
     def _lessons(self, purpose: str, shown: Sequence[Episode]) -> Iterator[dict[str, Any]]:
-        told = set[str]()
+        written = set[str]()
         for number, each in enumerate(shown, 1):
             for found in self._revealed(each):
-                if found.note not in told:
-                    told.add(found.note)
+                if found.note not in written:
+                    written.add(found.note)
                     where = {"attempt": number, "step": found.step + 1}
                     yield {"lesson": found.note, "when": found.when, "when_not": "", **where, **MORE.get(purpose, {})}
 

@@ -166,6 +166,6 @@ def test_the_last_observation_is_compared_as_well(tmp_path):
     steps(tmp_path, 1)
     it = unfinished(tmp_path)[0]
     live = replayed(environment(), it)
-    assert (live.observation, live.told) == (it.observation, len(it.episode.turns))
+    assert (live.observation, live.returned) == (it.observation, len(it.episode.turns))
     with pytest.raises(CoevoError, match=f"turn {len(it.episode.turns)} has observation"):
         replayed(environment(), replace(it, observation="elsewhere"))
