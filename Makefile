@@ -17,13 +17,16 @@ VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
 VLLM_VERSION := 0.32.0
 
-.PHONY: run test test-full lint bench soak chromium vllm-cpu vllm-gpu clean
+.PHONY: run test quick test-full lint bench soak chromium vllm-cpu vllm-gpu clean
 .DELETE_ON_ERROR:
 
 run: .venv/installed
 	@$(BIN)/coevo run $(RECIPE)
 
-test: lint
+test: .venv/installed-dev
+	@$(MAKE) --no-print-directory -j2 lint quick
+
+quick: .venv/installed-dev
 	$(PYTEST) -m "not full and not soak" --durations=15
 
 test-full: .venv/installed-dev chromium $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)

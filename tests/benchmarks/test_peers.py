@@ -58,7 +58,7 @@ def test_an_answer_ends_with_its_end_token():
 def test_generate_answers_as_the_engine_does_and_other_answers_are_noticed(monkeypatch, tmp_path):
     monkeypatch.setattr(rollout_peers, "SIZES", (5, 64))
     monkeypatch.setattr(rollout_peers, "ROUNDS", 1)
-    policy = group_prompts.taught(group_prompts.configured("warmstart.steps=2"), tmp_path)
+    policy = group_prompts.taught(group_prompts.configured("warmstart.steps=2", "warmstart.probe_tasks=8"), tmp_path)
     found = rollout_peers.beside(group_prompts.configured(*rollout_peers.GREEDY), policy, tasks=3)
     assert found["best"] in rollout_peers.SIZES
     assert found["tokens"] > found["rows"] > found["turns"] > 1

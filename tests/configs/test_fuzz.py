@@ -12,7 +12,7 @@ from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import ROOT, load_recipe, names
 from coevo.configs.run import RunConfig
 
-COUNT = 500
+COUNT = 250
 VALUES = (
     "", "null", "true", "yes", "no", "~", "x", "-1", "0", "1", "2", "1e-300", "1e309", ".nan", ".inf", "-.inf", "0x1F",
     "9" * 30, "9" * 5000, "1.5", "1:30", "2020-01-01", "''", '"\\ud800"', '"\\0"', '"a\\nb"', "\u65e5\u672c", "\u202ex",

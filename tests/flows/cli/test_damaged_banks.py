@@ -20,7 +20,7 @@ from coevo.lineage.cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.table import RecordedTable
 
-CASES = 12
+CASES = 9
 SOAK = 100
 LIMIT = 120
 """Seconds after which a command counts as hanging."""

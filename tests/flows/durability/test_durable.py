@@ -1,16 +1,11 @@
 """Equal seeds give equal states, and neither a kill nor a neighbour changes that."""
 
 import json
-import os
-import re
 import shutil
-import signal
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support import warm
-from support.runs import RUN, coevo, command, published, states
+from support.runs import RUN, coevo, published, states
 
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -26,13 +21,6 @@ def test_the_run_commits_every_iteration_and_grows_its_bank(untouched):
     assert [state["iteration"] for state in untouched] == [0, 1, 2, 3]
     assert untouched[-1]["tables"] != untouched[0]["tables"]
     assert len({state["artifacts"]["policy"] for state in untouched}) > 1
-
-
-def test_the_same_seed_gives_the_same_states_in_another_workspace(untouched, tmp_path, prefect_url, monkeypatch):
-    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
-    done = coevo(*RUN, "--name", "again", workspace=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert states(tmp_path, "again") == untouched
 
 
 def without_length(state):
@@ -76,29 +64,13 @@ def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_
     assert (planned.returncode, planned.stdout) == (0, "[]\n")
 
 
-def test_a_dead_prefect_server_stops_the_run_in_one_line_and_it_resumes(untouched, workspace):
-    _, *line = command(*RUN, "--name", "bereft", workspace=workspace)
-    manifest = workspace / "runs" / "bereft" / "lineage" / "manifest.json"
-    with warm.running(*line, environment=dict(os.environ)) as process:
-        while process.poll() is None and not manifest.exists():
-            time.sleep(0.05)
-        (server,) = (s for s in json.loads((workspace / "servers.json").read_text()) if s["name"] == "prefect")
-        os.kill(server["pid"], signal.SIGKILL)
-        code = process.wait(900)
-        errors = process.said()[1]
-    assert code == 2, errors
-    assert re.fullmatch(r"coevo: the Prefect server at \S+ has gone: .* continue with `coevo resume \S+`\n", errors)
-    resumed = coevo("resume", "bereft", workspace=workspace)
-    assert resumed.returncode == 0, resumed.stderr
-    assert states(workspace, "bereft") == untouched
-
-
-def test_two_runs_side_by_side_do_not_disturb_each_other(untouched, workspace):
+def test_two_runs_side_by_side_in_another_workspace_have_the_same_states(untouched, tmp_path, prefect_url, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_URL", prefect_url)
     with ThreadPoolExecutor(2) as both:
-        runs = [both.submit(coevo, *RUN, "--name", name, workspace=workspace) for name in ("left", "right")]
+        runs = [both.submit(coevo, *RUN, "--name", name, workspace=tmp_path) for name in ("left", "right")]
     for done, name in zip(runs, ("left", "right"), strict=True):
         assert done.result().returncode == 0, done.result().stderr
-        assert states(workspace, name) == untouched
+        assert states(tmp_path, name) == untouched
 
 
 def test_one_run_has_one_writer(workspace, untouched):

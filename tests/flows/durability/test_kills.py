@@ -43,10 +43,7 @@ CHAINS = {
         "coevo.lineage.repository:Repository.reset@1+",
         "coevo.memory.bank.table:VersionedTable.restore@1",
         "coevo.memory.bank.table:VersionedTable.restore@1+",
-        "coevo.lineage.objects.artifacts:Artifacts.checkout@1",
         "coevo.lineage.repository:Repository.retag@1+",
-        "git:commit/objects written@1",
-        "git:commit/refs updated@1",
         "coevo.lineage.repository:Repository.seal@1+",
     ),
     "4-the-publication": (

@@ -101,6 +101,7 @@ except CoevoError as error:
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("before", ["", "import prefect"], ids=["", "prefect-imported-before"])
 def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_servers_named, before):
     command = [sys.executable, "-c", f"{before}\n{FLOW}", prefect_workspace]
