@@ -25,7 +25,8 @@ JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document to standard output, and nothing else.")
 ]
 WithoutOptimizerOption = Annotated[
-    bool, typer.Option("--without-optimizer", help="Leave the optimizer state out; the next update begins a new one.")
+    bool,
+    typer.Option("--without-optimizer", help="Leave out optimizer and critic; the next update begins new ones."),
 ]
 
 

@@ -37,8 +37,18 @@ def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]
         env: its environment if it is there; else it is made where a notice needs it.
     """
     unproven = None if config.bank is None else notice(config.bank.admission)
-    said = [*([unproven] if unproven else []), *_sampling(config), *_guide(config, env), *_unread(config, env)]
+    said = [*([unproven] if unproven else []), *_unfired(config), *_sampling(config), *_guide(config, env)]
+    said += _unread(config, env)
     return [*said, *_unreached(config, env)]
+
+
+def _unfired(config: RunConfig) -> list[str]:
+    if config.bank is None or config.schedule.type != "joint" or not 0 < config.iterations < config.bank.every:
+        return []
+    return [
+        f"the writer does not fire in {config.iterations} iterations, and the bank stays as it is: set bank.every="
+        f"{config.iterations} or less, or more iterations"
+    ]
 
 
 def _sampling(config: RunConfig) -> list[str]:

@@ -1,14 +1,16 @@
 """Entries from elsewhere become a revision: the bank with them, everything else as it was."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from coevo.configs.bank.admission import EditsAdmissionConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.exchange.exchange import Incoming
+from coevo.memory.stats import Stats, initial_stats
 from coevo.memory.validate import refuse, shortened
 from coevo.records.entry import TEXTS, Entry, entry_id
 from coevo.tasks.gates.entries import check_bank
@@ -34,7 +36,17 @@ def import_entries(incoming: Incoming, paths: RunPaths, bank: Bank, lineage: Lin
     check_bank(added, paths.quarantine)
     said = {"file": incoming.digest, "added": len(added), "known": len(incoming.rows) - len(added)}
     figures = {"bank/imported": float(len(added))}
-    return commit_by_hand(BankChange(entries=tuple(added)), {"imported": said}, figures, paths, bank, lineage)
+    change = BankChange(entries=tuple(added), stats=_worth(added, paths, bank))
+    return commit_by_hand(change, {"imported": said}, figures, paths, bank, lineage)
+
+
+def _worth(added: Iterable[Entry], paths: RunPaths, bank: Bank) -> tuple[Stats, ...]:
+    """Counters of entries without any, with the worth that new entries of the run begin with."""
+    config, known = paths.read_config().bank, bank.stats()
+    assert config is not None
+    ids = [entry.id for entry in added if entry.id not in known]
+    score = dict.fromkeys(ids, config.admission.initial) if isinstance(config.admission, EditsAdmissionConfig) else {}
+    return tuple(initial_stats(ids, score, known, config.utility))
 
 
 def _lacking(incoming: Incoming, bank: Bank, revision: int) -> Iterator[Entry]:

@@ -11,6 +11,13 @@ from coevo.tasks.preflight.notices import notices
 FINDS = "bank.writer.type=quote-contrast finds nothing to write in 24 episodes of babyai"
 
 
+@pytest.mark.parametrize(("iterations", "told"), [(5, True), (20, False), (0, False)])
+def test_a_writer_that_never_fires_is_named(iterations, told):
+    found = notices(load_recipe("homerules-coevo-rl", ["bank.every=20", f"iterations={iterations}"]))
+    line = f"the writer does not fire in {iterations} iterations, and the bank stays as it is: set bank.every="
+    assert any(each.startswith(line) for each in found) == told
+
+
 @pytest.mark.parametrize(
     ("recipe", "overrides", "told"),
     [

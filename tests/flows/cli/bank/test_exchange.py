@@ -6,18 +6,22 @@ import re
 import shutil
 import signal
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import pytest
 from support import runs
 from support.fsck import fingerprint
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED, SAFE, entry
 
+from coevo.configs.load.load import load_recipe
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.memory.stats import Stats
 from coevo.records.entry import TEXTS
+from coevo.tasks.run.import_entries import _worth
 from coevo.tasks.run.open import episodes_since
 
 NEW = entry("lotus plate in drawer", "plate", "go drawer")
@@ -56,6 +60,16 @@ def kept(place):
     files, held = fingerprint(paths.lineage), Bank(paths.bank)
     files = {name: content for name, content in files.items() if not re.search(r"\.git/(?!refs)|/tmp", name)}
     return files, held.versions(), held.hashes(), paths.quarantine.exists()
+
+
+@pytest.mark.parametrize(
+    ("recipe", "worth"), [("homerules-memrl-style", 0.0), ("homerules-jerp", 1.0), ("homerules-coevo-rl", None)]
+)
+def test_what_is_imported_begins_with_the_worth_of_a_new_entry(recipe, worth):
+    run = SimpleNamespace(read_config=lambda: load_recipe(recipe))
+    held = SimpleNamespace(stats=lambda: {REJECTED.id: Stats(REJECTED.id, retrievals=3)})
+    found = _worth([NEW, REJECTED], run, held)
+    assert found == (() if worth is None else (Stats(NEW.id, utility=worth),))
 
 
 @pytest.mark.parametrize("name", ["bank.jsonl", "bank.parquet"])
