@@ -78,6 +78,8 @@ class VllmEngineConfig(Config):
             raise ValueError(
                 f"devices has {len(self.devices)} entries for replicas={self.replicas}: give each server its own"
             )
+        if len({len(gpus.split(",")) for gpus in self.devices}) > 1:
+            raise ValueError("devices splits the model over unequal numbers of GPUs: give each server as many")
         if self.sync == "ipc" and (self.urls or any("," in gpus for gpus in self.devices)):
             raise ValueError("sync=ipc shares the one GPU of a server that the run starts: choose gloo, nccl or files")
         return self
@@ -94,7 +96,7 @@ def indices_of(engine: VllmEngineConfig) -> set[int]:
 
 
 def width_of(engine: VllmEngineConfig) -> int:
-    """Most GPUs that the settings name for one server, which its model is split over; 1 if they name none."""
+    """Number of GPUs that each server's model is split over; 1 if the settings name none."""
     return max((len(gpus.split(",")) for gpus in engine.devices), default=1)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.engine import DEFAULT_PYTHON, VllmEngineConfig, gpus_of
+from coevo.configs.rollout.engine import DEFAULT_PYTHON, VllmEngineConfig, gpus_of, width_of
 from coevo.models.weights import tensor_digest
 
 ROOT = Path(__file__).parents[4]
@@ -161,10 +161,9 @@ def _on_a_cpu(serving: Serving) -> list[str]:
 
 
 def _on_gpus(config: VllmEngineConfig, serving: Serving) -> list[str]:
-    parallel = len(config.devices[0].split(",")) if config.devices else 1
     return [
         *("--gpu-memory-utilization", str(config.gpu_memory_utilization)),
-        *("--tensor-parallel-size", str(parallel)),
+        *("--tensor-parallel-size", str(width_of(config))),
         *(["--enable-sleep-mode"] if serving.sleeps else []),
     ]
 

@@ -41,10 +41,10 @@ def test_each_server_has_its_gpu():
 
 
 def test_gpus_are_counted_as_the_settings_name_them():
-    several = engine(VLLM, "rollout.engine.replicas=3", "rollout.engine.devices=['0, 2','2,3,GPU-5e1f','7']")
+    several = engine(VLLM, "rollout.engine.replicas=3", "rollout.engine.devices=['0, 2','3,GPU-5e1f','7,2']")
     assert gpus_of(several) == ["0", "2", "3", "GPU-5e1f", "7"]
     assert indices_of(several) == {0, 2, 3, 7}
-    assert width_of(several) == 3
+    assert width_of(several) == 2
     assert (indices_of(engine(VLLM)), width_of(engine(VLLM))) == (set(), 1)
 
 
@@ -56,6 +56,10 @@ REFUSED = {
     "heads that vLLM has no kernel for": ([VLLM, "policy.head_dim=24"], "policy.head_dim=32"),
     "one GPU's memory, over two GPUs": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.devices=['0,1']"], "one GPU"),
     "one GPU's memory, elsewhere": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.urls=[http://a:1]"], "one GPU"),
+    "servers of unequal size": (
+        [VLLM, "rollout.engine.replicas=2", "rollout.engine.devices=['0,1','2']"],
+        "give each server as many",
+    ),
     "GPUs without their servers": ([VLLM, "rollout.engine.devices=['0','1']"], "2 entries for replicas=1"),
     "urls and GPUs of our own": ([VLLM, "rollout.engine.urls=[http://a:1]", "rollout.engine.devices=['0']"], "urls"),
     "urls and servers of our own": ([VLLM, "rollout.engine.urls=[http://a:1]", "rollout.engine.replicas=2"], "urls"),
