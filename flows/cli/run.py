@@ -104,15 +104,15 @@ def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool)
     from coevo.flows.console import output
     from coevo.flows.console.dry_run import report, show
     from coevo.models.capacity.devices import here, named
-    from coevo.tasks.preflight.forecast import forecast
+    from coevo.tasks.preflight.forecast import forecast, on_this_machine
     from coevo.tasks.preflight.rehearse import rehearse
     from coevo.tasks.run.assemble import check_panels, check_repeats
 
     with closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
-        machine = here(place.root) if on is None else named(on)
-        said = report(config, env, forecast(config, rehearse(config, env), machine))
+        found = forecast(config, rehearse(config, env), here(place.root) if on is None else named(on))
+        said = report(config, env, on_this_machine(found, config) if on is None else found)
     (output.document if as_json else show)(said)
     return int(not said["ready"])
 

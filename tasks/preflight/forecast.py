@@ -8,6 +8,7 @@ from shlex import join
 from typing import Any
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.policy import PretrainedPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
@@ -15,6 +16,7 @@ from coevo.models.capacity.devices import GIB, Machine, here
 from coevo.models.capacity.footprint import peak
 from coevo.models.capacity.shape import Shape, shape_of
 from coevo.models.capacity.storage import stored
+from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.duration import durations
 from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
@@ -69,6 +71,13 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forec
     cut = () if problems else _talkative(config, machine, shape, lengths, rehearsal.at_most)
     noticed = (*cut, *idle, *_full(config, disk))
     return Forecast(machine, shape, rehearsal, tuple(found), disk, seconds, noticed, tuple(problems))
+
+
+def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
+    """Forecast of a start on this machine, which needs the model here; estimates alone do without it."""
+    if isinstance(config.policy, PretrainedPolicyConfig) and found.rehearsal.guessed:
+        return replace(found, problems=(*found.problems, str(absent(config.policy.path))))
+    return found
 
 
 def disk_of(config: RunConfig, machine: Machine, shape: Shape) -> Need:

@@ -18,6 +18,11 @@ from coevo.models.policy.layout import Deviation
 from coevo.models.policy.policy import Policy, save
 
 SMALL, LARGE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b"
+SHAPE = (
+    "{architecture: qwen3, vocabulary: 2000, hidden_size: 32, intermediate_size: 48, layers: 1, heads: 2, "
+    "kv_heads: 1, head_dim: 16, max_positions: 8192, tied: true}"
+)
+"""Sizes of a small policy, for estimates without its files."""
 
 
 def tree(place):
@@ -97,6 +102,20 @@ def test_a_recipe_at_full_scale_is_rehearsed_on_another_machine(coevo):
     assert said["machine"] == "4 x A100-80 of 79 GiB, 800 GiB of memory"
     assert said["policy"]["parameters"] == 8_190_735_360
     assert said["prompts"]["guessed"]
+
+
+@pytest.mark.parametrize(("path", "load"), [("/nope", ""), ("Qwen/Qwen3-nope", "`hf download Qwen/Qwen3-nope`, or ")])
+def test_a_model_that_is_not_on_this_machine_is_a_problem_here_alone(coevo, path, load):
+    recipe = [SMALL, f"policy={{type: pretrained, path: {path}, shape: {SHAPE}}}", "warmstart=null"]
+    done = coevo("run", *recipe, "context.style=chat", "--dry-run")
+    problem, last = done.out.splitlines()[-2:]
+    assert problem == (
+        f"problem   policy.path = {path!r} cannot be read, it is not on this machine: {load}name a folder with a "
+        "causal LM"
+    )
+    assert (done.code, last) == (1, "not ready: solve the problems above first")
+    elsewhere = coevo("run", *recipe, "context.style=chat", "--dry-run", "--on", "1xh100")
+    assert (elsewhere.code, elsewhere.out.splitlines()[-1]) == (0, "ready to start")
 
 
 def test_what_cannot_start_here_ends_with_one_and_the_reason(coevo, monkeypatch):
