@@ -16,6 +16,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 from yaml import YAMLError
 
 from coevo.configs.env import EnvConfig
@@ -35,6 +36,9 @@ ALONE = 1000
 
 SHOWN = 80
 """Most characters of a value in a message."""
+
+MOST = 5
+"""Most mistakes of a recipe in a message; the others are counted."""
 
 
 def names(kind: str) -> list[str]:
@@ -63,7 +67,7 @@ def load_env(name: str, overrides: Sequence[str] = ()) -> EnvConfig:
     try:
         return TypeAdapter(EnvConfig).validate_json(json.dumps(merged))
     except ValidationError as error:
-        raise ConfigError(f"env: {first_mistake(error, EnvConfig)}") from None
+        raise ConfigError(f"env: {mistakes(error, EnvConfig)}") from None
 
 
 def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
@@ -105,7 +109,7 @@ def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]
 
 
 def validate(settings: dict[str, Any], source: str) -> RunConfig:
-    """Check settings that a run keeps against the schema; the first mistake becomes a one-line ``ConfigError``."""
+    """Check settings that a run keeps against the schema; its mistakes become a one-line ``ConfigError``."""
     return _validated(settings, source, STORED)
 
 
@@ -118,7 +122,7 @@ def _validated(settings: dict[str, Any], source: str, context: object) -> RunCon
     try:
         return RunConfig.model_validate_json(json.dumps(settings), context=context)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {first_mistake(error, RunConfig)}") from None
+        raise ConfigError(f"{source}: {mistakes(error, RunConfig)}") from None
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{source}: {_line(error)}") from None
 
@@ -162,8 +166,11 @@ def _bases(settings: DictConfig, path: Path) -> list[Path]:
     known = {f"{kind}/{name}": file for kind in KINDS for name, file in sorted(shipped(kind).items())}
     bases = OmegaConf.to_container(settings).get("defaults", [])
     settings.pop("defaults", None)
-    for base in bases if isinstance(bases, list) else [bases]:
-        if not isinstance(bases, list) or not isinstance(base, str) or base not in known:
+    if not isinstance(bases, list):
+        example = bases if isinstance(bases, str) and bases in known else "models/scratch"
+        raise ConfigError(f"{_shown(path)}: defaults = {_shown(bases)}: write a list: defaults: [{example}]")
+    for base in bases:
+        if not isinstance(base, str) or base not in known:
             raise ConfigError(
                 f"{_shown(path)}: defaults: {_shown(base)} cannot be built on.{nearest(str(base), known)} "
                 f"List some of {_some(list(known))}"
@@ -181,6 +188,8 @@ def _override(text: str) -> DictConfig:
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise ConfigError(f"{_shown(text)}: an override is written key=value, for example seed=11")
+    if key != key.strip():
+        raise ConfigError(f"{_shown(text)}: leave out the spaces around =: {_line(key)}={_line(value)}")
     try:
         check(value)
         return OmegaConf.from_dotlist([text])
@@ -203,27 +212,31 @@ def _merge(*parts: Any, source: str) -> DictConfig:
         raise ConfigError(f"{source}: settings do not go together: {_line(error)}") from None
 
 
-def first_mistake(error: ValidationError, kind: Any) -> str:
-    """The first mistake of a validation in one line: the setting, its value, and a possible one."""
-    problems = error.errors(include_url=False)  # a misspelt key is also a missing one: it comes first
-    problem = next((each for each in problems if each["type"] == "extra_forbidden"), problems[0])
+def mistakes(error: ValidationError, kind: Any) -> str:
+    """The mistakes of a validation in one line, ``MOST`` at most: each setting, its value, and a possible one."""
+    found = error.errors(include_url=False)  # a misspelt key is also a missing one: it comes first
+    found.sort(key=lambda each: each["type"] != "extra_forbidden")
+    left = len(found) - MOST
+    return "; ".join(_mistake(each, kind) for each in found[:MOST]) + (f" (and {left} more)" if left > 0 else "")
+
+
+def _mistake(problem: ErrorDetails, kind: Any) -> str:
     place = located(kind, problem["loc"])
     where = ".".join(_line(part) for part in place.path)
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
-        return f"{where}: {message}{more}".removeprefix(": ")
+        return f"{where}: {message}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
-        return f"{where}: no such key{place.others()}{more}"
+        return f"{where}: no such key{place.others()}"
     if problem["type"] == "union_tag_invalid":
         tags = problem["ctx"]
-        return f"{where}.type = {_shown(tags['tag'])}: choose one of {tags['expected_tags']}{more}"
+        return f"{where}.type = {_shown(tags['tag'])}: choose one of {tags['expected_tags']}"
     if problem["type"] == "union_tag_not_found":
-        return f"{where}: say which kind it is with {where}.type{more}"
+        return f"{where}: say which kind it is with {where}.type"
     if problem["type"] == "missing":
         remedy = "set it, or build on a shipped recipe with defaults" if kind is RunConfig else "set it"
-        return f"{where}: is missing; {remedy}{more}"
-    return f"{where} = {json.dumps(problem['input'])[:SHOWN]}: {message}{more}"
+        return f"{where}: is missing; {remedy}"
+    return f"{where} = {json.dumps(problem['input'])[:SHOWN]}: {message}"
 
 
 def _shown(value: object) -> str:

@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 from pydantic import ValidationError
 
 from coevo.configs.errors import ConfigError, unknown
-from coevo.configs.load.load import first_mistake, load_recipe, mapping_of, names, shipped
+from coevo.configs.load.load import load_recipe, mapping_of, mistakes, names, shipped
 from coevo.configs.run import RunConfig
 from coevo.configs.study import ARMS, ArmConfig, StudyConfig
 
@@ -48,7 +48,7 @@ def stored_study(settings: dict[str, Any], source: str) -> StudyConfig:
     try:
         return StudyConfig.model_validate_json(json.dumps(settings))
     except ValidationError as error:
-        raise ConfigError(f"{source}: {first_mistake(error, StudyConfig)}") from None
+        raise ConfigError(f"{source}: {mistakes(error, StudyConfig)}") from None
 
 
 def changed(study: StudyConfig, name: str | None, seeds: int | None, overrides: Sequence[str]) -> StudyConfig:

@@ -74,8 +74,15 @@ def test_a_mistake_is_one_line_that_names_it(override, says):
     ("overrides", "says"),
     [
         (["seed=x"], 'seed = "x": Input should be a valid integer'),
-        (["iterations=x", "seed=x"], 'seed = "x": Input should be a valid integer (and 1 more)'),
-        (["seed=x", "iterations=x", "recip=x"], "recip: no such key. Did you mean 'recipe'? (and 2 more)"),
+        (
+            ["iterations=x", "seed=x"],
+            'seed = "x": Input should be a valid integer; iterations = "x": Input should be a valid integer',
+        ),
+        (
+            ["seed=x", "iterations=x", "recip=x"],
+            "recip: no such key. Did you mean 'recipe'?; seed = \"x\": Input should be a valid integer; "
+            'iterations = "x": Input should be a valid integer',
+        ),
         (["evaluation.retrieval=3"], "evaluation.retrieval = 3: Input should be a valid boolean"),
         (["evaluation.every=0"], "evaluation.every = 0: Input should be greater than or equal to 1"),
         # a value is shown by 80 characters, a key by 320
@@ -85,11 +92,36 @@ def test_a_mistake_is_one_line_that_names_it(override, says):
     ],
     ids=lambda each: str(each)[:40],
 )
-def test_the_first_mistake_is_shown_and_the_others_are_counted(overrides, says):
+def test_mistakes_are_listed_with_misspelt_keys_first(overrides, says):
     with pytest.raises(ConfigError) as caught:
         load_recipe(RECIPE, overrides)
     said = str(caught.value).removeprefix(f"{RECIPE}: ")
     assert said == says or (says.endswith(": ") and said.startswith(says))
+
+
+def test_five_mistakes_are_listed_and_the_others_are_counted():
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(RECIPE, [f"{letter * 3}=1" for letter in "qvwxyzj"])
+    said = str(caught.value)
+    assert said.count(": no such key") == 5
+    assert said.endswith(" (and 2 more)")
+    assert "\n" not in said
+
+
+@pytest.mark.parametrize(("written", "shown"), [("models/scratch", "models/scratch"), ("scratch", "models/scratch")])
+def test_a_base_that_is_no_list_is_shown_as_one(tmp_path, written, shown):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"defaults: {written}\n")
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(str(path))
+    assert str(caught.value).endswith(f"defaults = {written!r}: write a list: defaults: [{shown}]")
+
+
+@pytest.mark.parametrize("override", ["iterations = 3", "iterations =3", " iterations=3"])
+def test_spaces_around_the_sign_are_named(override):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(RECIPE, [override])
+    assert str(caught.value) == f"{override!r}: leave out the spaces around =: iterations=3"
 
 
 @pytest.mark.parametrize(("length", "shown"), [(78, f"'{'x' * 78}'"), (79, f"'{'x' * 79}...")])
