@@ -20,7 +20,13 @@ def sampled(env: Environment[Any], count: int, draw: Key) -> list[Task]:
         CoevoError: ``sample`` fails, or returns anything else than so many tasks.
     """
     tasks = asked(env, "sample", partial(env.sample, count, draw))
-    if not isinstance(tasks, list | tuple) or len(tasks) != count or not all(isinstance(each, Task) for each in tasks):
+    is_known = isinstance(tasks, list | tuple) and all(isinstance(each, Task) for each in tasks)
+    if is_known and 0 < len(tasks) < count:
+        raise CoevoError(
+            f"{env.name}.sample returned {len(tasks)} of {count} tasks: set rollout.tasks={len(tasks)} or fewer, or "
+            "return more (a dry run draws up to 20)"
+        )
+    if not is_known or len(tasks) != count:
         raise CoevoError(
             f"{env.name}.sample returns {one_line(f'{tasks!r:.80}')}: return {count} tasks, as many as asked"
         )

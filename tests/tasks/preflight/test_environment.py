@@ -6,6 +6,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Guide
 from coevo.envs.homerules import HomeRules
+from coevo.records.draws import key
 from coevo.tasks.preflight.notices import notices
 from coevo.tasks.preflight.rehearse import glance, rehearse
 
@@ -60,6 +61,16 @@ def test_an_exception_is_one_line(method, kind):
 def test_anything_but_tasks_is_named(answer, said):
     with pytest.raises(CoevoError, match=rf"homerules\.sample {said}.*: return 8 tasks"):
         glance(small(), Faulty("sample", answer))
+
+
+def test_too_few_tasks_are_counted():
+    few = HomeRules().sample(5, key("few"))
+    with pytest.raises(CoevoError) as error:
+        glance(small(), Faulty("sample", few))
+    assert str(error.value) == (
+        "homerules.sample returned 5 of 8 tasks: set rollout.tasks=5 or fewer, or return more (a dry run draws up to "
+        "20)"
+    )
 
 
 @pytest.mark.parametrize(
