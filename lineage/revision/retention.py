@@ -21,7 +21,7 @@ class Rule:
     def reasons(self, revision: int, head: int) -> list[str]:
         """Reasons of the rule to keep a revision; empty if it does not. Without any rule everything is kept."""
         if self.last is None and self.every is None:
-            return ["no rule"]
+            return ["all kept: give --keep-last or --keep-every"]
         found = [f"last {self.last}"] if self.last is not None and revision > head - self.last else []
         return found + ([f"every {self.every}"] if self.every is not None and revision % self.every == 0 else [])
 
@@ -51,7 +51,7 @@ def reasons(standing: Standing, rule: Rule) -> dict[int, list[str]]:
     head = history[-1]
     found: dict[int, list[str]] = {revision: [] for revision in standing.retained}
     _note(found, [0], "reference policy")
-    _note(found, [head.revision], "head")
+    _note(found, [head.revision], "last revision")
     for name, revision in sorted(standing.names.items()):
         _note(found, [revision], f"tag {name}")
     if head.state["config"]["bank"] is not None:

@@ -43,10 +43,16 @@ def files(root):
 def test_it_is_only_shown_unless_asked_for(coevo, copied):
     before = files(copied)
     shown = coevo("gc", "first", "--keep-last", 1)
-    assert shown.out.splitlines()[1:3] == ["  0: reference policy", "  3: head, last 1"]
+    assert shown.out.splitlines()[1:3] == ["  0: reference policy", "  3: last revision, last 1"]
     assert "first would drop 1, 2 (" in shown.out
     assert "--apply" in shown.out
     assert files(copied) == before
+
+
+def test_without_a_rule_all_are_kept_and_the_rules_are_named(coevo, copied):
+    shown = coevo("gc", "first").out.splitlines()
+    assert "  1, 2: all kept: give --keep-last or --keep-every" in shown
+    assert "  3: last revision" in shown
 
 
 def test_every_run_is_collected_and_what_is_kept_reads_the_same(coevo, copied):
@@ -97,7 +103,7 @@ def test_what_is_kept_and_why(coevo, copied):
     Cursor(copied / "runs/other/published.json").advance(1)
     rows = json.loads(coevo("gc", "--keep-every", 3, "--json").out)["runs"]
     why = {row["run"]: {kept["revision"]: kept["why"] for kept in row["kept"]} for row in rows}
-    assert why["first"] == {0: ["reference policy", "every 3"], 1: ["tag best"], 3: ["head", "every 3"]}
+    assert why["first"] == {0: ["reference policy", "every 3"], 1: ["tag best"], 3: ["last revision", "every 3"]}
     assert why["other"][2] == ["not published"]
 
 

@@ -32,7 +32,7 @@ def kept(revisions, rule=EVERYTHING_MAY_GO, names=(), published=None, retained=N
 
 
 def test_the_start_and_the_head_are_always_kept():
-    assert kept(history()) == {0: ["reference policy"], 9: ["head"]}
+    assert kept(history()) == {0: ["reference policy"], 9: ["last revision"]}
 
 
 def test_the_rules_add_up():
