@@ -53,16 +53,17 @@ class Registry(Generic[Part]):
         """
         module, _, attribute = reference.partition(":")
         try:
-            part: Part | None = getattr(import_module(module), attribute, None)
+            home = import_module(module)
         except ImportError as error:
             raise ConfigError(
                 f"{self._setting} = {name!r}: {module} cannot be imported ({error}); install its package, or "
                 "name the folder of a module of your own in python_path"
             ) from error
+        part: Part | None = getattr(home, attribute, None)
         if part is None:
-            raise ConfigError(
-                f"{self._setting} = {name!r}: {module} has no {attribute}; name an attribute of the module"
-            )
+            near = nearest(attribute, (each for each in vars(home) if not each.startswith("_")))
+            remedy = f".{near}" if near else "; name an attribute of the module"
+            raise ConfigError(f"{self._setting} = {name!r}: {module} has no {attribute}{remedy}")
         return part
 
     def _installed(self) -> dict[str, str]:

@@ -88,7 +88,7 @@ def find(kind: str) -> type[Environment[Any]]:
 
 def _checked(kind: str, found: object) -> type[Environment[Any]]:
     if not (isinstance(found, type) and issubclass(found, Environment)):
-        raise ConfigError(f"env.type = {kind!r}: not an environment; derive it from coevo.envs.base.Environment")
+        raise ConfigError(f"env.type = {kind!r}: not an environment; derive it from coevo.Environment")
     if isabstract(found):
         missing = ", ".join(sorted(found.__abstractmethods__))
         raise ConfigError(f"env.type = {kind!r}: it lacks {missing}; implement them")
