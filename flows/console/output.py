@@ -34,7 +34,8 @@ def fault(text: str) -> None:
 def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     """Print columns of the rows, numbers right-aligned; print nothing without rows.
 
-    A table that is too wide wraps its widest columns, at first between words.
+    A table that is too wide wraps its widest columns, at first between words, then within them. The words of the first
+    column are names to copy, and stay whole.
     """
     if not rows:
         return
@@ -58,7 +59,7 @@ def _layout(heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int) -> 
     words = [max(cell_len(word) for text in texts for word in text.plain.split() or [""]) for texts in columns]
     gap = 2 if sum(widths) + 2 * (len(widths) - 1) <= room else 1
     room -= gap * (len(widths) - 1)
-    for least in (words, [1] * len(widths)):
+    for least in (words, words[:1] + [1] * (len(widths) - 1), [1] * len(widths)):
         while sum(widths) > room and any(width > most for width, most in zip(widths, least, strict=True)):
             wide = max(range(len(widths)), key=lambda column: (widths[column] > least[column]) * widths[column])
             widths[wide] -= 1

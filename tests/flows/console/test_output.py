@@ -38,6 +38,15 @@ def test_a_table_that_is_too_wide_wraps_between_words_and_loses_nothing(capsys, 
     assert capsys.readouterr().out.count("x") == 100
 
 
+def test_names_of_the_first_column_stay_whole_however_narrow_the_table(capsys, monkeypatch):
+    monkeypatch.setattr(output, "PIPED_WIDTH", 40)
+    row = {"name": "coevo-rl-delta", "paper": "supercalifragilistic", "needs": "antidisestablishmentarianism"}
+    output.table([row], tuple(row))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].split()[0] == "coevo-rl-delta"
+    assert all(line.startswith(" ") for line in lines[2:])
+
+
 def test_long_text_is_not_cut_where_it_is_piped(capsys):
     output.line("word " * 100)
     assert capsys.readouterr().out.count("\n") == 1
