@@ -8,6 +8,7 @@ from rich.console import Console
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
+from coevo.flows.console.options import workspace_option
 from coevo.flows.console.progress import Progress
 from coevo.flows.console.summary import summarise
 from coevo.flows.servers.servers import going_on, use_prefect
@@ -60,7 +61,7 @@ def operate(
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
     if not (console.quiet or brief):
         summarise(place, paths)
-    return _ended(paths, after, reached, console)
+    return _ended(place, paths, after, reached, console)
 
 
 def _checked(place: Workspace, paths: RunPaths, config: RunConfig, accept_change: bool) -> Manifest | None:
@@ -68,10 +69,14 @@ def _checked(place: Workspace, paths: RunPaths, config: RunConfig, accept_change
     place.trust.demand(paths.name, config)
     head = head_of(place, paths)
     if head is not None and waits(head):
-        raise CoevoError(f"{paths.name}@{head.revision} {WAITS.format(run=paths.name)}")
+        raise CoevoError(_waiting(place, paths, head))
     if not _is_over(head, config):
         check_unchanged(config, head, paths.name, accept_change)
     return head
+
+
+def _waiting(place: Workspace, paths: RunPaths, head: Manifest) -> str:
+    return f"{paths.name}@{head.revision} {WAITS.format(run=f'{paths.name}{workspace_option(place)}')}"
 
 
 def _is_over(head: Manifest | None, config: RunConfig) -> bool:
@@ -98,13 +103,14 @@ def _play(
         )
 
 
-def _ended(paths: RunPaths, after: Manifest, reached: str | None, console: Console) -> int:
+def _ended(place: Workspace, paths: RunPaths, after: Manifest, reached: str | None, console: Console) -> int:
     """Print why the run ended before its last iteration, if it did; return the exit code."""
     if waits(after):
-        console.print(f"{paths.name}@{after.revision} {WAITS.format(run=paths.name)}", soft_wrap=True)
+        console.print(_waiting(place, paths, after), soft_wrap=True)
         return WAITING
     if reached is not None:
-        console.print(f"stopped early: {reached}; continue with: coevo resume {paths.name}", soft_wrap=True)
+        again = f"coevo resume {paths.name}{workspace_option(place)}"
+        console.print(f"stopped early: {reached}; continue with: {again}", soft_wrap=True)
     return 0
 
 
@@ -122,7 +128,7 @@ def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
 
     publish_the_rest(place, paths)
     done = f"{paths.name} has done all of its {paths.read_config().iterations} iterations"
-    console.print(f"{done}; see: coevo log {paths.name}", soft_wrap=True)
+    console.print(f"{done}; see: coevo log {paths.name}{workspace_option(place)}", soft_wrap=True)
     return 0
 
 

@@ -11,6 +11,7 @@ from coevo.flows.console.options import (
     WorkspaceOption,
     left_out,
     workspace_at,
+    workspace_option,
 )
 from coevo.flows.history.reference import reading
 
@@ -46,6 +47,7 @@ def branch(
     output.line(
         f"Continue with: coevo resume {name}"
         + ("" if made.iteration < config.iterations else f" --iterations {2 * max(1, made.iteration)}")
+        + workspace_option(place)
     )
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.endpoint.limits import DEFAULT, Limits
 
 VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="Version, or MODEL@ALIAS.")]
@@ -35,9 +35,10 @@ def package(
         row = {"model": registered.model, "version": registered.version, "run": origin.run, "revision": origin.revision}
         output.document({**row, "success": dict(origin.success)})
         return
+    option = workspace_option(place)
     output.line(f"Registered {origin.name} as {registered.name}")
-    output.line(f"Serve it with: coevo serve {registered.name}")
-    output.line(f"Make it the champion, if it plays better: coevo promote {registered.name}")
+    output.line(f"Serve it with: coevo serve {registered.name}{option}")
+    output.line(f"Make it the champion, if it plays better: coevo promote {registered.name}{option}")
 
 
 def promote(
@@ -61,7 +62,8 @@ def promote(
     """
     from coevo.flows.packages.promotion import promote as decide
 
-    done = decide(version, panel, tasks, margin, seed, workspace_at(workspace))
+    place = workspace_at(workspace)
+    done = decide(version, panel, tasks, margin, seed, place)
     verdict, over = done.verdict, done.over
     if as_json:
         row = {"model": done.challenger.model, "version": done.challenger.version, "promoted": done.passed}
@@ -73,7 +75,8 @@ def promote(
             output.line(verdict.sentence(done.challenger.name, over.name))
         stays = f"{over.name if over else ''} stays champion of {done.challenger.model}"
         if done.waits:
-            stays = f"{done.challenger.name} waits for approval as champion: coevo approve {done.challenger.name}"
+            approve = f"coevo approve {done.challenger.name}{workspace_option(place)}"
+            stays = f"{done.challenger.name} waits for approval as champion: {approve}"
         output.line(f"{done.challenger.name} is champion" if done.passed else stays)
     return int(not done.passed)
 

@@ -5,7 +5,13 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WithoutOptimizerOption, WorkspaceOption, left_out, workspace_at
+from coevo.flows.console.options import (
+    WithoutOptimizerOption,
+    WorkspaceOption,
+    left_out,
+    workspace_at,
+    workspace_option,
+)
 from coevo.flows.history.reference import reading
 
 
@@ -28,7 +34,7 @@ def rollback(
     from coevo.flows.upkeep.rollback import restore
 
     output.line(restore(place, paths, revision, left_out(without_optimizer)))
-    output.line(f"Continue with: coevo resume {run}")
+    output.line(f"Continue with: coevo resume {run}{workspace_option(place)}")
 
 
 COMMANDS = (rollback,)

@@ -8,7 +8,7 @@ import typer
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
-from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.console.output import console
 from coevo.flows.history.standing import Standing, unfinished
 from coevo.lineage.trust import extend_path
@@ -53,7 +53,7 @@ def run(
     shown = console()
     shown.print(f"run {paths.name} in {place.root}", soft_wrap=True)
     if earlier is not None:
-        shown.print(f"({_of(earlier)})", soft_wrap=True)
+        shown.print(f"({_of(earlier, workspace_option(place))})", soft_wrap=True)
     from coevo.flows.operate import operate
 
     return operate(place, paths, shown, alone=True)
@@ -90,13 +90,13 @@ def resume(
     return operate(place, paths, console(), accept_change, max_hours, iterations, alone=True)
 
 
-def _of(earlier: Standing) -> str:
+def _of(earlier: Standing, option: str) -> str:
     name = earlier.paths.name
     if earlier.process is not None:
         return f"{name} is running: process {earlier.process}"
     if earlier.status == "waiting":
-        return f"{name} waits for approval: coevo approve --list {name}"
-    return f"{name} is unfinished; to continue it: coevo resume {name}"
+        return f"{name} waits for approval: coevo approve --list {name}{option}"
+    return f"{name} is unfinished; to continue it: coevo resume {name}{option}"
 
 
 def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool) -> int:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +44,11 @@ def workspace_of(directory: Path | str | None) -> Workspace:
 def workspace_at(directory: Path | None) -> Workspace:
     """Workspace of a command."""
     return Workspace(directory or Path("workspace"))
+
+
+def workspace_option(place: Workspace) -> str:
+    """Option that a command needs for a workspace; empty for the default one."""
+    return "" if place.root == workspace_at(None).root else f" --workspace {shlex.quote(str(place.root))}"
 
 
 @contextmanager

@@ -1,10 +1,9 @@
 """Summary of a finished run: success with its baselines, three entries, and commands for a next step."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 
 from coevo.envs.registry import find
-from coevo.flows.console.options import workspace_at
+from coevo.flows.console.options import workspace_option
 from coevo.flows.console.output import line, table
 from coevo.flows.history.history import headline_panel
 from coevo.lineage.lineage import Lineage
@@ -48,11 +47,6 @@ def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str
 
 def _row(name: str, start: float | None, end: float, about: str) -> dict[str, object]:
     return {"held-out success": name, "start": start, "end": end, "description": about}
-
-
-def workspace_option(place: Workspace) -> str:
-    """Option that a command needs for a workspace; empty for the default one."""
-    return "" if place.root == workspace_at(None).root else f" --workspace {shlex.quote(str(place.root))}"
 
 
 def most_used(entries: Sequence[Entry], stats: Mapping[str, Stats], count: int) -> list[tuple[Entry, Stats]]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, workspace_at
+from coevo.flows.console.options import WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.history.reference import reading
 
 
@@ -40,10 +40,11 @@ def import_(
     """
     from coevo.flows.upkeep.by_hand import import_file
 
-    count, made = import_file(run, file, workspace_at(workspace))
+    place = workspace_at(workspace)
+    count, made = import_file(run, file, place)
     if made is None:
         output.line(f"{run} already holds all {count} entries of {file}; nothing was changed.")
         return
     counts = made.state["imported"]
     output.line(f"{run}@{made.revision}: added {counts['added']} entries, skipped {counts['known']} known ones.")
-    output.line(f"Continue with: coevo resume {run}")
+    output.line(f"Continue with: coevo resume {run}{workspace_option(place)}")

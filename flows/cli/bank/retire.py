@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, workspace_at
+from coevo.flows.console.options import WorkspaceOption, workspace_at, workspace_option
 
 
 def retire(
@@ -25,9 +25,11 @@ def retire(
     """
     from coevo.flows.upkeep.by_hand import retire as take_out
 
-    gone, made = take_out(run, entry, reason, by or getuser(), workspace_at(workspace))
+    place = workspace_at(workspace)
+    gone, made = take_out(run, entry, reason, by or getuser(), place)
     if made is None:
         output.line(f"{gone.id} was already retired in revision {gone.retired}; nothing was changed.")
         return
     output.line(f"{run}@{made}: retired {gone.id}  {gone.strategy}")
-    output.line(f"Continue with: coevo resume {run}; undo with: coevo rollback {run} --to {made - 1}")
+    option = workspace_option(place)
+    output.line(f"Continue with: coevo resume {run}{option}; undo with: coevo rollback {run} --to {made - 1}{option}")

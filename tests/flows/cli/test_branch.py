@@ -33,7 +33,7 @@ def test_it_begins_with_all_of_the_revision_byte_for_byte(coevo, copied):
     result = coevo("branch", "first@2", "mine", "seed=4", "update.optimizer.lr=0.001", "iterations=9")
     assert result.code == 0, result.err
     assert "Created mine@3 from first@2: seed: 0 -> 4; update.optimizer.lr:" in result.out
-    assert "coevo resume mine" in result.out
+    assert f" --workspace {copied}" in result.out.partition("Continue with: coevo resume mine")[2]
     assert whole(copied, "mine", 3) == whole(copied, "mine", 2) == whole(copied, "first", 2)
     assert whole(copied, "mine", 1) == whole(copied, "first", 1)
     assert files(copied / "runs/first") == before

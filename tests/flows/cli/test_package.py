@@ -34,7 +34,11 @@ def call(coevo, place, monkeypatch):
 
 def test_from_a_run_to_a_champion_and_back(call, place):
     made = call("package", "first@2", "--name", "household")
-    assert (made.code, made.out.splitlines()[0]) == (0, "Registered first@2 as household/1"), made.err
+    assert (made.code, made.out.splitlines()) == (0, [
+        "Registered first@2 as household/1",
+        f"Serve it with: coevo serve household/1 --workspace {place}",
+        f"Make it the champion, if it plays better: coevo promote household/1 --workspace {place}",
+    ]), made.err  # fmt: skip
     row = json.loads(call("package", "first", "--name", "household", "--json").out)
     assert row == {
         "model": "household", "version": 2, "run": "first", "revision": 3, "success": {"seen-houses": 1.0}

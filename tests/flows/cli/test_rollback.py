@@ -24,6 +24,7 @@ def test_rollback_restores_policy_and_bank_as_a_new_revision(coevo, copied):
     result = coevo("rollback", "first", "--to", 1)
     assert result.code == 0
     assert "Rolled back to revision 1; recorded as first@4 (iteration 1, policy, 2 entries)" in result.out
+    assert result.out.splitlines()[-1] == f"Continue with: coevo resume first --workspace {copied}"
     assert (copied / "runs/first/lineage/policy/weights").read_text() == "policy of 1"
     assert strategies(coevo) == {SAFE, HEAT}
     last = json.loads(coevo("log", "first", "--json").out)[-1]

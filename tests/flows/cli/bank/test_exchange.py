@@ -79,6 +79,7 @@ def test_a_bank_goes_from_one_run_to_another(name, coevo, place, tmp_path):
     made = coevo("bank", "import", "other", tmp_path / name)
     assert (made.code, made.err) == (0, "")
     assert "other@5: added 2 entries, skipped 0 known ones" in made.out
+    assert made.out.splitlines()[-1] == f"Continue with: coevo resume other --workspace {place.root}"
     assert texts(bank(coevo, "other")) == texts(bank(coevo, "first"))
     assert {row["created"] for row in bank(coevo, "other")} == {5}
     assert "2 imported" in coevo("log", "other").out

@@ -54,7 +54,11 @@ def test_it_leaves_the_bank_once_and_everything_else_stays(copied, coevo, docume
 
 
 def test_who_retired_it_and_why_is_shown(copied, coevo, document):
-    coevo(*RETIRE)
+    shown = coevo(*RETIRE).out.splitlines()
+    assert shown[-1] == (
+        f"Continue with: coevo resume first --workspace {copied}; "
+        f"undo with: coevo rollback first --to 3 --workspace {copied}"
+    )
     said = f"{WHY} (retired by ada)"
     row = document("bank", "log", "first")[-1]
     assert [row[key] for key in ("revision", "outcome", "reason", "entries")] == [4, "retired", said, [MICROWAVE.id]]
