@@ -5,10 +5,13 @@ from dataclasses import dataclass
 
 from coevo.lineage.revision.manifest import Manifest
 
+NO_RULE = "all kept: give --keep-last or --keep-every"
+"""Reason to keep a revision that nothing else requires."""
+
 
 @dataclass(frozen=True)
 class Rule:
-    """Revisions to keep in addition to the required ones.
+    """Revisions to keep in addition to the required ones; all of them where it has no number.
 
     Attributes:
         last: number of revisions at the end; None for no such rule.
@@ -19,9 +22,7 @@ class Rule:
     every: int | None = None
 
     def reasons(self, revision: int, head: int) -> list[str]:
-        """Reasons of the rule to keep a revision; empty if it does not. Without any rule everything is kept."""
-        if self.last is None and self.every is None:
-            return ["all kept: give --keep-last or --keep-every"]
+        """Reasons of the rule to keep a revision; empty if it does not."""
         found = [f"last {self.last}"] if self.last is not None and revision > head - self.last else []
         return found + ([f"every {self.every}"] if self.every is not None and revision % self.every == 0 else [])
 
@@ -58,6 +59,8 @@ def reasons(standing: Standing, rule: Rule) -> dict[int, list[str]]:
         waiting = trail_since(history.__getitem__, head, head.state["fired"])
         _note(found, waiting, "episodes that the writer has yet to see")
     _note(found, range(standing.published + 1, len(history)), "not published")
+    if rule == Rule():
+        return {revision: why or [NO_RULE] for revision, why in found.items()}
     return {revision: [*why, *rule.reasons(revision, head.revision)] for revision, why in found.items()}
 
 

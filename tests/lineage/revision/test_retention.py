@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from coevo.lineage.revision.retention import Rule, Standing, ranges, reasons, trail_since
+from coevo.lineage.revision.retention import NO_RULE, Rule, Standing, ranges, reasons, trail_since
 
 EVERYTHING_MAY_GO = Rule(last=0)
 
@@ -41,7 +41,9 @@ def test_the_rules_add_up():
 
 
 def test_without_a_rule_nothing_goes():
-    assert list(kept(history(), Rule())) == list(range(10))
+    found = kept(history(), Rule())
+    assert list(found) == list(range(10))
+    assert (found[0], found[5]) == (["reference policy"], [NO_RULE])
 
 
 def test_a_tag_keeps_its_revision():
