@@ -79,11 +79,11 @@ class Honest(Clocks):
 
 
 class Coin(Environment):
-    """A dime that falls as chance has it, without an expert; an episode ends after some tries."""
+    """A die of many faces that falls as chance has it, without an expert; an episode ends after some tries."""
 
     name, version, panels = "coin", "1", {}
 
-    def __init__(self, guide=NO_GUIDE, tries=99, faces=("heads", "tails")):
+    def __init__(self, guide=NO_GUIDE, tries=99, faces=tuple(f"face {n}" for n in range(1000))):
         self.given, self.tries, self.faces = guide, tries, faces
 
     def sample(self, count, key):
