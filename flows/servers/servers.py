@@ -113,9 +113,17 @@ def use_prefect(workspace: Path) -> str:
 
 
 def _read_settings() -> None:
+    """Make Prefect read its settings again if they have changed.
+
+    Setting up its log takes locks that the heartbeat of a running flow takes in another order: within a flow, where
+    they are the same, doing so for nothing could wait forever.
+    """
     from prefect.context import refresh_global_settings_context
     from prefect.logging.configuration import setup_logging
+    from prefect.settings import Settings, get_current_settings
 
+    if Settings() == get_current_settings():
+        return
     refresh_global_settings_context()
     setup_logging(incremental=False)
 

@@ -101,6 +101,23 @@ except CoevoError as error:
 """
 
 
+def test_settings_that_are_the_same_are_not_read_again(monkeypatch, tmp_path):
+    from prefect.context import refresh_global_settings_context
+
+    read = []
+    monkeypatch.setattr("prefect.logging.configuration.setup_logging", lambda **asked: read.append(asked))
+    for name in CLIENT:
+        monkeypatch.setenv(name, "")
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    try:
+        assert use_prefect(tmp_path) == "http://127.0.0.1:9/api"
+        use_prefect(tmp_path)
+        assert read == [{"incremental": False}]
+    finally:
+        monkeypatch.undo()
+        refresh_global_settings_context()
+
+
 @pytest.mark.full
 @pytest.mark.parametrize("before", ["", "import prefect"], ids=["", "prefect-imported-before"])
 def test_a_flow_that_is_stopped_says_so_in_one_line(prefect_workspace, no_servers_named, before):
