@@ -90,10 +90,8 @@ def grid(recipe: str, axes: Sequence[str], overrides: Sequence[str] = ()) -> Stu
     arms = [list(each) for each in product(*chosen)]
     if len(arms) > ARMS:
         raise ConfigError(f"the grid has {len(arms)} arms: a study has at most {ARMS}, give fewer values")
-    panel, keys = (
-        load_recipe(recipe, overrides).evaluation.panels[0],
-        [_short(axis[0].partition("=")[0]) for axis in chosen],
-    )
+    panel = load_recipe(recipe, overrides).evaluation.panels[0]
+    keys = [_short(axis[0].partition("=")[0]) for axis in chosen]
     settings = {
         "name": f"{Path(recipe).stem}-{'-'.join(keys)}"[:40],
         "paper": OWN,

@@ -117,6 +117,7 @@ def _row(
     gains = [ours[seed] - theirs[seed] for seed in seeds]
     spread = student([ours[seed] for seed in seeds], [theirs[seed] for seed in seeds]) if len(seeds) > 1 else None
     mean = of_mean(list(ours.values())) if len(ours) > 1 else None
+    sure = _firm(mean, len(ours)) if arm is base else _firm(spread, len(seeds))
     costs = [outcome.spent for outcome in found if outcome.arm == arm.name]
     return Row(
         metric=metric.title,
@@ -131,9 +132,7 @@ def _row(
         difference_high=None if spread is None else spread.high,
         pairs=len(seeds),
         expected=_expected(metric, arm, base),
-        verdict=_bounded(metric, _firm(mean, len(ours)))
-        if arm is base
-        else verdict(metric, arm, _firm(spread, len(seeds))),
+        verdict=_bounded(metric, sure) if arm is base else verdict(metric, arm, sure),
         episodes=_mean([spent.episodes for spent in costs]),
         tokens=_mean([spent.tokens for spent in costs]),
     )

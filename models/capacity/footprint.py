@@ -43,7 +43,9 @@ ADAPTED = 7
 
 
 Phase = Literal["always", "start", "rollout", "update", "backward", "step", "save"]
-"""Phase in which an item exists; ``update`` covers the backward pass, the optimizer's step and the save after it."""
+"""Phase in which an item exists: ``start`` is that of loading weights; ``update`` covers the backward pass, the
+optimizer's step and the save after it.
+"""
 
 
 @dataclass(frozen=True, slots=True)
