@@ -141,7 +141,7 @@ def named(said):
         ("x: 1\n" * 20_000, "has more than 32768 characters"),
         ("seed: 1\nseed: 2\n", "line 2"),
         ("defaults: [../load]", "'../load' cannot be built on."),
-        ("defaults: recipes/homerules-grpo", "'recipes/homerules-grpo' cannot be built on"),
+        ("defaults: recipes/homerules-grpo", "write a list: defaults: [recipes/homerules-grpo]"),
         ("defaults: [recipes/homerules-grpo]\nupdate: {optimizer: {lr: .inf}}", "update.optimizer.lr = "),
         ("defaults: [recipes/homerules-grpo]\nupdate: {optimizer: {betas: [0.9, 7]}}", "less than 1"),
         ("seed: 1", "iterations: is missing; set it, or build on a shipped recipe with defaults"),
@@ -154,7 +154,7 @@ def test_a_mistake_in_a_file_says_where_and_what(text, says, tmp_path):
     start = time.process_time()
     with pytest.raises(ConfigError) as caught:
         load_recipe(str(path))
-    assert time.thread_time() - start < 1
+    assert time.process_time() - start < 2
     assert says in str(caught.value)
     assert str(caught.value).isprintable()
 
