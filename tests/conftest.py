@@ -18,6 +18,7 @@ hypothesis.settings.load_profile("coevo")
 HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
 SERVED = tempfile.TemporaryDirectory(prefix="prefect workspace-")
 DATABASES = copy_databases()
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: there are as many processes as cores
 os.environ["PREFECT_HOME"] = HOME.name  # before Prefect is imported, which would make ~/.prefect
 os.environ[VARIABLE] = secret_of(Path(SERVED.name))  # and which reads this once
 
