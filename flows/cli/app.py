@@ -1,12 +1,14 @@
 """The ``coevo`` command."""
 
 import faulthandler
+import re
 import sys
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import cache
 
 import typer
 from typer import rich_utils
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from coevo.configs.errors import CoevoError
@@ -70,8 +72,23 @@ for panel, modules in PANELS.items():
 app.add_typer(bank.app, name="bank", rich_help_panel="History")
 app.add_typer(schedule.app, name="schedule", rich_help_panel="Runs")
 app.add_typer(envs.app, name="envs", rich_help_panel="Choices")
-_program = cache(partial(get_command, app))
-"""All commands with their options, which Typer derives from the functions in 50 ms."""
+
+
+@cache
+def _program() -> TyperGroup:
+    """All commands with their options, which Typer derives from the functions in 50 ms."""
+    program = get_command(app)
+    assert isinstance(program, TyperGroup)
+    _unwrap(program)
+    return program
+
+
+def _unwrap(group: TyperGroup) -> None:
+    """Join the lines of each paragraph of help, which Typer would keep as they are wrapped in the source."""
+    for command in group.commands.values():
+        command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", command.help or "")
+        if isinstance(command, TyperGroup):
+            _unwrap(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

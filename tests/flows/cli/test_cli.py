@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -36,10 +37,14 @@ def test_the_commands_are_those_that_were_promised():
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_help_has_an_example_of_the_command(coevo, command):
+def test_help_has_an_example_of_the_command_and_fills_its_lines(coevo, command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     result = coevo(*command, "--help")
     assert result.code == 0
     assert f"Example: coevo {' '.join(command)}" in " ".join(result.out.split())
+    prose = [line.strip() for line in result.out.partition("╭")[0].splitlines()]
+    for line, following in pairwise(prose):
+        assert not (line and following) or len(f"{line} {following.split()[0]}") > 78, line
 
 
 def test_without_a_command_there_is_help(coevo):
