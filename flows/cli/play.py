@@ -19,7 +19,7 @@ Act = Callable[[Any, Moment], Answer]
 MAX_TURNS = RolloutConfig().max_turns
 """Maximum turns in an environment without a limit of its own, as in a run with default settings."""
 RANDOM_EPISODES = 8
-"""Number of expert episodes, of other worlds, whose actions the random agent draws from."""
+"""Number of demonstrations, of other worlds, whose actions the random agent draws from."""
 
 
 class Agent(StrEnum):
@@ -36,7 +36,8 @@ def play(
         list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of the environment.")
     ] = None,
     agent: Annotated[
-        Agent, typer.Option(help="expert: scripted, without lessons; human: actions from standard input.")
+        Agent,
+        typer.Option(help="expert: scripted, without lessons; random: drawn actions; human: those of standard input."),
     ] = Agent.EXPERT,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the task and of the draws.")] = 0,
     python_path: Annotated[
@@ -55,42 +56,56 @@ def play(
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     with closing(make(load_env(env, settings or []))) as environment:
         try:
-            _episode(environment, _agent(agent, environment, seed), key(seed, "play"), turns)
+            _episode(environment, agent, key(seed, "play"), turns)
         except MissingPartError as error:
-            raise CoevoError(f"--agent {agent}: {error}; or play with --agent human") from None
+            raise CoevoError(f"--agent {agent}: {error}; or play with --agent random or human") from None
 
 
-def _episode(environment: Any, act: Act, key: Any, turns: int) -> None:
+def _episode(environment: Any, agent: Agent, root: Any, turns: int) -> None:
     from coevo.envs.failures import sound
     from coevo.tasks.play.turns import turn_by_turn
 
-    def shown(state: Any, moment: Moment) -> Answer:
+    (task,) = environment.sample(1, root)
+    guide = sound(environment.try_guide(task))
+    choose = _agent(agent, environment, guide, root)
+
+    def act(state: Any, moment: Moment) -> Answer:
         output.line(f"observe   {moment.observation}")
-        answer = act(state, moment)
+        answer = choose(state, moment)
         output.line(f"act       {answer.action}" + (f"   ({answer.thought})" if answer.thought else ""))
         return answer
 
-    (task,) = environment.sample(1, key)
-    guide = sound(environment.try_guide(task))
     output.line(f"task      {task.instruction}")
-    for turn in turn_by_turn(environment, task, guide, shown, turns):
+    for turn in turn_by_turn(environment, task, guide, act, turns):
         output.line(f"feedback  {turn.step.feedback}" + ("" if turn.step.valid else "   (not understood)"))
     cut = "" if turn.step.done else ", the limit of --turns"
     output.line(f"{'solved' if turn.step.success else 'not solved'} in {len(turn.moment.history) + 1} turns{cut}")
 
 
-def _agent(agent: Agent, environment: Any, seed: int) -> Act:
-    from coevo.records.draws import extend, generator, key
+def _agent(agent: Agent, environment: Any, guide: Any, root: Any) -> Act:
+    from coevo.records.draws import extend
 
-    base = key(seed, "play", agent.value)
+    base = extend(root, agent.value)
     if agent is Agent.HUMAN:
         return _ask
     if agent is Agent.EXPERT:
         return lambda state, moment: environment.advise(state, moment, extend(base, len(moment.history)))
-    shown = environment.demonstrations(RANDOM_EPISODES, 0, base)
-    actions = sorted({each.answer.action for each in shown})
+    return _random(environment, guide, base)
+
+
+def _random(environment: Any, guide: Any, base: Any) -> Act:
+    """Draw from the actions of demonstrations; without these, from guesses with the verbs of the guide."""
+    from coevo.envs.base import MissingPartError
+    from coevo.records.draws import extend, generator
+    from coevo.tasks.preflight.guesses import choices
+
+    try:
+        shown = sorted({each.answer.action for each in environment.demonstrations(RANDOM_EPISODES, 0, base)})
+    except MissingPartError:
+        shown = []
 
     def draw(state: Any, moment: Moment) -> Answer:
+        actions = shown or choices(moment.observation, guide)
         return Answer("", actions[generator(extend(base, len(moment.history))).integers(len(actions))])
 
     return draw

@@ -165,9 +165,10 @@ def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Che
     returns = [sum(step.reward for step in each.steps if isinstance(step, Step)) for each in episodes]
     wrong = next((each for each in returns if not low <= each <= high), None)
     if wrong is None:
-        return Checked(
-            "rewards", True, f"those of an episode add up to {min(returns):g} at least, {max(returns):g} at most"
-        )
+        solved = any(isinstance(step, Step) and step.success for each in episodes for step in each.steps)
+        unseen = "" if solved else "; no episode succeeded, so that of success was not seen"
+        text = f"those of an episode add up to {min(returns):g} at least, {max(returns):g} at most{unseen}"
+        return Checked("rewards", True, text)
     remedy = "scale the rewards, or set the class attribute reward_range"
     text = f"those of an episode add up to {wrong:g}, which is not between {low:g} and {high:g}: {remedy}"
     return Checked("rewards", False, text)

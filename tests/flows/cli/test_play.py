@@ -12,7 +12,7 @@ from coevo.records.draws import key
 from coevo.tasks.play.expert import expert_success, play_expert
 
 WORLD = '''
-from coevo.envs.base import Environment, Step
+from coevo.envs.base import Environment, Guide, Step
 from coevo.records.task import Panel, Task
 
 
@@ -29,6 +29,9 @@ class Door(Environment):
 
     def panel(self, name, size):
         return Panel(name, "1", ())
+
+    def guide(self, task):
+        return Guide("open or push", verbs=("open", "push"))
 
     def start(self, task):
         return 0, "a door"
@@ -107,11 +110,20 @@ def test_the_end_of_input_ends_the_play(coevo, door, monkeypatch):
     assert coevo("play", door, "--agent", "human").code == 130
 
 
-@pytest.mark.parametrize("agent", ["expert", "random"])
-def test_an_environment_without_an_expert_says_how_to_play_it(coevo, door, agent):
-    result = coevo("play", door, "--agent", agent)
+def test_an_environment_without_an_expert_says_how_to_play_it(coevo, door):
+    result = coevo("play", door)
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert "--agent human" in result.err
+    assert "--agent random or human" in result.err
+
+
+def test_without_demonstrations_a_random_agent_guesses_with_the_verbs_of_the_guide(coevo, door):
+    acted = {
+        line.split()[1]
+        for seed in range(8)
+        for line in coevo("play", door, "--agent", "random", "--seed", seed).out.splitlines()
+        if line.startswith("act ")
+    }
+    assert acted == {"open", "push"}
 
 
 ENDLESS = '''

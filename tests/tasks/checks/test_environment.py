@@ -203,6 +203,13 @@ def test_rewards_beyond_their_range_are_found(monkeypatch):
     assert re.match(r"those of an episode add up to [01], which is not between 2 and 3: scale", failed(env)["rewards"])
 
 
+@pytest.mark.parametrize("actions", [(), ("go safe",)])
+def test_rewards_without_a_success_say_so(actions):
+    (rewards,) = (each for each in check_environment(HomeRules(), 16, actions) if each.name == "rewards")
+    assert rewards.passed
+    assert rewards.text.endswith("no episode succeeded, so that of success was not seen") == bool(actions)
+
+
 def test_a_state_that_changes_and_a_leaking_panel_are_found():
     assert "return a new state" in failed(Growing())["pure"]
     assert set(failed(Leaky())) == {f"panel {name}" for name in HomeRules.panels}
