@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack, closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.configs.errors import CoevoError
@@ -12,6 +11,7 @@ from coevo.envs.base import Environment
 from coevo.envs.registry import make
 from coevo.flows.evaluation import BANKS, Evaluation, Request, check_panel
 from coevo.flows.history.reference import Reading, reading
+from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.base import admission_of
 from coevo.memory.clusters import Clusters
@@ -46,7 +46,7 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         CoevoError: the revision, panel or bank does not exist, a setting is not confirmed, or they do not fit.
     """
     with ExitStack() as stack:
-        scratch = Path(stack.enter_context(TemporaryDirectory(prefix="coevo-")))
+        scratch = stack.enter_context(scratch_directory(place.root))
         run = stack.enter_context(reading(reference, place))
         place.trust.demand(run.paths.name, run.config)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))

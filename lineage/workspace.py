@@ -2,6 +2,7 @@
 
 <workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
+<workspace>/scratch          temporary files of commands
 <workspace>/mlflow.db  mlartifacts  prefect  servers.json  runs.lock  studies/<study>.lock
 """
 

@@ -1,13 +1,13 @@
 """From a revision to a package, and to a version of a registered model."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.registry import find as find_env
 from coevo.flows.history import history
 from coevo.flows.history.reference import Reading, reading
 from coevo.lineage.revision.code import code_of
+from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import NAME, Workspace
 from coevo.tasks.package.champion import ASKS
 from coevo.tasks.package.package import Origin, Package, pack
@@ -40,8 +40,8 @@ def package(opened: Reading, into: Path) -> Package:
         success={} if last is None else {name: last.metrics[f"agent/success/{name}"] for name in panels},
         panels=panels,
     )
-    with TemporaryDirectory(prefix="coevo-") as scratch:
-        policy = opened.lineage.materialise(manifest.revision, "policy", Path(scratch) / "policy")
+    with scratch_directory(opened.paths.workspace.root) as scratch:
+        policy = opened.lineage.materialise(manifest.revision, "policy", scratch / "policy")
         return pack(into, policy, opened.bank() if opened.config.bank else None, opened.config, origin)
 
 
@@ -54,12 +54,12 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
         CoevoError: the revision does not exist, a setting is not confirmed, the name is not valid for a model, or
             MLflow refuses it.
     """
-    with reading(reference, place) as opened, TemporaryDirectory(prefix="coevo-") as scratch:
+    with reading(reference, place) as opened, scratch_directory(place.root) as scratch:
         place.trust.demand(opened.paths.name, opened.config)
         name = opened.config.recipe if model is None else model
         if not NAME.fullmatch(name):
             raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")
-        made = package(opened, Path(scratch) / "package")
+        made = package(opened, scratch / "package")
         asks = {} if opened.config.approval.promotion == "none" else {ASKS: opened.config.approval.promotion}
         store, wanted = tracking_store(place.root), tags(made.origin) | {PACKED_BY: code_of(*CODE)} | asks
         there = known(store, name, wanted)

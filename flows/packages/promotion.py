@@ -2,13 +2,12 @@
 
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.registry import make
 from coevo.flows.evaluation import check_panel
 from coevo.flows.packages.promotion_page import Match, first_page, promotion_page, show
+from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
 from coevo.records.task import Panel
@@ -80,8 +79,8 @@ def promote(
     over = Registered(challenger.model, reigning)
     if over == challenger:
         raise CoevoError(f"{challenger.name} is the champion already: name another version")
-    with TemporaryDirectory(prefix="coevo-") as scratch:
-        mine, theirs = (packaged(fetch(store, each, Path(scratch) / str(each.version))) for each in (challenger, over))
+    with scratch_directory(place.root) as scratch:
+        mine, theirs = (packaged(fetch(store, each, scratch / str(each.version))) for each in (challenger, over))
         match = gate(mine, theirs, panel, tasks, margin, seed)
         if waits and match.verdict.passed:
             show(place, challenger, promotion_page(challenger, over, mine, theirs, match))
@@ -122,6 +121,6 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
 
 
 def _show_first(store: Store, challenger: Registered, place: Workspace) -> None:
-    with TemporaryDirectory(prefix="coevo-") as scratch:
-        mine = packaged(fetch(store, challenger, Path(scratch) / "fetched"))
+    with scratch_directory(place.root) as scratch:
+        mine = packaged(fetch(store, challenger, scratch / "fetched"))
         show(place, challenger, first_page(challenger, mine))

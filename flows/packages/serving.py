@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.processes import LOOPBACK, Launch, ServerProcess, answers, free_port, wait_ready
@@ -15,6 +14,7 @@ from coevo.flows.endpoint.limits import Limits
 from coevo.flows.history.reference import Reference, reading
 from coevo.flows.packages.package import package
 from coevo.flows.servers.server import reach_directly
+from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.tasks import telemetry
 from coevo.tasks.package.registry import fetch, find, save
@@ -100,12 +100,12 @@ def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iter
 @contextmanager
 def _model(what: str, place: Workspace) -> Iterator[tuple[str, Path]]:
     """Name and directory of the MLflow model: fetched from the registry, or made from a run's revision."""
-    with TemporaryDirectory(prefix="coevo-") as scratch:
-        made = Path(scratch) / "model"
+    with scratch_directory(place.root) as scratch:
+        made = scratch / "model"
         if _is_run(what, place):
             with reading(what, place) as opened:
                 place.trust.demand(opened.paths.name, opened.config)
-                save(package(opened, Path(scratch) / "package"), made)
+                save(package(opened, scratch / "package"), made)
                 name = opened.name
         else:
             store = tracking_store(place.root)

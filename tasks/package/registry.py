@@ -91,7 +91,8 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
     Raises:
         CoevoError: the package cannot be saved, or MLflow refuses it.
     """
-    with TemporaryDirectory(prefix="coevo-") as scratch, reached(store, "does not take the model") as registry:
+    above = package.directory.parent  # with room for a model
+    with TemporaryDirectory(dir=above) as scratch, reached(store, "does not take the model") as registry:
         directory = Path(scratch) / "model"
         save(package, directory)
         name = re.sub(r"[^\w-]", "-", package.origin.name)
