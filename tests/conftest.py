@@ -1,6 +1,7 @@
 """Shared by every test: the one Prefect server of the session."""
 
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -13,6 +14,7 @@ from coevo.flows.servers import servers
 from coevo.flows.servers.daemon import down
 from coevo.flows.servers.secret import VARIABLE, secret_of
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in its background without
 hypothesis.settings.register_profile("coevo", deadline=None)  # a loaded machine is no counterexample
 hypothesis.settings.load_profile("coevo")
 HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
