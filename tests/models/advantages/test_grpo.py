@@ -39,10 +39,6 @@ def test_rounding_is_not_variance():
     assert advantages(returns, ["t"] * 3).tolist() == [0.0] * 3
 
 
-def test_no_episodes():
-    assert advantages([], []).shape == (0,)
-
-
 def test_every_token_has_its_episodes_advantage():
     made = estimate([trajectory(1.0, lengths=(2, 3)), trajectory(0.0, lengths=(1,))], GrpoConfig())
     assert [len(values) for values in made.tokens] == [5, 1]
