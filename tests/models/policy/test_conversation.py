@@ -213,11 +213,10 @@ def test_a_system_text_leads_the_first_message_of_a_template_without_that_role(s
     assert said.startswith("<bos><start_of_turn>user\nYou act in an environment")
     assert said.endswith("<end_of_turn>\n<start_of_turn>model\n")
     assert '- "<mask> in [SEP]"' in said
-    ids = Context(CONFIG.model_copy(update={"style": style}), templates.tokenizer("gemma")).prompt(MOMENT)
-    assert [ids.count(templates.tokenizer("gemma").convert_tokens_to_ids(text)) for text in ("<bos>", "<mask>")] == [
-        1,
-        0,
-    ]
+    tokenizer = templates.tokenizer("gemma")
+    ids = Context(CONFIG.model_copy(update={"style": style}), tokenizer).prompt(MOMENT)
+    begin, mask = map(tokenizer.convert_tokens_to_ids, ("<bos>", "<mask>"))
+    assert (ids.count(begin), ids.count(mask)) == (1, 0)
 
 
 @pytest.mark.parametrize("style", ["chat", "conversation"])

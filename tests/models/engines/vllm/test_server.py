@@ -79,13 +79,8 @@ def test_it_ends_with_its_guard(tmp_path):
 
 
 def test_it_ends_with_its_parent_even_by_kill_9(tmp_path):
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, SERVE, str(tmp_path / "log")],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", PARENT, SERVE, str(tmp_path / "log")]
+    parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     guard = psutil.Process(int(parent.stdout.readline()))
     give_up = time.monotonic() + 30
     while not guard.children() and time.monotonic() < give_up:
