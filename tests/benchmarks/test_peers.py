@@ -1,6 +1,6 @@
 """The benchmarks against peers: the same prompts and samples for all, and the best of a peer's batch sizes."""
 
-from itertools import product
+from functools import cache
 
 import pytest
 import torch
@@ -15,6 +15,7 @@ from coevo.models.trainer.batch import read
 from coevo.records.draws import key
 
 
+@cache
 def played(*settings, tasks=3, group=4):
     config = group_prompts.configured(*settings)
     policy = group_prompts.untaught(config)
@@ -97,9 +98,9 @@ def test_plain_torch_does_the_update_that_the_trainer_does(tmp_path):
 
 
 def test_another_update_is_noticed():
-    for loss, wrong in product((0.2, float("nan")), ("trl 16",)):
-        with pytest.raises(CoevoError, match=f"the loss of {wrong} is .* not the same update"):
-            update_peers.check_same({"coevo": 0.1, wrong: loss})
+    for loss in (0.2, float("nan")):
+        with pytest.raises(CoevoError, match=r"the loss of trl 16 is .* not the same update"):
+            update_peers.check_same({"coevo": 0.1, "trl 16": loss})
 
 
 def test_without_trl_a_line_says_how_to_get_it(tmp_path, monkeypatch):

@@ -72,7 +72,6 @@ def plugin(kind, **options):
 def test_the_embedded_environment_is_built_with_its_settings():
     config = HomeRulesConfig(level=2, world=3, houses=4, drift=1)
     assert make(config).at(9).sample(5, key(1)) == HomeRules(2, 3, 4, drift=1).at(9).sample(5, key(1))
-    assert "homerules" in available()
 
 
 @pytest.mark.parametrize("kind", ["echo", "echo_package:Echo"])
@@ -83,9 +82,6 @@ def test_an_environment_from_outside_the_repository_is_played(package, kind):
     assert [step.success for step in env.step([state, state], ["hi", "no"])] == [True, False]
     assert env.panel_bank("words") is None
     assert env.vocabulary() == ()
-
-
-def test_a_registered_name_is_listed(package):
     assert {"echo", "homerules"} <= set(available())
 
 

@@ -11,27 +11,17 @@ CALL = '{"name": "search", "arguments": {"query": "x"}}'
 @pytest.mark.parametrize(
     "action, verb",
     [
-        ("go safe", "go"),
-        ("turn left", "turn left"),
-        ("pick up", "pick up"),
-        ("gopher", "gopher"),
-        ("search[red shoes]", "search"),
-        ("look(around)", "look"),
-        (CALL, "search"),
-        ("", ""),
+        ("go safe", "go"), ("turn left", "turn left"), ("pick up", "pick up"), ("gopher", "gopher"),
+        ("search[red shoes]", "search"), ("look(around)", "look"), (CALL, "search"), ("", ""),
     ],
-)
+)  # fmt: skip
 def test_the_verb_of_an_action(action, verb):
     assert verb_of(action, ("go", "turn left", "turn", "pick up")) == verb
 
 
 def test_a_verb_that_changed_a_state_has_to_stand_in_the_prompt_as_a_word():
-    tried = [
-        Tried("go safe", True, True),
-        Tried("take mug", True, True),
-        Tried("wait", True, False),
-        Tried("x", False, False),
-    ]
+    tried = [Tried("go safe", True, True), Tried("take mug", True, True)]
+    tried += [Tried("wait", True, False), Tried("x", False, False)]
     assert unnamed(tried, ("go", "take"), "go PLACE: go there. mistake") == {"take"}
     assert unnamed(tried, (), "go, take") == set()
 

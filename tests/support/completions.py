@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Asked:
-    """A request: its number, headers by lower-case name, and body."""
+    """A request: its number, headers by lower-case name, body and path."""
 
     number: int
     headers: dict[str, str]
     body: dict
+    path: str
 
     @property
     def user(self):
@@ -68,7 +69,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         headers = {name.lower(): value for name, value in self.headers.items()}
         with self.server.counting:
-            request = Asked(len(self.server.asked), headers, body)
+            request = Asked(len(self.server.asked), headers, body, self.path)
             self.server.asked.append(request)
         answer = self.server.behave(request)
         if answer is HANGS:
@@ -77,6 +78,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
         else:
             self.send(answer)
+
+    def do_GET(self):
+        self.send(Answer(b""))
 
     def send(self, answer):
         parts = answer.parts()

@@ -15,7 +15,7 @@ from coevo.tasks.play.expert import expert_success
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_solves_all_of_every_kind(kind, distractors, play):
     env = BabyAI((kind,), distractors)
-    for task in (*env.sample(20, key("recorded")), *env.panel("held-out", 20).tasks):
+    for task in (*env.sample(10, key("recorded")), *env.panel("held-out", 10).tasks):
         steps = play(env, task, [], key(0))
         assert steps[-1].success
         assert all(step.valid for step in steps)

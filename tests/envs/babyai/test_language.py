@@ -38,18 +38,13 @@ def test_walls_come_forward_left_right_and_only_as_far_as_can_be_seen():
 @pytest.mark.parametrize(
     ("place", "facing", "where"),
     [
-        ((3, 1), UP, "3 steps forward"),
-        ((3, 3), UP, "1 step forward"),
-        ((1, 4), UP, "2 steps left"),
-        ((4, 4), UP, "1 step right"),
-        ((5, 1), UP, "2 steps right and 3 steps forward"),
-        ((2, 3), UP, "1 step left and 1 step forward"),
-        ((5, 1), RIGHT, "3 steps left and 2 steps forward"),
-        ((5, 5), RIGHT, "1 step right and 2 steps forward"),
-        ((2, 6), DOWN, "1 step right and 2 steps forward"),
-        ((1, 1), LEFT, "3 steps right and 2 steps forward"),
+        ((3, 1), UP, "3 steps forward"), ((3, 3), UP, "1 step forward"),
+        ((1, 4), UP, "2 steps left"), ((4, 4), UP, "1 step right"),
+        ((5, 1), UP, "2 steps right and 3 steps forward"), ((2, 3), UP, "1 step left and 1 step forward"),
+        ((5, 1), RIGHT, "3 steps left and 2 steps forward"), ((5, 5), RIGHT, "1 step right and 2 steps forward"),
+        ((2, 6), DOWN, "1 step right and 2 steps forward"), ((1, 1), LEFT, "3 steps right and 2 steps forward"),
     ],
-)
+)  # fmt: skip
 def test_a_thing_is_so_many_steps_away_as_the_agent_faces(place, facing, where):
     assert said((3, 4), facing, {place: Ball("red")})[-1] == f"You see a red ball {where}"
 

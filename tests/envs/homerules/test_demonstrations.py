@@ -16,12 +16,6 @@ def openings(demonstrations):
     return [shown.moment for shown in demonstrations if not shown.moment.history]
 
 
-def test_material_is_a_function_of_the_key():
-    env = HomeRules()
-    assert env.demonstrations(4, 3, key(1)) == HomeRules().demonstrations(4, 3, key(1))
-    assert env.demonstrations(4, 3, key(1)) != env.demonstrations(4, 3, key(2))
-
-
 def test_there_are_as_many_episodes_and_drills_as_asked_for():
     shown = HomeRules().demonstrations(7, 5, key(0))
     drills = [one for one in shown if " recite " in one.moment.instruction]
@@ -49,11 +43,8 @@ def test_worlds_are_never_the_one_that_is_trained_in():
     assert abs(sum(true) / len(true) - 1 / 4) < 4 * sqrt(3 / 16 / len(true))
 
 
-def test_every_house_of_the_vocabulary_is_shown():
+def test_lessons_are_of_one_house_and_never_more_than_four_and_every_house_is_shown():
     assert {read_instruction(moment.instruction).house for moment in openings(MANY)} == set(HOUSES + OTHER_HOUSES)
-
-
-def test_lessons_are_of_one_house_and_never_more_than_four():
     for moment in openings(MANY):
         goal = read_instruction(moment.instruction)
         assert {lesson.split()[0] for lesson in texts(moment)} <= {goal.house}

@@ -2,7 +2,6 @@ from timeit import timeit
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.homerules import HomeRules
 from coevo.records.draws import generator, key
 
@@ -37,36 +36,12 @@ def wander(env, task):
     return steps
 
 
-def test_a_batch_is_stepped_as_its_episodes_would_be_alone():
-    env = HomeRules()
-    states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
-    actions = ["go safe", "go drawer", "take mug", "dance"] * 5
-    before = repr(states)
-    assert env.step(states, actions) == [env.step([s], [a])[0] for s, a in zip(states, actions, strict=True)]
-    assert repr(states) == before
-    assert env.step([], []) == []
-
-
-def test_as_many_actions_as_states_are_asked_for():
-    env = HomeRules()
-    with pytest.raises(ValueError, match="shorter"):
-        env.step([env.start(env.sample(1, key(0))[0])[0]], [])
-
-
 def test_the_expert_never_earns_more_than_the_reward_range(play):
     env = HomeRules()
     for index, task in enumerate(env.sample(50, key("reward"))):
         steps = play(env, task, [], key(index))
         assert env.reward_range[0] <= sum(step.reward for step in steps) <= env.reward_range[1]
         assert steps[-1].reward == steps[-1].success
-
-
-@pytest.mark.parametrize("options", [{"level": 3}, {"world": -1}, {"houses": 17}, {"houses": "many"}])
-def test_an_option_out_of_bounds_is_named_in_one_line(options):
-    (name,) = options
-    with pytest.raises(CoevoError, match=f"env.{name} = ") as caught:
-        HomeRules(**options)
-    assert "\n" not in str(caught.value)
 
 
 def test_stepping_costs_no_more_than_a_few_hashes():

@@ -26,36 +26,26 @@ def success(play, level, lessons):
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
-    # Two looks among four places, then one of three appliances in three families of four; a false place costs a look.
+    ("level", "told", "expected"),
     [
-        ("blind", (1 / 2 + 3 / 6) / 4),
-        ("storage", (1 + 3 / 3) / 4),
-        ("appliance", 1 / 2),
-        ("both", 1),
-        ("wrong", (1 / 3) / 4),
-    ],
-)
-def test_level_1_is_worth_what_the_facts_are_worth(play, told, expected):
-    tolerance = 3.5 * sqrt(expected * (1 - expected) / EPISODES)
-    assert abs(success(play, 1, TOLD[told]) - expected) <= tolerance
-
-
-@pytest.mark.parametrize(
-    ("told", "expected"),
-    # Of sixteen places, 8 can be searched (put, look), 7 (heat, cool, clean) or 5 (puttwo).
-    [
-        ("blind", (8 / 16 + 5 / 16 + 3 * 7 / 48 + 8 / 48) / 6),
-        ("storage", (2 + 4 / 3) / 6),
-        ("appliance", (8 + 5 + 21 + 8) / 16 / 6),
-        ("both", 1),
+        # Two looks among four places, then one of three appliances in three families of four; a false place costs one.
+        (1, "blind", (1 / 2 + 3 / 6) / 4),
+        (1, "storage", (1 + 3 / 3) / 4),
+        (1, "appliance", 1 / 2),
+        (1, "both", 1),
+        (1, "wrong", (1 / 3) / 4),
+        # Of sixteen places, 8 can be searched (put, look), 7 (heat, cool, clean) or 5 (puttwo).
+        (2, "blind", (8 / 16 + 5 / 16 + 3 * 7 / 48 + 8 / 48) / 6),
+        (2, "storage", (2 + 4 / 3) / 6),
+        (2, "appliance", (8 + 5 + 21 + 8) / 16 / 6),
+        (2, "both", 1),
         # A false place costs one look of those; the false appliance then loses four families.
-        ("wrong", (7 / 15 + 4 / 15) / 6),
+        (2, "wrong", (7 / 15 + 4 / 15) / 6),
     ],
 )
-def test_level_2_is_worth_what_the_facts_are_worth(play, told, expected):
+def test_a_level_is_worth_what_the_facts_are_worth(play, level, told, expected):
     tolerance = 3.5 * sqrt(expected * (1 - expected) / EPISODES)
-    assert abs(success(play, 2, TOLD[told]) - expected) <= tolerance
+    assert abs(success(play, level, TOLD[told]) - expected) <= tolerance
 
 
 def test_every_action_of_the_expert_is_understood(play):

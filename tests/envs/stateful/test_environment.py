@@ -11,13 +11,14 @@ import pytest
 from support.simulators import ClingingSums, Clocks, FailingSums, HeavySums, LateSums, Sums
 
 from coevo.envs.failures import EpisodeLostError, Loss
+from coevo.envs.stateful import local
 from coevo.envs.stateful.interface import Opening
 from coevo.records.draws import key
 
 
 @pytest.fixture(scope="module")
 def env():
-    with closing(FailingSums(limits={"act_seconds": 3.0, "longest": 1000, "workers": 2})) as made:
+    with closing(FailingSums(limits={"act_seconds": 1.5, "longest": 1000, "workers": 2})) as made:
         yield made
 
 
@@ -65,32 +66,39 @@ def without_line(loss):
     return re.sub(r"\.py:\d+\)", ".py)", str(loss))
 
 
+@pytest.fixture(scope="module")
+def alone(env):
+    """Observations of the first five tasks after an action, each by itself."""
+    return [played(env, task, ["1"])[0][1] for task in tasks(5)]
+
+
+REASONS = {
+    "raise": "exception: RuntimeError: out of order (simulators.py)",
+    "cancel": "exception: CancelledError: (simulators.py)",
+    "leave": "exception: SystemExit: no server (simulators.py)",
+    "long": "invalid: a text of 5000 characters, more than env.simulator.longest=1000",
+    "nan": "invalid: step.reward = 'nan': Input should be a finite number",
+    "text": "invalid: step.observation = '7': Input should be a valid string",
+    "array": "invalid: step.observation = \"['ndarray']\": Input should be a valid string",
+    "nothing": "invalid: no step",
+}
+
+
 @pytest.mark.parametrize(
-    ("action", "reason"),
-    [
-        ("raise", "exception: RuntimeError: out of order (simulators.py)"),
-        ("cancel", "exception: CancelledError: (simulators.py)"),
-        ("leave", "exception: SystemExit: no server (simulators.py)"),
-        ("exit", "crash: its process ended with exit code 3"),
-        ("hang", "timeout: no answer in 3 s"),
-        ("long", "invalid: a text of 5000 characters, more than env.simulator.longest=1000"),
-        ("nan", "invalid: step.reward = 'nan': Input should be a finite number"),
-        ("text", "invalid: step.observation = '7': Input should be a valid string"),
-        ("array", "invalid: step.observation = \"['ndarray']\": Input should be a valid string"),
-        ("nothing", "invalid: no step"),
-    ],
+    "reasons",
+    [REASONS, {"exit": "crash: its process ended with exit code 3"}, {"hang": "timeout: no answer in 1.5 s"}],
+    ids=["one at a time", "exit", "hang"],
 )
-def test_a_failure_costs_its_own_episode_alone(env, action, reason):
-    states = [state for state, _ in env.try_start(tasks(5))]
-    actions = ["1", "1", action, "1", "1"]
-    steps = env.try_step(states, actions)
-    alone = [played(env, task, ["1"])[0][1] for task in tasks(5)]
-    assert without_line(steps[2]) == reason
-    assert [step.observation for step in steps[:2] + steps[3:]] == alone[:2] + alone[3:]
-    env.release([step.state for step in steps if not isinstance(step, Loss)])
+def test_a_failure_costs_its_own_episode_alone(env, alone, reasons):
+    one, two, failing, three, four = tasks(5)
+    states = [state for state, _ in env.try_start([one, two, *[failing] * len(reasons), three, four])]
+    steps = env.try_step(states, ["1", "1", *reasons, "1", "1"])
+    assert list(map(without_line, steps[2:-2])) == list(reasons.values())
+    assert [step.observation for step in steps[:2] + steps[-2:]] == alone[:2] + alone[3:]
+    env.release([step.state for step in steps[:2] + steps[-2:]])
 
 
-def test_an_interrupt_leaves_no_answer_for_the_next_call(env):
+def test_an_interrupt_leaves_no_answer_for_the_next_call(env, alone):
     states = [state for state, _ in env.try_start(tasks(3))]
     late = Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # the test runner's processes ignore it
@@ -99,9 +107,7 @@ def test_an_interrupt_leaves_no_answer_for_the_next_call(env):
         env.try_step(states, ["hang", "hang", "hang"])
     late.join()
     signal.signal(signal.SIGINT, before)
-    assert [step.observation for step in env.step(states, ["1"] * 3)] == [
-        played(env, task, ["1"])[0][1] for task in tasks(3)
-    ]
+    assert [step.observation for step in env.step(states, ["1"] * 3)] == alone[:3]
 
 
 def test_an_episode_that_does_not_start_is_lost_alone(env):
@@ -123,20 +129,18 @@ def test_an_episode_that_opens_too_slowly_is_lost_alone():
 
 
 @pytest.mark.timeout(60)
-def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit():
-    with closing(HeavySums(600, limits={"open_seconds": 1.0, "retries": 0})) as made:
-        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 1 s")]
-
-
-def test_a_worker_that_starts_slowly_gets_a_long_task():
+def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit_and_a_slow_one_gets_it():
+    with closing(HeavySums(600, limits={"open_seconds": 0.5, "retries": 0})) as made:
+        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 0.5 s")]
     with closing(HeavySums(0.5)) as made:
         assert [seen for _, seen in made.try_start(made.sample(3, key("tasks")))] == ["total 0"] * 3
 
 
 @pytest.mark.timeout(60)
-def test_an_episode_that_does_not_close_ends_with_its_process():
+def test_an_episode_that_does_not_close_ends_with_its_process(monkeypatch):
+    monkeypatch.setattr(local, "GRACE", 0.5)
     before = set(psutil.Process().children(recursive=True))
-    with closing(ClingingSums(limits={"act_seconds": 1.0})) as made:
+    with closing(ClingingSums(limits={"act_seconds": 0.5})) as made:
         state, _ = made.start(tasks(1)[0])
         started = set(psutil.Process().children(recursive=True)) - before
         made.release([state])

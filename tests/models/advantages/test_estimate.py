@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.trajectories import SHAPES, batches, trajectory
+from support.trajectories import SHAPES, batches, group, trajectory
 
 from coevo.configs.update.advantage import AdvantageConfig
 from coevo.models.advantages import estimate
@@ -28,22 +28,8 @@ FAIR = [made(kind, **UNDISCOUNTED) for kind in KINDS]
 each = pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.type)
 
 
-@each
-@given(rows=batches(), random=st.randoms(use_true_random=False))
-def test_order_does_not_matter(config, rows, random):
-    order = list(range(len(rows)))
-    random.shuffle(order)
-    straight, shuffled = estimate(rows, config), estimate([rows[index] for index in order], config)
-    np.testing.assert_allclose(shuffled.episodes, straight.episodes[order], atol=1e-6)
-    assert (shuffled.used == straight.used[order]).all()
-    for place, index in enumerate(order):
-        np.testing.assert_allclose(shuffled.tokens[place], straight.tokens[index], atol=1e-6)
-
-
-@each
-@given(rows=batches())
-def test_every_token_has_a_finite_advantage_and_centred_means_centred(config, rows):
-    made = estimate(rows, config)
+def check_advantages(made, rows):
+    """Every token has a finite one, and centred means centred."""
     assert [len(values) for values in made.tokens] == [row.tokens for row in rows]
     assert all(np.isfinite(values).all() for values in made.tokens)
     for name in {row.group for row in rows} if made.centred else ():
@@ -51,14 +37,28 @@ def test_every_token_has_a_finite_advantage_and_centred_means_centred(config, ro
 
 
 @each
-@given(rows=batches(), lengths=SHAPES)
-def test_another_group_changes_nothing_but_what_is_taken_over_the_batch(config, rows, lengths):
-    if config.type in ("reinforce", "gae"):
-        return
-    more = [trajectory(value, "other", tuple(lengths)) for value in (0.0, 1.0, 1.0)]
-    alone, beside = estimate(rows, config), estimate([*more, *rows], config)
-    for values, same in zip(alone.tokens, beside.tokens[3:], strict=True):
-        np.testing.assert_array_equal(values, same)
+@given(rows=batches(), random=st.randoms(use_true_random=False), lengths=SHAPES)
+def test_order_and_other_groups_do_not_matter_but_for_what_is_taken_over_the_batch(config, rows, random, lengths):
+    order = list(range(len(rows)))
+    random.shuffle(order)
+    straight, shuffled = estimate(rows, config), estimate([rows[index] for index in order], config)
+    check_advantages(straight, rows)
+    np.testing.assert_allclose(shuffled.episodes, straight.episodes[order], atol=1e-6)
+    assert (shuffled.used == straight.used[order]).all()
+    for place, index in enumerate(order):
+        np.testing.assert_allclose(shuffled.tokens[place], straight.tokens[index], atol=1e-6)
+    if config.type not in ("reinforce", "gae"):
+        more = [trajectory(value, "other", tuple(lengths)) for value in (0.0, 1.0, 1.0)]
+        beside = estimate([*more, *rows], config).tokens[3:]
+        for values, same in zip(straight.tokens, beside, strict=True):
+            np.testing.assert_array_equal(values, same)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if "drop_zero_variance" in kind.model_fields])
+@pytest.mark.parametrize(("drop", "used"), [(True, [False, False, True, True]), (False, [True] * 4)])
+def test_groups_that_teach_nothing_are_left_out_on_request(kind, drop, used):
+    rows = [*group([1.0, 1.0], group="flat"), *group([2.0, 0.0], group="differ")]  # by Dr. GRPO 0, 0, 1 and -1
+    assert estimate(rows, made(kind, drop_zero_variance=drop)).used.tolist() == used
 
 
 @each
@@ -89,7 +89,7 @@ def test_rewards_that_say_nothing_mean_nothing_at_any_length(config, shapes, ret
         np.testing.assert_allclose(sums / len(given_out), 0.0, atol=1e-9)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.type)
+@each
 def test_kl_in_the_reward_lowers_what_is_far_from_the_reference(config):
     rows = [trajectory(1.0, lengths=(2, 2), values=np.zeros(4)) for _ in range(2)]
     taxed = [replace(rows[0], penalties=np.full(4, 0.1)), replace(rows[1], penalties=np.full(4, 0.01))]

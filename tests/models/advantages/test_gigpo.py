@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.trajectories import group, trajectory
+from support.trajectories import trajectory
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.advantage import GigpoConfig
@@ -59,9 +59,3 @@ def test_a_turn_without_cluster_is_comparable_with_nothing_and_some_must_have_on
         estimate(rows[:1], gigpo(anchor="cluster"))
     assert estimate(rows[:1], gigpo(anchor="observation")).tokens[0].tolist() == [0.0, 0.0]
     assert estimate([], gigpo(anchor="cluster")).tokens == []
-
-
-@pytest.mark.parametrize(("drop", "used"), [(True, [False, False, True, True]), (False, [True] * 4)])
-def test_groups_that_teach_nothing_are_left_out_on_request(drop, used):
-    rows = [*group([1.0, 1.0], group="flat"), *group([1.0, 0.0], group="differ")]
-    assert estimate(rows, gigpo(drop_zero_variance=drop)).used.tolist() == used

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from support.trajectories import batches, group, trajectory
+from support.trajectories import batches, trajectory
 
 from coevo.configs.update.advantage import GrpoConfig
 from coevo.models.advantages import estimate
@@ -39,20 +39,10 @@ def test_rounding_is_not_variance():
     assert advantages(returns, ["t"] * 3).tolist() == [0.0] * 3
 
 
-def test_no_episodes():
-    assert advantages([], []).shape == (0,)
-
-
 def test_every_token_has_its_episodes_advantage():
     made = estimate([trajectory(1.0, lengths=(2, 3)), trajectory(0.0, lengths=(1,))], GrpoConfig())
     assert [len(values) for values in made.tokens] == [5, 1]
     assert all((values == whole).all() for values, whole in zip(made.tokens, made.episodes, strict=True))
-
-
-@pytest.mark.parametrize(("drop", "used"), [(True, [False, False, True, True]), (False, [True] * 4)])
-def test_groups_that_teach_nothing_are_left_out_on_request(drop, used):
-    rows = [*group([1.0, 1.0], group="flat"), *group([1.0, 0.0], group="differ")]
-    assert estimate(rows, GrpoConfig(drop_zero_variance=drop)).used.tolist() == used
 
 
 @given(batches())

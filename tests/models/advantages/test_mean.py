@@ -11,12 +11,6 @@ def test_two_of_four_succeed():
     assert estimate(group([1, 0, 0, 1]), MeanConfig(type="mean")).episodes.tolist() == [0.5, -0.5, -0.5, 0.5]
 
 
-@pytest.mark.parametrize(("drop", "used"), [(True, [False, False, True, True]), (False, [True] * 4)])
-def test_groups_that_teach_nothing_are_left_out_on_request(drop, used):
-    rows = [*group([1.0, 1.0], group="flat"), *group([2.0, 0.0], group="differ")]  # 0, 0, 1 and -1
-    assert estimate(rows, MeanConfig(type="mean", drop_zero_variance=drop)).used.tolist() == used
-
-
 def test_a_long_episode_does_not_weigh_more():
     rows = [trajectory(1.0, lengths=(1,)), trajectory(0.0, lengths=(1, 1, 1))]
     made = estimate(rows, MeanConfig(type="mean"))

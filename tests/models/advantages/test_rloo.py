@@ -1,7 +1,6 @@
 """RLOO: each against the mean of the others."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.trajectories import REWARDS, group
@@ -14,12 +13,6 @@ RLOO = RlooConfig(type="rloo")
 
 def test_two_of_four_succeed():
     np.testing.assert_allclose(estimate(group([1, 0, 0, 1]), RLOO).episodes, [2 / 3, -2 / 3, -2 / 3, 2 / 3])
-
-
-@pytest.mark.parametrize(("drop", "used"), [(True, [False, False, True, True]), (False, [True] * 4)])
-def test_groups_that_teach_nothing_are_left_out_on_request(drop, used):
-    rows = [*group([1.0, 1.0], group="flat"), *group([1.0, 0.0], group="differ")]  # 0, 0, 1 and -1
-    assert estimate(rows, RlooConfig(type="rloo", drop_zero_variance=drop)).used.tolist() == used
 
 
 def test_one_alone_is_zero():

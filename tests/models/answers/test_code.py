@@ -70,15 +70,10 @@ def test_a_line_behind_an_action_in_text_is_no_part_of_it(action, prose):
 @pytest.mark.parametrize(
     "text",
     [
-        "look\nls -la",
-        "python\nprint(1)",
-        "bash\nls -la",
-        "run this\nSELECT a FROM t",
-        "foo();\nbar();",
-        "cd src\nmake test",
-        "SELECT a\nb\nFROM t",
+        "look\nls -la", "python\nprint(1)", "bash\nls -la", "run this\nSELECT a FROM t", "foo();\nbar();",
+        "cd src\nmake test", "SELECT a\nb\nFROM t",
     ],
-)
+)  # fmt: skip
 def test_code_whose_end_cannot_be_known_is_a_fault(text):
     answer = Reader().read(f"Action: {text}")
     assert (answer.action, answer.fault) == ("", Fault.UNFENCED)

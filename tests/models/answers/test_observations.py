@@ -14,29 +14,17 @@ def read(text, form="auto", tools=()):
 @pytest.mark.parametrize(
     "mark",
     [
-        "### Observation\nA hall",
-        "**Observation**\nA hall",
-        "Observation\nA hall",
-        "Observation - A hall",
-        "[Observation] A hall",
-        "[Observation 1]: A hall",
-        "New observation: A hall",
-        "Environment response: A hall",
-        "Result of action: A hall",
-        "The output of the command: A hall",
-        "**Result**\nA hall",
-        "## Tool output\nA hall",
-        "[Result] A hall",
-        "<observation>A hall</observation>",
-        "<result>A hall</result>",
-        "[TOOL_RESULTS] A hall",
+        "### Observation\n{}", "**Observation**\n{}", "Observation\n{}", "Observation - {}", "[Observation] {}",
+        "[Observation 1]: {}", "New observation: {}", "Environment response: {}", "Result of action: {}",
+        "The output of the command: {}", "**Result**\n{}", "## Tool output\n{}", "[Result] {}",
+        "<observation>{}</observation>", "<result>{}</result>", "[TOOL_RESULTS] {}",
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("form", ["Action: {}", "### Action\n{}", "<action>{}</action>"])
 def test_an_action_behind_an_invented_observation_does_not_count(form, mark):
-    first, second = form.format("go north"), form.format("take lamp")
-    assert read(f"{first}\n\n{mark}\n\n{second}").action == "go north"
-    assert read(f"{second}\n{mark}").action == "take lamp"
+    first, second, seen = form.format("go north"), form.format("take lamp"), mark.format("A hall")
+    assert read(f"{first}\n\n{seen}\n\n{second}").action == "go north"
+    assert read(f"{second}\n{seen}").action == "take lamp"
 
 
 def test_an_observation_before_the_first_action_is_what_the_agent_has_seen():

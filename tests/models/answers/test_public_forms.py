@@ -53,18 +53,8 @@ TEXTS = [
     ("react webshop", "auto", "Action: think[I should check 'dim 4.']", "think[I should check 'dim 4.']"),
     ("react webshop", "auto", "Action: click[Buy Now]\nObservation: Your score", "click[Buy Now]"),
     ("react alfworld", "plain", "> go to cabinet 1\n", "go to cabinet 1"),
-    (
-        "webshop",
-        "auto",
-        "Action: search[noise-cancelling headphones, $50.00]",
-        "search[noise-cancelling headphones, $50.00]",
-    ),
-    (
-        "verl-agent",
-        "auto",
-        "<think>The mug is hot.</think>\n<action>put mug 1 in/on desk 1</action>",
-        "put mug 1 in/on desk 1",
-    ),
+    ("webshop", "auto", "Action: search[noise-cancelling headphones, $50.00]", "search[noise-cancelling headphones, $50.00]"),
+    ("verl-agent", "auto", "<think>The mug is hot.</think>\n<action>put mug 1 in/on desk 1</action>", "put mug 1 in/on desk 1"),
     ("verl-agent", "tag", "<action>look</action>", "look"),
     ("verl-agent", "auto", "<think>I do <action>look</action></think><action>inventory</action>", "inventory"),
     ("ragen", "tag", "<think>up is free</think><answer>Up || Right</answer>", "Up || Right"),
@@ -72,19 +62,9 @@ TEXTS = [
     ("balrog", "auto", "So the best course is to advance. **ACTION: go forward**", "go forward"),
     ("balrog robust", "auto", "Think.\n<|ACTION|>go forward<|END|>", "go forward"),
     ("agentbench alfworld", "auto", "THOUGHT: the lamp is on the desk\n ACTION: go to desk 1", "go to desk 1"),
-    (
-        "agentbench os",
-        "fence",
-        "Think: list it.\n\nAct: bash\n\n```bash\nls -1 /etc | wc -l\n```",
-        "ls -1 /etc | wc -l",
-    ),
+    ("agentbench os", "fence", "Think: list it.\n\nAct: bash\n\n```bash\nls -1 /etc | wc -l\n```", "ls -1 /etc | wc -l"),
     ("agentbench db", "fence", "Action: Operation\n```sql\nSELECT a FROM t;\n```", "SELECT a FROM t;"),
-    (
-        "agentbench kg",
-        "auto",
-        "Thought: next.\nAction: get_neighbors(#0, dining.area)",
-        "get_neighbors(#0, dining.area)",
-    ),
+    ("agentbench kg", "auto", "Thought: next.\nAction: get_neighbors(#0, dining.area)", "get_neighbors(#0, dining.area)"),
     ("swe-agent", "fence", "Let's list the files.\n```\nls -l\n```", "ls -l"),
     ("swe-agent", "tag", "Let's list the files.\n<command>\nls -l\n</command>", "ls -l"),
     ("swe-agent", "plain", "ls -l", "ls -l"),
@@ -92,7 +72,7 @@ TEXTS = [
     ("smolagents", "tag", "Thought: compute.\n<code>\nfinal_answer(7)\n</code>", "final_answer(7)"),
     ("webarena", "fence", "In summary, the next action I will perform is ```click [1234]```", "click [1234]"),
     ("code-act", "tag", "I list them.\n<execute>\nprint(sum(v))\n</execute>", "print(sum(v))"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("source, form, text, action", TEXTS)

@@ -266,10 +266,7 @@ def test_a_call_inside_deep_lists_or_calls_is_read(before, after):
     assert read(said, tools=TOOLS).fault == "missing argument"
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["write <p><s>old</s> new</p>", "say [INST] now", "say <s>a</s>, then [/INST] b"],
-)
+@pytest.mark.parametrize("text", ["write <p><s>old</s> new</p>", "say [INST] now", "say <s>a</s>, then [/INST] b"])
 def test_html_ends_no_action(text):
     assert read(f"Action: {text}").action == text
     assert read(f"Action: {text}</s>").action == text

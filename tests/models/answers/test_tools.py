@@ -27,30 +27,15 @@ def tools(schema):
 @pytest.mark.parametrize(
     "schema, text, value",
     [
-        (TEXT, "42", "42"),
-        (TEXT, "true", "true"),
-        (TEXT, "[1]", "[1]"),
-        (TEXT, '"q"', '"q"'),
-        (TEXT, "null", "null"),
-        (WHOLE, "42", 42),
-        (NUMBER, "4.5", 4.5),
-        (NUMBER, "4", 4),
-        (TRUTH, "true", True),
-        (TRUTH, "False", False),
-        (LIST, '["x"]', ["x"]),
-        (WHOLE, "many", "many"),
-        (NAMELESS, "42", "42"),
-        (NAMELESS, "null", None),
-        ({"type": ["string", "integer"]}, "42", 42),
-        ({"type": ["string", "integer"]}, "true", "true"),
-        ({"enum": ["1", "2"]}, "1", "1"),
-        ({"enum": [1, 2]}, "1", 1),
-        ({}, "42", 42),
-        ({}, "True", "True"),
-        ({}, "Rome", "Rome"),
-        ({"type": {}}, "42", 42),
+        (TEXT, "42", "42"), (TEXT, "true", "true"), (TEXT, "[1]", "[1]"), (TEXT, '"q"', '"q"'), (TEXT, "null", "null"),
+        (WHOLE, "42", 42), (WHOLE, "many", "many"), (NUMBER, "4.5", 4.5), (NUMBER, "4", 4),
+        (TRUTH, "true", True), (TRUTH, "False", False), (LIST, '["x"]', ["x"]),
+        (NAMELESS, "42", "42"), (NAMELESS, "null", None),
+        ({"type": ["string", "integer"]}, "42", 42), ({"type": ["string", "integer"]}, "true", "true"),
+        ({"enum": ["1", "2"]}, "1", "1"), ({"enum": [1, 2]}, "1", 1), ({"type": {}}, "42", 42),
+        ({}, "42", 42), ({}, "True", "True"), ({}, "Rome", "Rome"),
     ],
-)
+)  # fmt: skip
 def test_a_written_argument_has_the_type_of_its_schema(form, schema, text, value):
     action = Reader(tools=tools(schema)).read(FORMS[form].format(text)).action
     assert json.loads(action) == {"name": "go", "arguments": {"a": value}}

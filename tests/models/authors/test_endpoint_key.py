@@ -28,14 +28,8 @@ def replies(made, *questions):
     return [reply for _, reply in made.replies(questions or [question()])]
 
 
-def test_the_key_of_the_variable_is_sent():
-    with completions(lambda _: said("x")) as (url, requests):
-        assert replies(author(url))[0].text == "x"
-    assert requests[0].headers["authorization"] == f"Bearer {KEY}"
-
-
 @pytest.mark.parametrize("key", [None, VARIABLE])
-def test_no_other_secret_of_the_environment_is_sent(key, monkeypatch):
+def test_the_key_of_the_variable_is_sent_and_no_other_secret_of_the_environment(key, monkeypatch):
     for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "WEBHOOK_SECRET"):
         monkeypatch.setenv(f"OPENAI_{name}", "another-secret")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Own: another-secret\nAuthorization: Bearer another-secret")

@@ -30,10 +30,7 @@ def url(tmp_path_factory):
     save(model(head_dim=32), place / "model")
     line = [str(interpreter(VllmEngineConfig(type="vllm"))), "-P", "-m", "vllm.entrypoints.openai.api_server"]
     line += ["--model", str(place / "model"), "--served-model-name", "m", "--dtype", "float32", *EAGER]
-    line += [
-        "--structured-outputs-config",
-        '{"backend": "xgrammar", "disable_any_whitespace": true}',
-    ]
+    line += ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
     settings = {**EMBEDDED, "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_API_KEY": KEY}
     server = Server(line, settings, place / "log")
     try:

@@ -104,19 +104,16 @@ def test_each_batch_is_computed_by_itself_and_bounded():
     assert kinds == ["forget", module.BATCH, "forget", "forget", 1, "forget"]
 
 
-def test_a_question_that_is_too_long_is_a_fault_with_both_lengths(engine):
+NAME = "bank.writer.author.max_new_tokens"
+
+
+def test_a_question_that_is_too_long_is_a_fault_with_both_lengths_and_no_room_for_any_is_one_line(engine):
     asked = [QUESTIONS[0], question("why? " * 2000), QUESTIONS[1]]
     first, long, last = replies(author(engine), asked)
     assert [first, last] == replies(author(engine), QUESTIONS[:2])
     most = 1024 - 24
     assert long.fault.endswith(f"and the model attends to {most} before an answer of {NAME}=24")
     assert int(long.fault.split()[3]) > most and long.text == ""
-
-
-NAME = "bank.writer.author.max_new_tokens"
-
-
-def test_no_room_for_any_question_is_one_line(engine):
     with pytest.raises(CoevoError, match=rf"{NAME}=1024 leaves no room .* attends to 1024 tokens; lower"):
         author(engine, max_new_tokens=1024)
 

@@ -66,12 +66,9 @@ def test_weights_have_the_chosen_precision(dtype, tmp_path):
     assert made._engine.policy.model.dtype == getattr(torch, dtype)
 
 
-def test_a_model_that_is_not_there_is_one_line_at_once(tmp_path):
+def test_a_model_that_is_not_there_and_servers_that_cannot_be_started_are_one_line_at_once(folder, tmp_path):
     with pytest.raises(CoevoError, match=r"^bank\.writer\.author\.path = '.*absent' cannot be read, it is not on this"):
         author(tmp_path / "absent", tmp_path)
-
-
-def test_servers_that_cannot_be_started_are_one_line_at_once(folder, tmp_path):
     engine = VllmEngineConfig(type="vllm", python=str(tmp_path / "no-python"))
     with pytest.raises(CoevoError, match=r"^bank\.writer\.author\.engine\.python = .* no such interpreter"):
         author(folder, tmp_path, engine=engine)

@@ -41,16 +41,13 @@ def test_a_policy_in_float32_takes_sixteen_bytes_a_parameter():
     assert held["policy: master copy"] == 0
 
 
-def test_in_bfloat16_master_copy_and_moments_are_twelve_bytes_and_shared_from_stage_one_on():
+def test_in_bfloat16_a_stage_shares_twelve_bytes_the_next_one_gradients_and_the_last_one_weights():
     alone, four = states(stage=1), states(stage=1, processes=4)
     twelve = ("master copy", "moments of AdamW")
     assert sum(alone[name].bytes for name in twelve) == 98_288_824_320
     assert sum(four[name].bytes for name in twelve) == 24_572_206_080
     assert four["weights"].bytes == alone["weights"].bytes == 16_381_470_720
     assert four["gradients"].bytes == alone["gradients"].bytes
-
-
-def test_stage_two_shares_gradients_and_stage_three_weights():
     two, three = states(stage=2, processes=4), states(stage=3, processes=4)
     assert two["gradients"].bytes == three["gradients"].bytes == 8_190_735_360
     assert (two["weights"].bytes, three["weights"].bytes) == (16_381_470_720, 4_095_367_680)
@@ -79,15 +76,9 @@ def test_keys_and_values_of_a_token():
 
 
 def test_the_peak_is_that_of_the_hungriest_phase():
-    items = [
-        Item("a", 1),
-        Item("b", 7, "rollout"),
-        Item("c", 2, "update"),
-        Item("d", 4, "backward"),
-        Item("e", 3, "step"),
-    ]
-    assert peak(items) == 8
-    assert peak([*items, Item("f", 2, "backward")]) == 9
+    items = [Item("a", 1), Item("b", 7, "rollout"), Item("c", 2, "update"), Item("d", 4, "backward")]
+    assert peak([*items, Item("e", 3, "step")]) == 8
+    assert peak([*items, Item("e", 3, "step"), Item("f", 2, "backward")]) == 9
     assert peak([]) == 0
 
 

@@ -28,14 +28,11 @@ def test_parameters_are_those_that_the_makers_publish(recipe):
     assert shape_of(load_recipe(recipe).policy, 0).parameters == PUBLISHED[recipe]
 
 
-def test_a_policy_from_scratch_is_counted_as_it_is_built():
+def test_a_policy_from_scratch_is_counted_as_it_is_built_with_its_vocabulary():
     policy = build(SMALL, WORDS, key(0))
     shape = shape_of(SMALL, len(word_tokenizer(WORDS)))
     assert shape.parameters == shape.trainable == sum(each.numel() for each in policy.model.parameters())
     assert (shape.queries, shape.keys, shape.normed, shape.bytes) == (32, 16, True, 4)
-
-
-def test_the_default_policy_is_counted_with_its_vocabulary():
     words = (*environment().vocabulary(), *CONTEXT_WORDS)
     built = sum(each.numel() for each in build(CONFIG.policy, words, key(0)).model.parameters())
     assert shape_of(CONFIG.policy, len(word_tokenizer(words))).parameters == built

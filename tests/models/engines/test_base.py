@@ -72,7 +72,4 @@ def test_texts_of_word_policies_have_neither_padding_nor_unknown_words():
     ids = [tokenizer.pad_token_id, *tokenizer("go safe zebra mug")["input_ids"], tokenizer.eos_token_id]
     (completion,) = completions_of(tokenizer, [tokenizer.eos_token_id], [[(token, -0.5) for token in ids]])
     assert completion.text == tokenizer.decode(ids, skip_special_tokens=True) == "go safe mug"
-
-
-def test_no_answers_are_no_completions():
     assert completions_of(chat(), [1], []) == []

@@ -176,7 +176,4 @@ def test_averages_are_over_the_tokens_of_all_outputs():
     assert averages([one], NO_KL)["ratio_mean"] == pytest.approx(0.5)
     assert averages([one, two], NO_KL)["ratio_mean"] == pytest.approx(2.5 / 3)
     assert averages([one, two], NO_KL)["entropy"] == pytest.approx(0.5)
-
-
-def test_averages_without_tokens_are_zero():
     assert averages([], LossConfig()) == {"clip_share": 0.0, "kl": 0.0, "ratio_mean": 0.0, "entropy": 0.0}

@@ -44,9 +44,6 @@ def test_a_gain_counts_over_silence_or_over_the_other_lessons(baseline, expected
     config = WriterUpdateConfig(reward="replay", scale=2.0, baseline=baseline)
     found = advantages(answers((0.5, 1.0), (-0.25, 1.0)), config)
     assert found == [pytest.approx([gain, gain]) for gain in expected]
-
-
-def test_no_answers_have_no_advantages():
     assert advantages([], WriterUpdateConfig()) == []
 
 

@@ -112,23 +112,27 @@ def test_gradients_reach_what_is_trained_and_nothing_else(trained, scale):
         torch.testing.assert_close(result, results[2], atol=5e-5, rtol=1e-4)
 
 
+@pytest.fixture
+def counted(monkeypatch):
+    """Tokens of each chunk whose logits are computed."""
+    found, compute = [], vocabulary._logits
+    monkeypatch.setattr(vocabulary, "_logits", lambda *of: found.append(len(of[0])) or compute(*of))
+    return found
+
+
 @pytest.mark.parametrize(
     ("values", "sizes"),
     [(WORDS - 1, [1] * 23), (2 * WORDS - 1, [1] * 23), (10 * WORDS, [10, 10, 3]), (99 * WORDS, [23])],
 )
-def test_a_chunk_has_as_many_tokens_as_its_logits_allow_and_at_least_one(monkeypatch, values, sizes):
+def test_a_chunk_has_as_many_tokens_as_its_logits_allow_and_at_least_one(monkeypatch, counted, values, sizes):
     monkeypatch.setattr(vocabulary, "VALUES", values)
-    counted, compute = [], vocabulary._logits
-    monkeypatch.setattr(vocabulary, "_logits", lambda *of: counted.append(len(of[0])) or compute(*of))
     token_logprobs(*drawn(bias=False), LogitScale(1.0), False)
     assert counted == sizes
 
 
 @pytest.mark.parametrize("trained", [False, True])
-def test_a_loss_by_token_computes_the_logits_once(monkeypatch, trained):
+def test_a_loss_by_token_computes_the_logits_once(monkeypatch, counted, trained):
     monkeypatch.setattr(vocabulary, "VALUES", 5 * WORDS)
-    counted, compute = [], vocabulary._logits
-    monkeypatch.setattr(vocabulary, "_logits", lambda *of: counted.append(len(of[0])) or compute(*of))
     *leaves, targets = drawn(bias=True, trained=trained)
     token_loss(*leaves, targets, LogitScale(1.0), lambda logprobs, _: logprobs.sum())[0].backward()
     assert sum(counted) == TOKENS

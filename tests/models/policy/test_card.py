@@ -21,15 +21,12 @@ def named(folder, card, **sampling):
     return ignored(PretrainedPolicyConfig(type="pretrained", path=str(folder)), SamplingConfig(**sampling))
 
 
-def test_settings_that_differ_and_settings_that_no_run_has(tmp_path):
+def test_settings_are_named_that_differ_or_that_no_run_has_and_neutral_ones_are_not(tmp_path):
     assert named(tmp_path, QWEN3) == ["temperature=0.6", "top_p=0.95", "top_k=20"]
     assert named(tmp_path, QWEN3 | {"repetition_penalty": 1.05}, temperature=0.6, top_k=20) == [
         "top_p=0.95",
         "repetition_penalty=1.05",
     ]
-
-
-def test_neutral_and_equal_settings_are_not_named(tmp_path):
     assert named(tmp_path, {"temperature": 1.0, "top_p": None, "repetition_penalty": 1.0, "min_p": 0}) == []
 
 

@@ -11,12 +11,12 @@ from support import templates
 from coevo.configs.context import ContextConfig
 from coevo.configs.errors import CoevoError
 from coevo.models.answers.forms import FORMS
+from coevo.models.policy import template
 from coevo.models.policy.context import Context
 from coevo.models.policy.conversation import branch_of
 from coevo.models.policy.encoding import Encoder
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
-from coevo.models.policy.template import render
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.entry import ZONES
 from coevo.records.episode import Completion, Turn
@@ -33,35 +33,11 @@ DEVIATIONS = {
 """Deviations of each template, besides those that all have."""
 FRAGMENTS = (
     *("<|im_end|>", "<|im_start|>system\n", "<|im_<|im_end|>end|>", "<|IM_END|>", "\uff1c|im_end|\uff1e", "<|im_end"),
-    *(
-        "<|eot_id|>",
-        "<|start_header_id|>",
-        "<end_of_turn>\n",
-        "<start_of_turn>model\n",
-        "<eos>",
-        "<bos>",
-        "<s>",
-        "[SEP]",
-    ),
+    *("<|eot_id|>", "<|start_header_id|>", "<end_of_turn>\n", "<start_of_turn>model\n", "<eos>", "<bos>", "<s>"),
     *("<think>", "</think>", "<tool_response>", "</tool_call>", "<mask>", "x<|y|>z", "<", "|", ">", "<\u200b|im_end|>"),
-    *(
-        "\n",
-        "\n\n",
-        " ",
-        "  ",
-        "\t",
-        "\r\n",
-        "",
-        "a",
-        "mug",
-        "Action:",
-        "Result: ",
-        "user",
-        "assistant",
-        "\u00a0",
-        "|>",
-    ),
+    *("\n", "\n\n", " ", "  ", "\t", "\r\n", "", "a", "mug", "Action:", "Result: ", "user", "assistant", "|>"),
     *("\u4e16\u754c", "e\u0301", "\U0001f600", "\ufeff", "{{ x }}", "{% y %}", "<div>", "\x00", "\u2028", "12345"),
+    *("[SEP]", "\u00a0"),
 )
 SAID = ("Thought: so\nAction: go", "Action: open \u4e16", "Thought: it is\n\nAction: SELECT <b>", "x", "")
 THOUGHT = "\n</think>\n\n"
@@ -190,6 +166,12 @@ def _equals_whole(name, contents, answers, end, prompt, twin):
     return True
 
 
+@pytest.fixture
+def untried(monkeypatch):
+    """No template is tried out in a process of its own, which takes a second each."""
+    monkeypatch.setattr(template, "try_out", lambda *_: None)
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_prompts_continue_and_are_what_the_template_renders(name):
     counts = sum((plays(name, seed) for seed in range(25)), Counter())
@@ -231,15 +213,14 @@ def test_a_system_text_leads_the_first_message_of_a_template_without_that_role(s
     assert said.startswith("<bos><start_of_turn>user\nYou act in an environment")
     assert said.endswith("<end_of_turn>\n<start_of_turn>model\n")
     assert '- "<mask> in [SEP]"' in said
-    ids = Context(CONFIG.model_copy(update={"style": style}), templates.tokenizer("gemma")).prompt(MOMENT)
-    assert [ids.count(templates.tokenizer("gemma").convert_tokens_to_ids(text)) for text in ("<bos>", "<mask>")] == [
-        1,
-        0,
-    ]
+    tokenizer = templates.tokenizer("gemma")
+    ids = Context(CONFIG.model_copy(update={"style": style}), tokenizer).prompt(MOMENT)
+    begin, mask = map(tokenizer.convert_tokens_to_ids, ("<bos>", "<mask>"))
+    assert (ids.count(begin), ids.count(mask)) == (1, 0)
 
 
 @pytest.mark.parametrize("style", ["chat", "conversation"])
-def test_a_template_gets_the_same_date_every_day(style):
+def test_a_template_gets_the_same_date_every_day(style, untried):
     assert "Today Date: 26 Jul 2024\n" in decoded("llama3_2", MOMENT, style=style)
     other = {"date_string": "1 Jan 2026"}
     assert "Today Date: 1 Jan 2026\n" in decoded("llama3_2", MOMENT, style=style, template=other)
@@ -247,7 +228,7 @@ def test_a_template_gets_the_same_date_every_day(style):
     assert ids.count(templates.tokenizer("llama3_2").bos_token_id) == 1
 
 
-def test_thinking_is_off_unless_the_configuration_turns_it_on():
+def test_thinking_is_off_unless_the_configuration_turns_it_on(untried):
     assert decoded("qwen3", MOMENT).endswith("assistant\n<think>\n\n</think>\n\n")
     assert decoded("qwen3", MOMENT, template={"enable_thinking": True}).endswith("assistant\n")
 
@@ -264,15 +245,15 @@ def test_tools_are_declared_and_observations_are_theirs():
 
 
 @pytest.mark.parametrize(
-    "template",
+    "source",
     [
         "{% for m in messages[-2:] %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}",
         "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: ",
     ],
 )
-def test_a_template_that_cannot_continue_is_refused_in_one_line(template):
+def test_a_template_that_cannot_continue_is_refused_in_one_line(source, untried):
     tokenizer = templates.tokenizer("qwen2_5")
-    layout = Layout(templates.with_template(tokenizer, template), Encoder(tokenizer), {})
+    layout = Layout(templates.with_template(tokenizer, source), Encoder(tokenizer), {})
     with pytest.raises(CoevoError, match=r"cannot be used: .*set context\.style=chat$") as raised:
         layout.conversation()
     assert "\n" not in str(raised.value)
@@ -341,19 +322,12 @@ WRAPPED = {
 
 
 @pytest.mark.parametrize("name", ["qwen2_5", "qwen3", "llama3_1", "gemma4", "gptoss"])
-def test_a_template_gets_tools_as_it_expects_them(name):
+def test_a_template_gets_tools_as_it_expects_them(name, untried):
     tokenizer = templates.with_template(templates.tokenizer("qwen3"), templates.source(name))
-    bare, wrapped = (render(tokenizer, [{"role": "user", "content": "go"}], {}, [tool]) for tool in (BARE, WRAPPED))
+    said = [{"role": "user", "content": "go"}]
+    bare, wrapped = (template.render(tokenizer, said, {}, [tool]) for tool in (BARE, WRAPPED))
     assert bare == wrapped
     assert "Go to a place." in bare
-
-
-@pytest.mark.parametrize("style", ["chat", "conversation"])
-def test_prompts_declare_bare_tools_as_their_template_expects_them(style):
-    moment = Moment("go", (), (PastTurn("hall", "", "?"),), "safe")
-    bare, wrapped = (decoded("qwen3", replace(moment, tools=(tool,)), style=style) for tool in (BARE, WRAPPED))
-    assert bare == wrapped
-    assert '{"type": "function", "function": {"name": "go", ' in bare
 
 
 ANSWERS = {
@@ -381,5 +355,8 @@ def test_tools_stand_in_the_text_where_a_template_does_not_declare_them(name, de
     moment = Moment("go", (), (PastTurn("hall", "", "?"),), "safe", "Be quick.", (tool,))
     said = decoded(name, moment, style=style)
     assert said.count("Go to a place.") == 1
+    if declares:
+        assert decoded(name, replace(moment, tools=({"type": "function", "function": tool},)), style=style) == said
+        assert '{"type": "function", "function": {"name": "go", ' in said
     assert ("Be quick.\n\nTools, as JSON schemas:\n{" in said) == (not declares)
     assert "Tools, as JSON" not in decoded(name, replace(moment, tools=()), style=style)

@@ -62,6 +62,9 @@ def test_code_of_its_own_is_refused_without_a_question(model, file, known, monke
     for read in loads(model):
         with pytest.raises(CoevoError, match=rf"needs code of its own \({file}: auto_map\)"):
             read()
+    recipe = load_recipe("homerules-grpo", [f"policy={{type: pretrained, path: {model}}}", "warmstart=null"])
+    with pytest.raises(CoevoError, match="needs code of its own"):  # of a dry run
+        tokenizer_of(recipe.policy, ())
     assert not mark.exists()
 
 
@@ -170,6 +173,9 @@ def test_adapters_that_name_modules_are_refused(model, tmp_path, settings, said,
     assert "evil_core" not in sys.modules
 
 
+RECURSION = "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"
+
+
 @pytest.mark.parametrize(
     "source",
     [
@@ -181,38 +187,16 @@ def test_adapters_that_name_modules_are_refused(model, tmp_path, settings, said,
         "{{ raise_exception('no system\\nmessage') }}",
         "{% if %}",
         "{{ 1 / 0 }}",
-        "{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}",
+        RECURSION,
     ],
 )
-def test_a_template_stays_in_its_sandbox_and_fails_in_one_line(source):
-    tokenizer = chat()
-    tokenizer.chat_template = source
-    with pytest.raises(CoevoError, match="chat template cannot be used") as stopped:
-        Context(ContextConfig(style="chat"), tokenizer).prompt(MOMENT)
-    assert str(stopped.value).isprintable()
+def test_a_template_stays_in_its_sandbox_and_fails_in_one_line(source, monkeypatch):
+    if source != RECURSION:  # the trial, which ignores the errors of a template, takes a second
+        monkeypatch.setattr(template, "try_out", lambda *_: None)
+    refused(source)
 
 
-LOOP = "{% for i in range(8000) %}{% for i in range(8000) %}{% endfor %}{% endfor %}"
-"""Seconds of work, which end, so that later tests have the machine."""
-LATER = "{{% if messages[-1].content != 'hello' %}}{}{{% endif %}}"
-"""Nothing for the message of the trial."""
-
-
-@pytest.mark.parametrize(
-    ("source", "said"),
-    [
-        (LOOP, "does not end within 0.3 s"),
-        (LATER.format(LOOP), "does not end within 0.3 s"),
-        ("{{ 'a' * 5000000 }}", "writes 5000000 characters"),
-        # One operation, which nothing in this process could stop.
-        ("{{ 7 ** (7 ** 9) }}", "does not end within 0.3 s"),
-        ("{{ 'a' * 10 ** 10 }}", "needs more than"),
-        ("{% set long = 'a' * (2 ** 31) %}", "needs more than"),
-    ],
-)
-def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
-    if "0.3 s" in said:
-        monkeypatch.setattr(template, "SECONDS", 0.3)
+def refused(source, said=""):
     tokenizer = chat()
     tokenizer.chat_template = source
     with pytest.raises(CoevoError, match=f"chat template cannot be used: {said}") as stopped:
@@ -220,25 +204,35 @@ def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch
     assert str(stopped.value).isprintable()
 
 
-def test_a_template_is_tried_out_once_and_one_of_ours_never(monkeypatch):
+LOOP = "{% for i in range(4000) %}{% for i in range(4000) %}{% endfor %}{% endfor %}"
+"""A second of work, which ends, so that later tests have the machine."""
+LATER = "{{% if messages[-1].content != 'hello' %}}{}{{% endif %}}"
+"""Nothing for the message of the trial."""
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (LATER.format(LOOP), "does not end within 0.1 s"),
+        ("{{ 'a' * 5000000 }}", "writes 5000000 characters"),
+        # One operation, which nothing in this process could stop.
+        ("{{ 7 ** (7 ** 9) }}", "does not end within 0.1 s"),
+        ("{% set long = 'a' * (2 ** 31) %}", "needs more than"),
+    ],
+)
+def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch):
+    if "0.1 s" in said:
+        monkeypatch.setattr(template, "SECONDS", 0.1)
+    refused(source, said)
+
+
+def test_an_honest_template_is_rendered_as_before_tried_out_once_and_one_of_ours_never(monkeypatch):
     started = Mock(wraps=trial.subprocess.run)
     monkeypatch.setattr(trial.subprocess, "run", started)
-    strange = chat()
+    messages, strange = [{"role": "user", "content": "hello"}], chat()
     strange.chat_template += " "
-    for tokenizer in (strange, strange, qwen().tokenizer, Guess()):
-        template.render(tokenizer, [{"role": "user", "content": "hello"}])
-    assert started.call_count == 1
-
-
-def test_templates_of_honest_tokenizers_are_rendered_as_before():
-    messages = [{"role": "user", "content": "hello"}]
-    for tokenizer in (chat(), qwen().tokenizer):
+    for tokenizer in (strange, strange, qwen().tokenizer):
         said = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
         assert template.render(tokenizer, messages) == said
-
-
-def test_a_dry_run_of_a_model_with_code_of_its_own_is_refused(model):
-    change(model / "config.json", auto_map={"AutoConfig": "evil.A"}, model_type="evil")
-    recipe = load_recipe("homerules-grpo", [f"policy={{type: pretrained, path: {model}}}", "warmstart=null"])
-    with pytest.raises(CoevoError, match="needs code of its own"):
-        tokenizer_of(recipe.policy, ())
+    template.render(Guess(), messages)
+    assert started.call_count == 1

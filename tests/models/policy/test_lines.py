@@ -74,8 +74,8 @@ def test_lines_divide_between_dark_characters_only():
 
 def test_growing_text_costs_what_is_new():
     made = tokenizer("qwen3")
-    lines = [f"Action: go to place {number}, then open door {number * 7}\n" for number in range(600)]
-    texts = list(accumulate(lines))[-200:]
+    lines = [f"Action: go to place {number}, then open door {number * 7}\n" for number in range(400)]
+    texts = list(accumulate(lines))[-100:]
     encoder, backend = Encoder(made), made.backend_tokenizer
     encoder.data(texts[0])
     since = process_time()

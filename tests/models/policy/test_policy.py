@@ -1,12 +1,13 @@
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from peft import LoraConfig as PeftLora
 from peft import get_peft_model
 from safetensors.torch import load_file
-from support.policies import WORDS, llama, qwen
+from support.policies import llama, qwen
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
@@ -126,19 +127,12 @@ def test_adapters_that_name_no_precision_compute_in_that_of_their_base(tmp_path,
         load(tmp_path / "lora")
 
 
-def test_new_weights_replace_the_old(tmp_path):
-    policy, newer = qwen(1), qwen(2)
-    save(newer, tmp_path / "newer")
-    load_weights(policy, tmp_path / "newer")
-    assert torch.equal(logits(policy), logits(newer))
-
-
-def test_new_adapters_replace_the_old(base, tmp_path):
-    policy, newer = adapted(base, 1), adapted(base, 2)
-    assert not torch.equal(logits(policy), logits(newer))
-    save(newer, tmp_path / "newer")
-    load_weights(policy, tmp_path / "newer")
-    assert torch.equal(logits(policy), logits(newer))
+def test_new_weights_and_adapters_replace_the_old(base, tmp_path):
+    for name, policy, newer in (("full", qwen(1), qwen(2)), ("lora", adapted(base, 1), adapted(base, 2))):
+        assert not torch.equal(logits(policy), logits(newer))
+        save(newer, tmp_path / name)
+        load_weights(policy, tmp_path / name)
+        assert torch.equal(logits(policy), logits(newer))
 
 
 @pytest.mark.parametrize("change", [{"layers": 3}, {"layers": 1}, {"hidden_size": 16}])
@@ -148,32 +142,13 @@ def test_weights_of_another_architecture_are_refused(tmp_path, change):
         load_weights(qwen(), tmp_path / "other")
 
 
-def test_adapters_of_another_rank_are_refused(base, tmp_path):
+def test_adapters_of_another_rank_are_refused_and_absent_weights_named(base, tmp_path):
     config = PretrainedPolicyConfig(type="pretrained", path=str(base), lora=LoraConfig(r=4))
     save(build(config, (), key(0)), tmp_path / "other")
     with pytest.raises(CoevoError, match="do not fit"):
         load_weights(adapted(base), tmp_path / "other")
-
-
-def test_absent_weights_are_named(tmp_path):
     with pytest.raises(CoevoError, match=r"model\.safetensors: no such weights"):
         load_weights(qwen(), tmp_path)
-
-
-def test_an_absent_policy_is_one_line(tmp_path):
-    config = PretrainedPolicyConfig(type="pretrained", path=str(tmp_path / "none"))
-    with pytest.raises(CoevoError, match="none' cannot be read") as caught:
-        build(config, WORDS, key(1))
-    assert "\n" not in str(caught.value)
-    with pytest.raises(CoevoError, match="cannot be read"):
-        load(tmp_path / "none")
-
-
-def test_pickled_weights_are_refused(base):
-    torch.save(llama().model.state_dict(), base / "pytorch_model.bin")
-    (base / "model.safetensors").unlink()
-    with pytest.raises(CoevoError, match="cannot be read"):
-        load(base)
 
 
 def test_pickled_adapters_are_refused(base, tmp_path):
@@ -235,5 +210,10 @@ def test_adapters_are_never_merged_into_their_base(tmp_path):
     [("Qwen/not-here", ": `hf download Qwen/not-here`, or name a folder"), ("/not/here", ": name a folder")],
 )
 def test_weights_that_are_not_here_are_one_line_with_the_command_that_downloads_them(path, remedy):
-    with pytest.raises(CoevoError, match=f"policy.path = '{path}' cannot be read, it is not on this machine{remedy}"):
+    with pytest.raises(
+        CoevoError, match=f"policy.path = '{path}' cannot be read, it is not on this machine{remedy}"
+    ) as caught:
         build(PretrainedPolicyConfig(type="pretrained", path=path), (), key(0))
+    assert "\n" not in str(caught.value)
+    with pytest.raises(CoevoError, match="cannot be read"):
+        load(Path(path))

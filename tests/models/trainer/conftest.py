@@ -1,5 +1,7 @@
 """A tiny policy, samples that it drew, and a process group for DeepSpeed."""
 
+import gc
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -70,7 +72,7 @@ def empty_path(tmp_path_factory):
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def batch(samples_path) -> Batch:
     return read(samples_path)
 
@@ -81,5 +83,7 @@ def joined():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LOCAL_RANK", "0")
         join()
+        gc.freeze()  # DeepSpeed collects garbage several times for an engine in half precision
         yield
+        gc.unfreeze()
         torch.distributed.destroy_process_group()

@@ -27,14 +27,12 @@ PARENT = """
 import sys, time
 from pathlib import Path
 from coevo.configs.update.update import UpdateConfig
-from coevo.models.trainer.batch import read
 from coevo.models.trainer.client import Trainer
 path, log = map(Path, sys.argv[1:])
 trainer = Trainer(
     UpdateConfig(), temperature=1.0, threads=1, policy=path, reference=path, optimizer=None, log=log
 )
-sys.stdout.write(f"{trainer.pid}\\n")
-sys.stdout.flush()
+print(trainer.pid, flush=True)
 time.sleep(600)
 """
 
@@ -65,11 +63,19 @@ def wait_until(condition, seconds=120):
         time.sleep(0.02)
 
 
-def wait_ready(log):
-    wait_until(lambda: "ready after" in log.read_text())
+def hang(it, batch):
+    """The process stops in the middle of its work, and the next update ends it."""
+    it._timeout = 0.5
+    os.kill(it.pid, signal.SIGSTOP)
+    with pytest.raises(TrainerError, match=r"update took longer than update\.deepspeed\.timeout=0\.5 s") as error:
+        it.update(batch, key(0))
+    assert "\n" not in str(error.value)
+    wait_until(lambda: not alive(it.pid))
 
 
-def test_a_new_child_continues_bit_for_bit(policy_path, samples_path, empty_path, tmp_path, monkeypatch):
+def test_a_new_child_continues_bit_for_bit_after_one_that_hung(
+    policy_path, samples_path, empty_path, tmp_path, monkeypatch
+):
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "compiled"))
     middle, straight, resumed = (tmp_path / name for name in ("middle", "straight", "resumed"))
     with trainer(policy_path, tmp_path / "log") as first:
@@ -78,9 +84,12 @@ def test_a_new_child_continues_bit_for_bit(policy_path, samples_path, empty_path
         again = first.update(samples_path, key(1))
         nothing = first.update(empty_path, key(2))
         first.save(straight / "policy", straight / "optimizer")
+        hang(first, samples_path)
     with trainer(middle / "policy", tmp_path / "log", middle / "optimizer", reference=policy_path) as second:
         repeated = second.update(samples_path, key(1))
         second.save(resumed / "policy", resumed / "optimizer")
+        with pytest.raises(TrainerError, match=r"FileNotFoundError.*nowhere"):
+            second.update(tmp_path / "nowhere", key(0))
     assert report.metrics["mismatch_max"] < 1e-5
     assert report.metrics["steps"] == 2
     assert report.metrics["kl"] < again.metrics["kl"]
@@ -95,71 +104,53 @@ def test_a_new_child_continues_bit_for_bit(policy_path, samples_path, empty_path
     assert any(not weights[0][name].equal(weights[1][name]) for name in weights[0])
     assert not (tmp_path / "compiled").exists()  # nothing needed a compiler
     assert first.pid != second.pid
-    assert not alive(first.pid)
 
 
 @pytest.mark.full
-def test_a_critic_and_reference_scores_travel_and_resume(policy_path, samples_path, tmp_path):
+def test_a_critic_that_learns_alone_and_reference_scores_travel_and_resume(policy_path, samples_path, tmp_path):
     config = UpdateConfig(
         advantage=GaeConfig(type="gae"),
         loss=LossConfig(kl_in="reward"),
-        critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2)),
+        critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2), warmup=1),
     )
     options = {"temperature": TEMPERATURE, "threads": 1, "reference": policy_path, "log": tmp_path / "log"}
     with Trainer(config, policy=policy_path, optimizer=None, **options) as first:
         fresh = first.score(samples_path, tmp_path / "scores")
-        metrics = first.update(samples_path, key(0)).metrics
+        alone = first.update_critic(samples_path, key(0)).metrics
         first.save(tmp_path / "policy", tmp_path / "optimizer")
+        both = first.update(samples_path, key(1)).metrics
         learned = first.score(samples_path, tmp_path / "scores")
     with Trainer(config, policy=tmp_path / "policy", optimizer=tmp_path / "optimizer", **options) as second:
+        again = second.update(samples_path, key(1)).metrics
         resumed = second.score(samples_path, tmp_path / "scores")
+    assert alone.keys() == {"critic_loss", "critic_grad_norm"}
+    before, after = (load_file(path / "model.safetensors") for path in (policy_path, tmp_path / "policy"))
+    assert all(before[name].equal(after[name]) for name in before)
+    assert {**both, "tokens_per_second": 0.0} == {**again, "tokens_per_second": 0.0}
+    assert both["critic_loss"] > 0
     samples = read(samples_path)
     for row, completion in enumerate(samples.completions):
+        behaviour = samples.behaviour[row, : len(completion)].tolist()
         assert len(fresh.values[row]) == len(fresh.reference[row]) == len(completion)
         assert not fresh.values[row].any()
         assert learned.values[row].any()
-        assert fresh.reference[row].tolist() == pytest.approx(
-            samples.behaviour[row, : len(completion)].tolist(), abs=1e-5
-        )
+        assert fresh.reference[row].tolist() == pytest.approx(behaviour, abs=1e-5)
         assert learned.values[row].tolist() == resumed.values[row].tolist()
         assert learned.reference[row].tolist() == resumed.reference[row].tolist() == fresh.reference[row].tolist()
-    assert metrics["critic_loss"] > 0
     files = {path.relative_to(tmp_path / "optimizer").as_posix() for path in (tmp_path / "optimizer").rglob("*.*")}
     assert files == {"state.safetensors", "critic/state.safetensors", "critic/critic.safetensors"}
 
 
-@pytest.mark.full
-def test_a_critic_that_learns_alone_leaves_the_policy_alone_and_resumes(policy_path, samples_path, tmp_path):
-    config = UpdateConfig(
-        advantage=GaeConfig(type="gae"), critic=CriticConfig(optimizer=OptimizerConfig(lr=1e-2), warmup=1)
-    )
-    options = {"temperature": TEMPERATURE, "threads": 1, "reference": policy_path, "log": tmp_path / "log"}
-    with Trainer(config, policy=policy_path, optimizer=None, **options) as first:
-        alone = first.update_critic(samples_path, key(0)).metrics
-        first.save(tmp_path / "policy", tmp_path / "optimizer")
-        both = first.update(samples_path, key(1)).metrics
-    assert alone.keys() == {"critic_loss", "critic_grad_norm"}
-    before, after = (load_file(path / "model.safetensors") for path in (policy_path, tmp_path / "policy"))
-    assert all(before[name].equal(after[name]) for name in before)
-    with Trainer(config, policy=tmp_path / "policy", optimizer=tmp_path / "optimizer", **options) as second:
-        again = second.update(samples_path, key(1)).metrics
-    assert {**both, "tokens_per_second": 0.0} == {**again, "tokens_per_second": 0.0}
-
-
-def test_a_hung_update_is_killed(policy_path, samples_path, tmp_path):
-    log = tmp_path / "log"
-    with trainer(policy_path, log, timeout=0.5) as it:
-        wait_ready(log)
-        os.kill(it.pid, signal.SIGSTOP)
-        with pytest.raises(TrainerError, match=r"update took longer than update\.deepspeed\.timeout=0\.5 s") as error:
-            it.update(samples_path, key(0))
-        assert "\n" not in str(error.value)
-        wait_until(lambda: not alive(it.pid))
-
-
-def test_a_dead_child_is_one_line_with_its_last_words(policy_path, samples_path, tmp_path):
+def test_a_child_that_takes_too_long_is_killed_and_a_dead_one_is_one_line_with_its_last_words(
+    policy_path, samples_path, tmp_path
+):
     log = tmp_path / "log"
     log.write_text("another child's words\n")
+    with trainer(policy_path, log, timeout=0.5) as it:
+        os.kill(it.pid, signal.SIGSTOP)
+        with pytest.raises(TrainerError, match=r"start took longer than update\.deepspeed\.timeout=0\.5 s"):
+            it.update(samples_path, key(0))
+        wait_until(lambda: not alive(it.pid))
     with trainer(policy_path, log) as it:
         os.kill(it.pid, signal.SIGKILL)
         with pytest.raises(TrainerError, match=r"trainer died \(exit status -9\): it wrote nothing; see") as error:
@@ -167,8 +158,6 @@ def test_a_dead_child_is_one_line_with_its_last_words(policy_path, samples_path,
         assert "\n" not in str(error.value)
         with pytest.raises(TrainerError, match="died"):
             it.save(tmp_path / "policy", tmp_path / "optimizer")
-    with trainer(policy_path, log) as it, pytest.raises(TrainerError, match=r"FileNotFoundError.*nowhere"):
-        it.update(tmp_path / "nowhere", key(0))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
-from support.rows import packed_as, ragged
 
 from coevo.configs.update.advantage import GaeConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
@@ -14,10 +13,9 @@ from coevo.configs.update.update import CriticConfig, OptimizerConfig, UpdateCon
 from coevo.models.trainer import critic as critics
 from coevo.models.trainer import engine
 from coevo.models.trainer.batch import read
-from coevo.models.trainer.packing import pack_trie
 from coevo.records.draws import key
 
-OPTIMIZER = OptimizerConfig(lr=1e-2, minibatches=2, epochs=4)
+OPTIMIZER = OptimizerConfig(lr=1e-2, minibatches=2, epochs=2)
 
 
 def settings(tokens=16384, clip=None):
@@ -34,12 +32,24 @@ def trained(policy, batch, **changes):
     return it
 
 
-def test_it_says_nothing_of_a_state_before_it_has_learned_and_leaves_the_policy_alone(policy, batch, joined):
+@pytest.fixture(scope="module")
+def learned(policy, batch, joined):
+    """A critic after an update, and its values."""
+    it = trained(policy, batch)
+    return it, it.values(batch)
+
+
+def test_it_says_nothing_of_a_state_before_it_has_learned_and_leaves_the_policy_alone(
+    policy, batch, empty_path, joined
+):
     before = copy.deepcopy(policy.model.state_dict())
     fresh = critics.start(policy.model, settings())
     assert not fresh.values(batch).any()
     fresh.update(batch, key(0))
-    assert fresh.values(batch).any()
+    values = fresh.values(batch)
+    assert values.any()
+    assert fresh.update(read(empty_path), key(1)) == {"critic_loss": 0.0, "critic_grad_norm": 0.0}
+    assert torch.equal(fresh.values(batch), values), "a batch without samples changes nothing"
     assert policy.model.get_output_embeddings().out_features > 1
     assert all(torch.equal(before[name], value) for name, value in policy.model.state_dict().items())
 
@@ -51,10 +61,9 @@ def test_it_learns_what_it_is_told(policy, batch, joined):
     assert losses[-1] < losses[0] / 2
 
 
-def test_values_are_those_of_the_plain_forward_whatever_the_micro_batches(policy, batch, joined):
-    it = trained(policy, batch)
+def test_values_are_those_of_the_plain_forward_whatever_the_micro_batches(policy, batch, learned):
+    it, values = learned
     module = it._engine.module
-    values = it.values(batch)
     for row, (prompt, completion) in enumerate(zip(batch.prompts, batch.completions, strict=True)):
         plain = module.model(input_ids=torch.tensor([[*prompt, *completion]])).logits[0, len(prompt) - 1 : -1, 0]
         torch.testing.assert_close(values[row, : len(completion)], plain, atol=1e-5, rtol=0)
@@ -62,9 +71,9 @@ def test_values_are_those_of_the_plain_forward_whatever_the_micro_batches(policy
     torch.testing.assert_close(small.values(batch)[batch.mask], values[batch.mask], atol=1e-4, rtol=0)
 
 
-def test_what_lies_beyond_a_row_changes_nothing(policy, batch, joined):
+def test_what_lies_beyond_a_row_changes_nothing(policy, batch, learned):
     spoilt = replace(batch, returns=torch.where(batch.mask, batch.returns, torch.nan))
-    assert torch.equal(trained(policy, batch).values(batch), trained(policy, spoilt).values(batch))
+    assert torch.equal(trained(policy, spoilt).values(batch), learned[1])
 
 
 def test_a_restored_critic_continues_exactly(policy, batch, joined, tmp_path):
@@ -77,37 +86,22 @@ def test_a_restored_critic_continues_exactly(policy, batch, joined, tmp_path):
     assert torch.equal(first.values(batch), second.values(batch))
 
 
-def test_a_batch_without_samples_changes_nothing(policy, batch, empty_path, joined):
-    it = trained(policy, batch)
-    before = it.values(batch)
-    assert it.update(read(empty_path), key(1)) == {"critic_loss": 0.0, "critic_grad_norm": 0.0}
-    assert torch.equal(it.values(batch), before)
-
-
-def test_of_an_adapted_policy_only_adapters_and_head_are_trained(policy):
-    adapted = get_peft_model(copy.deepcopy(policy.model), LoraConfig(r=2, target_modules="all-linear"))
-    model = critics.with_scalar_head(copy.deepcopy(adapted))
-    trained_names = list(engine.trainable(model))
-    assert [name for name in trained_names if "lora_" not in name and "head" not in name] == []
-    assert any("head" in name for name in trained_names)
-    prompts, completions, groups = ragged()
-    values = critics.CriticForward(model)(packed_as(pack_trie, (prompts, completions, groups)))
-    assert values.shape == (len(prompts), max(map(len, completions)))
-
-
-def test_the_critic_of_adapters_in_half_precision_trains(policy, batch, joined):
+def test_of_adapters_in_half_precision_only_they_and_the_head_are_trained(policy, batch, joined):
     half = get_peft_model(copy.deepcopy(policy.model).bfloat16(), LoraConfig(r=2, target_modules="all-linear"))
     it = critics.start(half, settings())
+    names = list(engine.trainable(it._engine.module))
+    assert [name for name in names if "lora_" not in name and "head" not in name] == []
+    assert any("head" in name for name in names)
     before = it.values(batch)
     it.update(batch, key(0))
+    assert before.shape == batch.mask.shape
     assert before.dtype == torch.float32
     assert not torch.equal(it.values(batch), before)
 
 
 @pytest.mark.parametrize("stage", [0, 2, 3])
-def test_every_zero_stage_trains_it_alike(policy, batch, joined, stage):
+def test_every_zero_stage_trains_it_alike(policy, batch, learned, stage):
     config = settings().model_copy(update={"deepspeed": DeepSpeedConfig(zero_stage=stage)})
     it = critics.start(policy.model, config)
     it.update(batch, key(0))
-    same = trained(policy, batch).values(batch)
-    torch.testing.assert_close(it.values(batch)[batch.mask], same[batch.mask], atol=1e-4, rtol=0)
+    torch.testing.assert_close(it.values(batch)[batch.mask], learned[1][batch.mask], atol=1e-4, rtol=0)

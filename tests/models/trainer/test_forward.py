@@ -10,20 +10,15 @@ from coevo.configs.errors import CoevoError
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.packing import pack_rows, pack_trie
 
+SIZES = {
+    "vocab_size": 24, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 2, "initializer_range": 0.2,
+}  # fmt: skip
+
 
 def llama():
     torch.manual_seed(0)
-    return LlamaForCausalLM(
-        LlamaConfig(
-            vocab_size=24,
-            hidden_size=16,
-            intermediate_size=32,
-            num_hidden_layers=2,
-            num_attention_heads=2,
-            num_key_value_heads=2,
-            initializer_range=0.2,
-        )
-    ).eval()
+    return LlamaForCausalLM(LlamaConfig(**SIZES)).eval()
 
 
 def lora():
@@ -42,17 +37,8 @@ def gradients(model, loss):
 
 def small(config, **changes):
     torch.manual_seed(0)
-    sizes = {
-        "vocab_size": 24,
-        "hidden_size": 16,
-        "intermediate_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "num_key_value_heads": 1,
-        "initializer_range": 0.2,
-        "pad_token_id": 0,
-    }
-    return AutoModelForCausalLM.from_config(config(**sizes | changes), attn_implementation="sdpa").eval()
+    config = config(**SIZES | {"num_key_value_heads": 1, "pad_token_id": 0} | changes)
+    return AutoModelForCausalLM.from_config(config, attn_implementation="sdpa").eval()
 
 
 MODELS = {
@@ -64,11 +50,10 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
+@pytest.mark.parametrize(("name", "entropic"), [*((name, True) for name in MODELS), ("tied", False)])
 @pytest.mark.parametrize("pack", [pack_trie, pack_rows])
-@pytest.mark.parametrize("entropic", [False, True])
-def test_logprobs_entropies_and_gradients_equal_the_plain_forward(policy, make, pack, entropic):
-    model, (prompts, completions, groups) = make(policy), ragged(number=int(entropic))
+def test_logprobs_entropies_and_gradients_equal_the_plain_forward(policy, name, pack, entropic):
+    model, (prompts, completions, groups) = MODELS[name](policy), ragged(number=int(entropic))
     plain, plain_entropy = plain_logprobs(model, prompts, completions)
     packed, entropy = PolicyForward(model, TEMPERATURE, entropic)(packed_as(pack, (prompts, completions, groups)))
     scales = torch.linspace(-1, 1, len(prompts))
@@ -90,13 +75,16 @@ def test_logprobs_entropies_and_gradients_equal_the_plain_forward(policy, make, 
         torch.testing.assert_close(worked[name], gradient, atol=1e-5, rtol=1e-4, msg=name)
 
 
+def assert_plain(logprobs, model, rows):
+    for row, plain in enumerate(plain_logprobs(model, *rows[:2])[0]):
+        torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize("pack", [pack_trie, pack_rows])
 def test_nothing_shared_at_all(policy, pack):
     rows = [(4,), (5, 6, 7), (8, 9)], [(3, 4, 5), (6,), (7, 8)]
-    plain, _ = plain_logprobs(policy.model, *rows)
     logprobs, _ = PolicyForward(policy.model, TEMPERATURE)(packed_as(pack, rows))
-    for row, completion in enumerate(rows[1]):
-        torch.testing.assert_close(logprobs[row, : len(completion)], plain[row], atol=1e-5, rtol=0)
+    assert_plain(logprobs, policy.model, rows)
 
 
 def test_a_window_shorter_than_the_rows_is_refused_in_a_trie_and_trained_row_by_row():
@@ -106,12 +94,10 @@ def test_a_window_shorter_than_the_rows_is_refused_in_a_trie_and_trained_row_by_
     ):
         PolicyForward(model, TEMPERATURE)(packed_as(pack_trie, rows))
     logprobs, _ = PolicyForward(model, TEMPERATURE)(packed_as(pack_rows, rows))
-    for row, plain in enumerate(plain_logprobs(small(MistralConfig, sliding_window=4), *rows[:2])[0]):
-        torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+    assert_plain(logprobs, small(MistralConfig, sliding_window=4), rows)
     wide = small(MistralConfig, sliding_window=64)
     logprobs, _ = PolicyForward(wide, TEMPERATURE)(packed_as(pack_trie, rows))
-    for row, plain in enumerate(plain_logprobs(wide, *rows[:2])[0]):
-        torch.testing.assert_close(logprobs[row, : len(plain)], plain, atol=1e-5, rtol=0)
+    assert_plain(logprobs, wide, rows)
 
 
 @pytest.mark.parametrize("pack", [pack_trie, pack_rows])

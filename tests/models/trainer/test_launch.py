@@ -49,10 +49,7 @@ def test_a_machine_that_cannot_be_reached_ends_the_start_at_once(tmp_path, monke
     config = UpdateConfig(deepspeed=DeepSpeedConfig(hostfile=str(tmp_path / "hosts")))
     where = {"policy": tmp_path, "reference": tmp_path, "optimizer": None, "log": tmp_path / "log"}
     message = "^ssh to away failed: ssh: connect to host away port 22: No route to host; see .*log$"
-    with (
-        Trainer(config, temperature=1.0, threads=1, **where) as trainer,
-        pytest.raises(TrainerError, match=message),
-    ):
+    with Trainer(config, temperature=1.0, threads=1, **where) as trainer, pytest.raises(TrainerError, match=message):
         trainer.wait()
 
 

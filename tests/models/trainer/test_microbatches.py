@@ -14,14 +14,17 @@ def one_leaf(batch, run):
 
 
 @pytest.mark.parametrize("tokens", [1, 20, 50, 10_000])
-def test_tries_keep_to_the_budget(batch, tokens):
+def test_tries_and_padded_rows_keep_to_the_budget(batch, tokens):
     rows = list(range(3, 20))
     runs = tries(batch, rows, tokens)
     assert sorted(row for run in runs for row in run) == rows
     assert all(one_leaf(batch, run) or leaves(batch.order, run).tokens <= tokens for run in runs)
     order = torch.tensor([int(batch.groups[row]) for run in runs for row in run])
     assert len(torch.unique_consecutive(order)) == len(torch.unique(order))
-    assert tries(batch, [], tokens) == []
+    assert tries(batch, [], tokens) == padded(batch, [], tokens) == []
+    runs = padded(batch, rows, tokens)
+    assert sorted(row for run in runs for row in run) == rows
+    assert all(len(run) == 1 or len(run) * max(map(batch.length, run)) <= tokens for run in runs)
 
 
 def test_episodes_stay_together_where_a_group_does_not_fit():
@@ -56,12 +59,3 @@ def test_the_turns_of_a_conversation_stay_together_however_long_it_is(monkeypatc
     assert tries(batch, range(len(batch)), 64) == whole
     monkeypatch.setattr(microbatches, "PAIRS", 300)
     assert tries(batch, range(len(batch)), 10_000) == whole
-
-
-@pytest.mark.parametrize("tokens", [1, 20, 50, 10_000])
-def test_padded_rows_keep_to_the_budget_with_their_padding(batch, tokens):
-    rows = list(range(3, 20))
-    runs = padded(batch, rows, tokens)
-    assert sorted(row for run in runs for row in run) == rows
-    assert all(len(run) == 1 or len(run) * max(map(batch.length, run)) <= tokens for run in runs)
-    assert padded(batch, [], tokens) == []

@@ -58,22 +58,16 @@ def test_a_conversation_is_one_causal_chain():
     assert only.keys.tolist() == [list(range(58))]
 
 
-@given(ROWS)
-def test_every_row_is_in_the_trie(rows):
+@given(ROWS, st.data())
+def test_every_row_is_in_the_trie_and_the_trie_of_some_is_that_of_a_batch_of_them(rows, data):
     batch = batch_of(*zip(*rows, strict=True))
     packed = pack_trie(batch, range(len(batch)))
     assert list(rows_of(packed, batch)) == [prompt + completion for prompt, completion in rows]
     whole = [(len(prompt), prompt + completion) for prompt, completion in rows]
     assert len(packed.ids) == len({row[:end] for _, row in whole for end in range(1, len(row))})
     assert len(packed.targets) == len({row[:end] for start, row in whole for end in range(start + 1, len(row) + 1)})
-
-
-@given(ROWS, st.data())
-def test_the_trie_of_some_rows_is_that_of_a_batch_of_them(rows, data):
-    batch = batch_of(*zip(*rows, strict=True))
     chosen = data.draw(st.lists(st.sampled_from(range(len(rows))), min_size=1, unique=True))
-    one = pack_trie(batch, chosen)
-    other = packed_as(pack_trie, list(zip(*(rows[row] for row in chosen), strict=True)))
+    one, other = pack_trie(batch, chosen), packed_as(pack_trie, list(zip(*(rows[row] for row in chosen), strict=True)))
     assert torch.equal(one.ids, other.ids)
     assert torch.equal(one.paths.ends, other.paths.ends)
     assert torch.equal(one.reads[one.places], other.reads[other.places])

@@ -201,15 +201,8 @@ def test_on_two_machines_they_end_with_a_parent_killed_in_an_update(paths, sampl
     (tmp_path / "hosts").write_text("127.0.0.1 slots=1\nlocalhost slots=1\n")
     config = settings(hostfile=str(tmp_path / "hosts"))
     config = config.model_copy(update={"optimizer": OptimizerConfig(epochs=100_000)})
-    command = [
-        sys.executable,
-        "-c",
-        PARENT,
-        config.model_dump_json(),
-        str(paths["policy"]),
-        str(samples_path),
-        str(tmp_path),
-    ]
+    command = [sys.executable, "-c", PARENT, config.model_dump_json()]
+    command += map(str, (paths["policy"], samples_path, tmp_path))
     environment = os.environ | {
         "PATH": f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "GLOO_SOCKET_IFNAME": "lo",

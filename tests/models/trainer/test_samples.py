@@ -46,12 +46,9 @@ def test_rows_are_turns_with_their_episodes_advantage(tmp_path):
     assert table["value"].to_pylist() == table["return"].to_pylist() == [[]] * 3
 
 
-def test_an_average_episode_of_a_group_that_differs_stays(tmp_path):
+def test_an_average_episode_of_a_group_that_differs_stays_and_nothing_to_learn_is_an_empty_table(tmp_path):
     episodes = [episode("a", replica, 1) for replica in range(3)]
     assert write_samples(tmp_path / "batch", episodes, of(episodes, [1.0, 0.0, -1.0])).rows == 3
-
-
-def test_nothing_to_learn_is_an_empty_table(tmp_path):
     counts = write_samples(tmp_path / "batch", [episode("a", 0, 2)], of([episode("a", 0, 2)], [0.0]))
     assert (counts.rows, counts.groups, counts.skipped) == (0, 1, 1)
     assert pq.read_table(tmp_path / "batch").num_rows == 0

@@ -1,7 +1,5 @@
 """Panels, notes, expert and cloning material of the towers."""
 
-import json
-
 import pytest
 from support.scripted import episodes, solved
 
@@ -12,20 +10,15 @@ from coevo.configs.bank.writer import (
     QuoteReflectionConfig,
     QuoteSkillsConfig,
 )
-from coevo.configs.env import BabyAIRulesConfig
-from coevo.configs.errors import CoevoError
-from coevo.configs.load.load import load_env
 from coevo.envs.babyai.catalogue import Name
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.babyai.rules.world import TOWERS, custom
-from coevo.envs.registry import make
 from coevo.memory.evidence.lessons import lessons
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, writer_of
 from coevo.records.draws import key
-from coevo.records.task import Task, key_by
-from coevo.tasks.gates.incoming import check_demonstrations, check_panel
+from coevo.records.task import key_by
 
 WRITERS = [
     QuoteContrastConfig(),
@@ -110,18 +103,11 @@ def test_panels_keep_what_they_promise(env):
     assert [task.data for task in seen] == [task.data for task in bare]
     assert {task.data["world"] for task in seen} == {"train/0"}
     assert {task.data["world"] for task in other} == {"other-facts/0"}
-    assert env.panel("seen-towers", 20).tasks == seen[:20]
     assert len({task.id for task in env.panel("seen-towers", 512).tasks}) == 512
     assert (env.panel_bank("seen-towers"), env.panel_bank("no-bank")) == (None, [])
     assert [note.scope for note in env.panel_bank("other-facts")] == list(TOWERS[:16])
     changed = sum(custom("train/0", tower) != custom("other-facts/0", tower) for tower in TOWERS[:16])
     assert changed >= 10
-
-
-@pytest.mark.parametrize(("name", "known"), [("seen-towers", "50fbbb908a08"), ("other-facts", "c73232c9f79e")])
-def test_panels_never_change_unnoticed(env, name, known):
-    # A change here is a new version of the environment: raise BabyAIRules.version with it.
-    assert env.panel(name, 40).hash[:12] == known
 
 
 def test_an_instruction_says_nothing_about_places_or_the_custom(env):
@@ -145,59 +131,17 @@ def test_every_word_is_in_the_vocabulary(env, strayed):
     said += [episode.task.instruction for episode in strayed]
     for shown in env.demonstrations(100, 0, key("words")):
         moment = shown.moment
-        said += [
-            moment.instruction,
-            moment.observation,
-            *(note.text for note in moment.lessons),
-            shown.answer.thought,
-            shown.answer.action,
-        ]
+        said += [moment.instruction, moment.observation, shown.answer.thought, shown.answer.action]
+        said += [note.text for note in moment.lessons]
         said += [text for turn in moment.history for text in turn]
     assert {word for text in said for word in text.split()} - {"."} <= set(env.vocabulary())
 
 
 def test_demonstrations_follow_notes_and_never_show_a_world_of_a_run(env):
     shown = env.demonstrations(60, 0, key("shown"))
-    assert shown == env.demonstrations(60, 0, key("shown")) != env.demonstrations(60, 0, key("other"))
     first = [one for one in shown if not one.moment.history]
     assert len(first) == 60
     told = [one for one in first if any(one.moment.instruction.split()[1] in note.text for note in one.moment.lessons)]
     assert 35 <= len(told) < 60
     assert all(one.answer.thought.startswith("in ") for one in told)
     assert all(one.answer.thought.startswith("guess") for one in first if one not in told)
-
-
-def test_what_it_hands_in_passes_the_gates(env, tmp_path):
-    for name in env.panels:
-        check_panel(env.panel(name, 20), tmp_path)
-    check_demonstrations(env.demonstrations(5, 0, key("gate")), tmp_path)
-
-
-def test_the_settings_of_a_recipe_reach_it():
-    config = load_env("babyai-rules", ["world=7", "towers=3", "steps=9"])
-    assert config == BabyAIRulesConfig(world=7, towers=3, steps=9)
-    assert make(config).sample(4, key(0)) == BabyAIRules(7, 3, 9).sample(4, key(0))
-
-
-def test_a_task_survives_json(env):
-    (task,) = env.sample(1, key(0))
-    copy = Task(task.env, task.kind, task.instruction, task.scope, task.split, json.loads(json.dumps(dict(task.data))))
-    assert copy.id == task.id
-    assert env.start(copy) == env.start(task)
-
-
-@pytest.mark.parametrize(
-    ("call", "line"),
-    [
-        (lambda env: BabyAIRules(towers=33), r"env\.towers = 33"),
-        (lambda env: env.panel("nowhere", 4), r"'nowhere'.*seen-towers, no-bank, other-facts"),
-        (lambda env: env.panel("no-bank", 10**6), r"'no-bank' has \d+ tasks with env\.towers=16.*request fewer"),
-        (lambda env: env.start(Task("babyai", "goto", "go", "", "train", {})), "'babyai', not 'babyai-rules'"),
-        (lambda env: env.demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
-        (lambda env: env.expert(None, key(0)), "use advise"),
-    ],
-)
-def test_a_wrong_call_is_one_line(env, call, line):
-    with pytest.raises(CoevoError, match=line) as caught:
-        call(env)
-    assert "\n" not in str(caught.value)

@@ -41,9 +41,7 @@ def test_the_wrong_thing_ends_the_episode_and_the_feedback_says_what_would_have_
     assert (last.done, last.success, last.reward, last.truncated, last.progress) == (True, False, 0.0, False, 0.0)
     assert last.feedback == "the bolt stays shut . it obeys green"
     assert "You see a locked grey door 1 step forward" in last.observation
-
-
-def test_the_custom_decides_and_not_the_place():
+    # The custom decides, and not the place.
     assert walk("red key", "green ball", TO_RIGHT)[-1].success
     assert not walk("red key", "green ball", TO_LEFT)[-1].success
 

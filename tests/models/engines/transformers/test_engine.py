@@ -1,4 +1,5 @@
 import math
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -44,13 +45,15 @@ def reference(policy, request, temperature=1.0, length=LENGTH):
     return tuple(ids[len(request.prompt_ids) :]), logprobs
 
 
+@contextmanager
 def widths(policy):
-    """(rows, columns) of every forward that the model is asked for from now on."""
+    """(rows, columns) of every forward that the model is asked for."""
     seen = []
     hook = policy.model.get_input_embeddings().register_forward_pre_hook(
         lambda _, args: seen.append(tuple(args[0].shape))
     )
-    return seen, hook
+    yield seen
+    hook.remove()
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
@@ -74,23 +77,23 @@ def test_top_1_equals_greedy_hf_generate(policy):
         assert made.token_ids == tuple(ids[0, prompt.shape[1] :].tolist())
 
 
-def test_some_answers_end_and_some_do_not(policy):
+def test_some_answers_end_and_some_do_not_and_logprobs_are_probabilities(policy):
     made = engine(policy).generate(requests(members=16))
     assert {completion.finished for completion in made} == {True, False}
     assert len({len(completion.token_ids) for completion in made}) > 2
+    for completion in made:
+        assert len(completion.logprobs) == len(completion.token_ids)
+        assert all(math.isfinite(logprob) and logprob <= 0 for logprob in completion.logprobs)
 
 
 def test_order_rows_and_company_change_no_token(policy):
     asked = requests()
     together = {request.key: made for request, made in zip(asked, engine(policy).generate(asked), strict=True)}
+    assert engine(policy).generate(requests()) == list(together.values()), "the same call twice is bit-equal"
     for variant, rows in ((asked[::-1], 64), (asked, 5), (asked[4:6], 64), (asked[7:8], 1)):
         for request, made in zip(variant, engine(policy, rows).generate(variant), strict=True):
             assert made.token_ids == together[request.key].token_ids
             assert made.logprobs == pytest.approx(together[request.key].logprobs, abs=1e-5)
-
-
-def test_the_same_call_twice_is_bit_equal(policy):
-    assert engine(policy).generate(requests()) == engine(policy).generate(requests())
 
 
 def distinct(prompts):
@@ -105,9 +108,8 @@ def test_later_turns_compute_what_no_prompt_had_before(policy):
         replace(request, prompt_ids=(*request.prompt_ids[:5], 9, *range(6, 6 + row % 3)), key=key("later", row))
         for row, request in enumerate(asked)
     ]
-    seen, hook = widths(policy)
-    made = player.generate(later)
-    hook.remove()
+    with widths(policy) as seen:
+        made = player.generate(later)
     before, now = ([request.prompt_ids for request in turn] for turn in (asked, later))
     inner = {prompt[:end] for prompt in now for end in range(1, len(prompt))}
     new = inner - {prompt[:end] for prompt in before for end in range(1, len(prompt))}
@@ -119,25 +121,13 @@ def test_later_turns_compute_what_no_prompt_had_before(policy):
         assert again.logprobs == pytest.approx(completion.logprobs, abs=1e-5)
 
 
-def test_what_prompts_share_is_computed_once(policy):
-    asked = requests(groups=2, members=8)
-    seen, hook = widths(policy)
-    engine(policy).generate(asked)
-    hook.remove()
-    prompts = [request.prompt_ids for request in asked]
-    assert seen[0] == (1, distinct(prompts))
-    assert distinct(prompts) < sum(map(len, prompts)) / 1.5
-    assert seen[1][1] == 1
-
-
 @pytest.mark.parametrize("forward", [32, 10_000])
 def test_more_tokens_than_a_row_or_a_forward_holds(policy, monkeypatch, forward):
     asked = requests()
     monkeypatch.setattr(prefill_rows, "ROW", 12)
     monkeypatch.setattr(prefill_rows, "FORWARD", forward)
-    seen, hook = widths(policy)
-    made = engine(policy).generate(asked)
-    hook.remove()
+    with widths(policy) as seen:
+        made = engine(policy).generate(asked)
     filled = [shape for shape in seen if shape[1] > 1]
     assert max(rows for rows, _ in filled) > 1
     assert (len(filled) > 1) == (forward == 32)
@@ -153,9 +143,8 @@ def test_what_no_prompt_goes_through_any_more_is_let_go(policy):
     few = asked[:2]
     player.generate(few)
     # Of all that the first call computed the second one went through a small part.
-    seen, hook = widths(policy)
-    made = player.generate(asked)
-    hook.remove()
+    with widths(policy) as seen:
+        made = player.generate(asked)
     kept = {prompt.prompt_ids[:end] for prompt in few for end in range(1, len(prompt.prompt_ids))}
     prompts = [request.prompt_ids for request in asked]
     assert seen[0] == (1, distinct(prompts) - len(kept))
@@ -174,21 +163,23 @@ def test_a_call_that_was_cut_off_leaves_nothing_half_computed(policy):
     assert player.generate(asked) == engine(policy).generate(asked)
 
 
-def test_what_several_rows_ask_is_computed_once_and_answered_by_each(policy):
-    asked = [replace(request, prompt_ids=request.prompt_ids[:6]) for request in requests(members=8)]
-    seen, hook = widths(policy)
-    made = engine(policy).generate(asked)
-    hook.remove()
-    assert seen[0] == (1, distinct([request.prompt_ids for request in asked]))
+def test_what_prompts_share_is_computed_once_and_answered_by_each_row(policy):
+    for end in (None, 6):
+        asked = [replace(request, prompt_ids=request.prompt_ids[:end]) for request in requests(2, 8)]
+        with widths(policy) as seen:
+            made = engine(policy).generate(asked)
+        prompts = [request.prompt_ids for request in asked]
+        assert seen[0] == (1, distinct(prompts))
+        assert distinct(prompts) < sum(map(len, prompts)) / 1.5
+        assert seen[1][1] == 1
     for request, completion in zip(asked, made, strict=True):
         assert completion.token_ids == reference(policy, request)[0]
 
 
 def test_a_row_is_what_differs_and_ended_ones_leave(policy):
     asked = [replace(request, prompt_ids=request.prompt_ids[:6]) for request in requests(members=16)]
-    seen, hook = widths(policy)
-    made = engine(policy, temperature=0.5).generate(asked)
-    hook.remove()
+    with widths(policy) as seen:
+        made = engine(policy, temperature=0.5).generate(asked)
     drawn = [(request.prompt_ids, made.token_ids) for request, made in zip(asked, made, strict=True)]
     running = [[(prompt, tokens[:step]) for prompt, tokens in drawn if len(tokens) > step] for step in range(1, LENGTH)]
     expected = [len(set(rows)) for rows in running if rows]
@@ -198,9 +189,8 @@ def test_a_row_is_what_differs_and_ended_ones_leave(policy):
 
 
 def test_no_more_rows_than_configured(policy):
-    seen, hook = widths(policy)
-    engine(policy, rows=5).generate(requests())
-    hook.remove()
+    with widths(policy) as seen:
+        engine(policy, rows=5).generate(requests())
     assert max(rows for rows, _ in seen) == 5
 
 
@@ -229,12 +219,6 @@ def test_prompts_of_one_token_and_no_request(policy):
     request = Request((7,), key("short"), "g")
     assert engine(policy).generate([request])[0].token_ids == reference(policy, request)[0]
     assert engine(policy).generate([]) == []
-
-
-def test_logprobs_are_probabilities(policy):
-    for completion in engine(policy).generate(requests()):
-        assert len(completion.logprobs) == len(completion.token_ids)
-        assert all(math.isfinite(logprob) and logprob <= 0 for logprob in completion.logprobs)
 
 
 def test_too_long_a_prompt_is_named():

@@ -38,7 +38,9 @@ def computed(forward):
 
 @pytest.mark.parametrize("kind", POLICIES)
 def test_computes_what_the_model_does(kind):
-    model = POLICIES[kind]().model
+    policy = POLICIES[kind]()
+    model = policy.model
+    assert isinstance(forward_of(policy), LeanForward)
     expected, made = computed(forward_of_model(model)), computed(LeanForward(model))
     assert [part.shape[0] for part in made[:2]] == [ROWS * 4, ROWS]
     for one, other in zip(made, expected, strict=True):
@@ -54,11 +56,6 @@ def test_weights_count_as_they_are_at_the_time(tmp_path):
     after = computed(forward)[0]
     assert not torch.allclose(before, after, atol=0.1)
     assert torch.allclose(after, computed(forward_of_model(qwen(5, init_std=0.3).model))[0], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", POLICIES)
-def test_models_of_the_llama_kind_have_it(kind):
-    assert isinstance(forward_of(POLICIES[kind]()), LeanForward)
 
 
 def test_others_compute_themselves(tmp_path):

@@ -52,10 +52,7 @@ def test_a_known_prompt_costs_its_last_token():
     assert pack.mask.tolist() == [[[[True, True, True]]]]
 
 
-def test_a_prompt_of_one_token_is_a_last_one():
+def test_a_prompt_of_one_token_is_a_last_one_and_no_prompt_makes_no_pack():
     (pack,) = packs(PrefixTree(), [(7,)])
     assert (pack.tokens.tolist(), pack.positions.tolist(), pack.held.tolist()) == ([[7]], [[0]], [[]])
-
-
-def test_no_prompt_makes_no_pack():
     assert list(packs(PrefixTree(), [])) == []

@@ -1,13 +1,11 @@
 """Faults that a real vLLM server does not have on demand, from a tiny server on the loopback."""
 
-import http.server
-import json
 import socket
-import threading
 import time
 from contextlib import contextmanager
 
 import pytest
+from support.completions import HANGS_UP, Answer, completions, refused
 from support.weights import known
 
 from coevo.configs.errors import CoevoError
@@ -18,60 +16,25 @@ from coevo.models.engines.vllm.engine import _key
 from coevo.models.engines.vllm.replica import Replica
 
 
-class Asked(list):
-    """Paths of requests, and the key that each had."""
-
-    def __init__(self):
-        super().__init__()
-        self.keys = []
-
-
 @contextmanager
 def serving(*answers):
-    """The URL of a server that gives these answers (status, body), one after another, and what it was asked."""
-    asked, left = Asked(), list(answers)
-    keys = asked.keys
+    """The URL of a server that gives these answers, one after another, and its requests."""
+    left = list(answers)
+    with completions(lambda _: left.pop(0)) as (url, asked):
+        yield url.removesuffix("/v1"), asked
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self):
-            asked.append(self.path)
-            keys.append(self.headers.get("Authorization"))
-            self.rfile.read(int(self.headers["Content-Length"]))
-            status, body = left.pop(0)
-            if status is None:
-                return  # hangs up
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            if status == 302:
-                self.send_header("Location", body)
-            self.end_headers()
-            self.wfile.write(body.encode())
 
-        def do_GET(self):
-            self.send_response(200)
-            self.end_headers()
-
-        def log_message(self, *_):
-            """Nothing on the console."""
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+def paths(asked):
+    return [request.path for request in asked]
 
 
 FAULTS = {
-    "broken engine": ((500, '{"error": {"message": "EngineCore is dead"}}'), UnreachableError, "500 (EngineCore is de"),
-    "bad request": ((400, '{"error": {"message": "too\\nlong"}}'), RefusedError, "refuses /x (400: too long)"),
-    "unknown path": ((404, '{"detail": "Not Found"}'), MissingError, "refuses /x (404"),
-    "no JSON": ((422, "<html>"), RefusedError, "(422: <html>)"),
-    "half an answer": ((200, '{"choices": ['), UnreachableError, "does not answer"),
-    "hung up": ((None, ""), UnreachableError, "does not answer"),
+    "broken engine": (refused("EngineCore is dead", 500), UnreachableError, "500 (EngineCore is de"),
+    "bad request": (refused("too\nlong", 400), RefusedError, "refuses /x (400: too long)"),
+    "unknown path": (Answer({"detail": "Not Found"}, 404), MissingError, "refuses /x (404"),
+    "no JSON": (Answer(b"<html>", 422), RefusedError, "(422: <html>)"),
+    "half an answer": (Answer(b'{"choices": ['), UnreachableError, "does not answer"),
+    "hung up": (HANGS_UP, UnreachableError, "does not answer"),
 }
 
 
@@ -85,17 +48,20 @@ def test_each_fault_is_one_line(answer, kind, said):
 
 
 def test_the_key_goes_to_its_server_and_no_further():
-    with serving((200, "{}")) as (other, stolen), serving((200, "{}"), (302, f"{other}/x")) as (url, asked):
+    with (
+        serving(Answer({})) as (other, stolen),
+        serving(Answer({}), Answer(b"", 302, {"Location": f"{other}/x"})) as (url, asked),
+    ):
         client = Client(url, 5, "secret")
         client.post("/x", {})
         with pytest.raises(RefusedError, match="302"):
             client.post("/x", {})
-    assert asked.keys == ["Bearer secret"] * 2
+    assert [request.headers["authorization"] for request in asked] == ["Bearer secret"] * 2
     assert stolen == []
 
 
 def test_a_server_that_wants_a_key_is_one_line_that_says_where_it_belongs(tmp_path, monkeypatch):
-    with serving((401, '{"error": "Unauthorized"}')) as (url, _), pytest.raises(RefusedError) as raised:
+    with serving(Answer({"error": "Unauthorized"}, 401)) as (url, _), pytest.raises(RefusedError) as raised:
         Client(url, 5).post("/collective_rpc", {})
     assert str(raised.value).endswith("set COEVO_VLLM_API_KEY to its key")
     monkeypatch.setenv("COEVO_VLLM_API_KEY", "one\ntwo")
@@ -135,31 +101,30 @@ def replica(url, tmp_path):
 
 
 def test_fewer_answers_than_prompts_are_no_answer(tmp_path):
-    choice = '{"index": 0, "token_ids": [1], "logprobs": {"token_logprobs": [-1.0]}}'
-    refused = pytest.raises(CoevoError, match=r"answered 1 of 2.*coevo resume")
-    with serving((200, f'{{"choices": [{choice}]}}')) as (url, _), refused:
+    choice = {"index": 0, "token_ids": [1], "logprobs": {"token_logprobs": [-1.0]}}
+    stopped = pytest.raises(CoevoError, match=r"answered 1 of 2.*coevo resume")
+    with serving(Answer({"choices": [choice]})) as (url, _), stopped:
         replica(url, tmp_path).complete({"prompt": [[3], [4]], "seeds": [1, 2]})
 
 
 def test_a_server_without_our_extension_is_told_what_it_lacks(tmp_path):
-    refused = pytest.raises(CoevoError, match=r"docs/engines\.md.*draws=free")
-    with serving((404, '{"detail": "Not Found"}')) as (url, asked), refused:
+    stopped = pytest.raises(CoevoError, match=r"docs/engines\.md.*draws=free")
+    with serving(Answer({"detail": "Not Found"}, 404)) as (url, asked), stopped:
         replica(url, tmp_path).complete({"prompt": [[3]], "seeds": [1]})
-    assert asked == ["/coevo/completions"]
+    assert paths(asked) == ["/coevo/completions"]
 
 
 def test_a_cache_that_stays_is_an_error(tmp_path):
-    with serving((200, '{"success": false}')) as (url, _), pytest.raises(CoevoError, match="keeps its cache"):
+    with serving(Answer({"success": False})) as (url, _), pytest.raises(CoevoError, match="keeps its cache"):
         replica(url, tmp_path).forget()
 
 
 @pytest.mark.parametrize(("before", "token", "after"), OFF.values(), ids=OFF)
 def test_wrong_weights_are_never_used(before, token, after, tmp_path):
     said = {"prompt_logprobs": [None, {"4": {"logprob": before}}], "token_ids": [token], "index": 0}
-    logprobs = json.dumps({"choices": [said | {"logprobs": {"token_logprobs": [after]}}]})
-    reload, noted, reset = (200, '{"results": [null]}'), (200, "{}"), (200, '{"success": true}')
-    with serving(reload, noted, reset, (200, logprobs)) as (url, asked):
+    probed = Answer({"choices": [said | {"logprobs": {"token_logprobs": [after]}}]})
+    with serving(Answer({"results": [None]}), Answer({}), Answer({"success": True}), probed) as (url, asked):
         made = Replica(VllmEngineConfig(type="vllm"), known(tmp_path, "", PROBE), None, url)
         with pytest.raises(CoevoError, match="does not have the policy's weights: its log-probs are off by"):
             made.complete({"prompt": [[3]], "seeds": [1]})
-    assert asked == ["/collective_rpc", "/coevo/weights", "/reset_prefix_cache", "/v1/completions"]
+    assert paths(asked) == ["/collective_rpc", "/coevo/weights", "/reset_prefix_cache", "/v1/completions"]

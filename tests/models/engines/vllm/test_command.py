@@ -59,14 +59,12 @@ def test_only_servers_on_gpus_that_are_shared_are_started_for_sleep(python, monk
     assert "--enable-sleep-mode" not in line(python, sleeps=True)[0]
 
 
-def test_adapters_of_a_rank_that_vllm_takes(python):
-    assert line(python, rank=20)[0]["--max-lora-rank"] == "32"
-    assert "--enable-lora" not in line(python)[0]
-
-
-def test_our_extension_is_asked_for_where_draws_are_keyed(python):
-    assert line(python)[0]["coevo_vllm.Seeds"] == "--middleware"  # of the key, which is asked for first
-    assert "coevo_vllm.Seeds" not in line(python, draws="free")[0]
+def test_adapters_and_our_extension_are_asked_for_where_they_are_used(python):
+    options, free = line(python, rank=20)[0], line(python, draws="free")[0]
+    assert options["--max-lora-rank"] == "32"
+    assert "--enable-lora" not in free
+    assert options["coevo_vllm.Seeds"] == "--middleware"  # of the key, which is asked for first
+    assert "coevo_vllm.Seeds" not in free
 
 
 def test_every_server_asks_for_a_key_that_no_argument_holds(python):

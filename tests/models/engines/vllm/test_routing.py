@@ -43,10 +43,7 @@ def test_groups_whose_requests_come_one_by_one_are_spread_and_stay():
     assert [routing.settle(group) for group in "dcba"] == first[::-1]
     routing.forget()
     assert routing.settle("d") == 0
-
-
-def test_the_last_row_of_a_batch_stays_where_its_prefix_is():
-    routing = Routing(2)
+    routing = Routing(2)  # also after a batch
     (_, last) = groups_of(routing.divide(["a", "a", "b"]), ["a", "a", "b"])
     assert last == {"b"}
     assert routing.settle("b") == 1

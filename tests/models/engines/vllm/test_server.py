@@ -47,9 +47,11 @@ def gone(processes):
     return not psutil.wait_procs(processes, timeout=20)[1]
 
 
-def test_it_serves_and_ends_with_its_children(tmp_path):
+def test_it_serves_without_prefects_secret_and_ends_with_its_children(tmp_path, monkeypatch):
+    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "user:swordfish")
     server = served(SERVE, tmp_path)
     client = ready(server)
+    assert "swordfish" not in str(psutil.Process(server.pid).environ())
     family = psutil.Process(server.pid).children(recursive=True)
     assert family
     server.stop()
@@ -77,13 +79,8 @@ def test_it_ends_with_its_guard(tmp_path):
 
 
 def test_it_ends_with_its_parent_even_by_kill_9(tmp_path):
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, SERVE, str(tmp_path / "log")],
-        cwd=ROOT,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    command = [sys.executable, "-c", PARENT, SERVE, str(tmp_path / "log")]
+    parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     guard = psutil.Process(int(parent.stdout.readline()))
     give_up = time.monotonic() + 30
     while not guard.children() and time.monotonic() < give_up:
@@ -122,12 +119,3 @@ def test_one_that_never_becomes_ready_is_stopped(tmp_path):
     with pytest.raises(ServerError, match=r"startup_timeout=0\.2"):
         server.wait(0.2, Client(server.url, timeout=5).is_ready)
     assert not server.runs()
-
-
-def test_prefects_secret_stays_at_home(tmp_path, monkeypatch):
-    monkeypatch.setenv("PREFECT_API_AUTH_STRING", "user:swordfish")
-    server = served(SERVE, tmp_path)
-    try:
-        assert "swordfish" not in str(psutil.Process(server.pid).environ())
-    finally:
-        server.stop()

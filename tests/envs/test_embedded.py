@@ -1,0 +1,141 @@
+"""Tasks, panels and settings: promises that every embedded environment keeps."""
+
+import json
+
+import pytest
+
+from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig
+from coevo.configs.errors import CoevoError
+from coevo.configs.load.load import load_env
+from coevo.envs.babyai import BabyAI
+from coevo.envs.babyai.catalogue import KINDS
+from coevo.envs.babyai.rules import BabyAIRules
+from coevo.envs.homerules import HomeRules
+from coevo.envs.registry import make
+from coevo.records.draws import key
+from coevo.records.task import Task
+from coevo.tasks.gates.incoming import check_demonstrations, check_panel
+
+MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
+each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)
+
+
+@pytest.mark.parametrize(
+    ("env", "name", "size", "known"),
+    [
+        (HomeRules(), "seen-houses", 192, "5f513c1d8d61"),
+        (HomeRules(), "other-facts", 192, "2704fc1f392f"),
+        (HomeRules(), "other-houses", 192, "d0709f541003"),
+        (BabyAI(tuple(KINDS)), "held-out", 40, "351e2b0a7418"),
+        (BabyAI(tuple(KINDS)), "new-rooms", 40, "18de1bde7a16"),
+        (BabyAIRules(), "seen-towers", 40, "50fbbb908a08"),
+        (BabyAIRules(), "other-facts", 40, "c73232c9f79e"),
+    ],
+)
+def test_panels_never_change_unnoticed(env, name, size, known):
+    # A change here is a new version of the environment: raise its ``version``.
+    panel = env.panel(name, size)
+    assert panel.hash[:12] == known
+    assert env.panel(name, size // 4).tasks == panel.tasks[: size // 4], "a smaller panel is the beginning of a larger"
+
+
+@each
+def test_tasks_are_a_function_of_the_key(env):
+    drawn = env.sample(16, key(1, "tasks"))
+    assert drawn == MADE[env.name]().sample(16, key(1, "tasks")) != env.sample(16, key(2, "tasks"))
+    assert len({task.id for task in env.sample(100, key("distinct"))}) == 100
+
+
+@each
+def test_a_task_survives_json(env):
+    (task,) = env.sample(1, key(0))
+    data = json.loads(json.dumps(dict(task.data)))
+    copy = Task(task.env, task.kind, task.instruction, task.scope, task.split, data)
+    assert copy.id == task.id
+    assert env.start(copy) == env.start(task)
+
+
+@each
+def test_demonstrations_are_a_function_of_the_key(env):
+    drills = 3 if env.name == "homerules" else 0
+    shown = env.demonstrations(6, drills, key("shown"))
+    assert shown == MADE[env.name]().demonstrations(6, drills, key("shown"))
+    assert shown != env.demonstrations(6, drills, key("other"))
+
+
+@pytest.mark.parametrize("env", [BabyAI(tuple(KINDS), 2), BabyAIRules()], ids=lambda env: env.name)
+def test_what_it_hands_in_passes_the_gates(env, tmp_path):
+    for name in env.panels:
+        check_panel(env.panel(name, 20), tmp_path)
+    check_demonstrations(env.demonstrations(5, 0, key("gate")), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("env", "actions"),
+    [
+        (HomeRules(), ["go safe", "go drawer", "take mug", "dance"]),
+        (BabyAI(tuple(KINDS), 2), ["turn left", "go forward", "pick up", "toggle"]),
+    ],
+    ids=["homerules", "babyai"],
+)
+def test_a_batch_is_stepped_as_its_episodes_would_be_alone(env, actions):
+    states = [env.start(task)[0] for task in env.sample(20, key("batch"))]
+    before = repr(states)
+    alone = [env.step([state], [action])[0] for state, action in zip(states, actions * 5, strict=True)]
+    assert env.step(states, actions * 5) == alone
+    assert env.step([states[0]] * 2, actions[:2])[0] == alone[0]
+    assert repr(states) == before
+    assert env.step([], []) == []
+    with pytest.raises(ValueError, match="shorter"):
+        env.step(states[:1], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "config", "env"),
+    [
+        ("babyai", ["kinds=[open,putnext]", "distractors=1", "steps=9"],
+         BabyAIConfig(kinds=("open", "putnext"), distractors=1, steps=9), BabyAI(["open", "putnext"], 1, 9)),
+        ("babyai-rules", ["world=7", "towers=3", "steps=9"],
+         BabyAIRulesConfig(world=7, towers=3, steps=9), BabyAIRules(7, 3, 9)),
+    ],
+)  # fmt: skip
+def test_the_settings_of_a_recipe_reach_it(name, settings, config, env):
+    assert load_env(name, settings) == config
+    assert make(config).sample(4, key(0)) == env.sample(4, key(0))
+
+
+@pytest.mark.parametrize(
+    ("call", "line"),
+    [
+        (lambda: HomeRules(level=3), "env.level = "),
+        (lambda: HomeRules(world=-1), "env.world = "),
+        (lambda: HomeRules(houses=17), "env.houses = "),
+        (lambda: HomeRules(houses="many"), "env.houses = "),
+        (lambda: HomeRules(drift=0), r"env\.drift = 0"),
+        (lambda: HomeRules().panel_bank("nowhere"), "'nowhere'.*seen-houses, no-bank, other-facts, other-houses"),
+        (lambda: HomeRules(houses=1).panel("seen-houses", 192), r"'seen-houses' has \d+ tasks with env.houses=1, not"),
+        (lambda: BabyAI(kinds=()), "env.kinds = "),
+        (lambda: BabyAI(kinds=("dance",)), "env.kinds = "),
+        (lambda: BabyAI(distractors=11), "env.distractors = "),
+        (lambda: BabyAI(distractors=-1), "env.distractors = "),
+        (lambda: BabyAI(steps=0), "env.steps = "),
+        (lambda: BabyAI().demonstrations(1, 16, key(0)), r"set warmstart\.drills=0"),
+        (lambda: BabyAIRules(towers=33), r"env\.towers = 33"),
+        (lambda: BabyAIRules().panel("no-bank", 10**6), r"'no-bank' has \d+ tasks with env\.towers=16.*request fewer"),
+        (lambda: BabyAIRules().demonstrations(1, 2, key(0)), r"set warmstart\.drills=0"),
+        (lambda: BabyAIRules().expert(None, key(0)), "use advise"),
+    ],
+)
+def test_a_wrong_call_is_one_line(call, line):
+    with pytest.raises(CoevoError, match=line) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+
+
+@each
+def test_another_environments_task_and_an_unknown_panel_are_one_line(env):
+    with pytest.raises(CoevoError, match=f"'elsewhere', not '{env.name}'") as foreign:
+        env.start(Task("elsewhere", "put", "go", "", "train", {}))
+    with pytest.raises(CoevoError, match=f"'nowhere'.*{', '.join(env.panels)}") as unknown:
+        env.panel("nowhere", 4)
+    assert "\n" not in f"{foreign.value}{unknown.value}"
