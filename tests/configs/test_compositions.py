@@ -29,9 +29,13 @@ REFUSED = {
     "an old policy's batch as it is": (GRPO, ["rollout.ahead=1"], "the policy before", "importance_cap=2.0"),
     "ahead of no update": (EXPERIENCE, ["rollout.ahead=1"], "update=null has none", "set rollout.ahead=0"),
     "ahead of parts": (CUT, AHEAD, "continues the last batch's episodes", "rollout.turns=null"),
-    "parts with a reward of the whole": (
-        CUT, ["update.reward={type: progress-guided, gamma: 1.0}"], "needs whole ones", "update.reward.type=extrinsic",
-    ),
+    **{
+        f"parts with a reward of the whole, {reward}": (
+            CUT, [f"update.reward={{type: {reward}, gamma: 1.0}}"], "needs whole ones",
+            "set update.reward.type=extrinsic, or rollout.turns=null",
+        )
+        for reward in ("progress-guided", "capability-evolution")
+    },
     "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
     "episodes by themselves, in this process": (GRPO, ["rollout.pace=episode"], "asks a server", "engine.type=vllm"),
     "a server that is too cold": (
@@ -158,7 +162,7 @@ REFUSED = {
     ),
     "skills without kinds": ("homerules-skillrl-style", ["bank.key=task"], "writes for kinds", "set bank.key=kind"),
     "pairs without references": (
-        RETRO, ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4",
+        RETRO, ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4, or induction=single",
     ),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
@@ -245,13 +249,15 @@ REFUSED = {
     ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
     # evaluation, and what a person decides
-    "attempts that are learned from": (COEVO, ["evaluation.discovery=2"], "discovery=2 counts", "type=append"),
-    "entries of no bank": (GRPO, ["evaluation.internalization=1"], "compares entries", "evaluation.internalization=0"),
+    "attempts that are learned from": (COEVO, ["evaluation.discovery=2"], "discovery=2 counts", "or discovery=0"),
+    "entries of no bank": (GRPO, ["evaluation.internalization=1"], "compares entries", "internalization=0, or a bank"),
     "a search of no bank": (GRPO, ["evaluation.retrieval=true"], "searches a bank", "evaluation.retrieval=false"),
     "a search for observations": (SLEA, ["evaluation.retrieval=true"], "answers observations", "another bank."),
     "decisions about no bank": (GRPO, ["approval.admission=person"], "needs a bank", "approval.admission=none"),
     **{
-        f"nobody reflects in {recipe}": (recipe, [BY_REFLECTION], "needs a reflecting writer", "potential=progress")
+        f"nobody reflects in {recipe}": (
+            recipe, [BY_REFLECTION], "reflecting writer: set bank.writer.type=quote-reflection", "potential=progress",
+        )
         for recipe in (COEVO, GRPO)
     },
     "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),

@@ -54,9 +54,3 @@ def test_machines_take_servers_by_url_and_a_trainer_by_hostfile():
     assert (served.placement.type, served.placement.gib) == ("machines", None)
     hosts = ["placement={type: machines, gib: 80.0}", "update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"]
     assert load_recipe(SHARED, hosts).placement.gib == 80
-
-
-def test_bfloat16_is_trained_where_a_copy_in_float32_is_kept():
-    assert load_recipe(SHARED).policy.dtype == "bfloat16"
-    with pytest.raises(ConfigError, match="which zero_stage=0 does not keep"):
-        load_recipe("homerules-slea-rl-qwen2.5-1.5b", ["update.deepspeed.zero_stage=0"])

@@ -16,9 +16,6 @@ from coevo.configs.load.load import load_recipe
         (["bank.utility={}"], "scores entries by votes, and utility by episodes: set utility=null"),
         (["bank.retirement={}"], "removes entries by their scores: set retirement=null"),
         (["bank.admission.initial=0.25"], "initial=0.25 is below threshold=0.5"),
-        (["bank.admission.capacity=0"], "bank.admission.capacity = 0"),
-        (["bank.admission.down=-1.0"], "bank.admission.down = -1.0"),
-        (["bank.admission.replays=2"], "bank.admission.replays: no such key"),
     ],
 )
 def test_what_does_not_go_with_edits_is_refused(overrides, says):

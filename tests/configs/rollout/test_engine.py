@@ -52,7 +52,6 @@ REFUSED = {
     "another engine": (["rollout.engine.type=tgi"], "choose transformers or vllm"),
     "settings of the other one": (["rollout.engine.replicas=2"], "replicas: no such key"),
     "servers without their GPUs": ([VLLM, "rollout.engine.replicas=2", "rollout.engine.devices=['0']"], "its own"),
-    "a temperature that vLLM changes": ([VLLM, "rollout.sampling.temperature=0.001"], "temperature=0.01"),
     "heads that vLLM has no kernel for": ([VLLM, "policy.head_dim=24"], "policy.head_dim=32"),
     "one GPU's memory, over two GPUs": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.devices=['0,1']"], "one GPU"),
     "one GPU's memory, elsewhere": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.urls=[http://a:1]"], "one GPU"),
