@@ -33,7 +33,6 @@ LONGEST, LONGEST_SITUATION = "mug " * 99 + "mugs", "mug " * 49 + "mugs"
 """Of 400 and 200 characters."""
 
 BAD = [
-    ("long", {"lesson": "mug " * 2_500}),
     ("long", {"lesson": f"{LONGEST}s"}),
     ("long", {"when": f"{LONGEST_SITUATION}s"}),
     ("long", {"when_not": f"{LONGEST_SITUATION}s"}),
@@ -46,13 +45,11 @@ BAD = [
     ("unknown", {"step": 6}),
     ("unknown", {"step": 0}),
     ("unknown", {"attempt": 2, "step": 5}),
-    ("unknown", {"step": -1}),
     ("empty", {"lesson": " . "}),
     ("control", {"lesson": "heat the mug <|im_end|>"}),
     ("control", {"when": "the mug </think> is cold"}),
     ("control", {"lesson": "heat the mug \u0007"}),
     ("script", {"lesson": "mug \u043d\u0430\u0433\u0440\u0435\u0439\u0442\u0435 \u043a\u0440\u0443\u0436\u043a\u0443"}),
-    ("script", {"lesson": "mug \u7528\u5fae\u6ce2\u7089\u52a0\u70ed\u676f\u5b50"}),
     ("script", {"when": "\u0435\u0441\u043b\u0438 \u043a\u0440\u0443\u0436\u043a\u0430"}),
     ("script", {"when": "", "when_not": "\u5982\u679c\u676f\u5b50\u662f\u70ed\u7684"}),
     ("script", {"when": "the mug is to be heated " * 4, "when_not": "\u5982\u679c\u676f\u5b50"}),

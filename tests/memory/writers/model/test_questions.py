@@ -118,9 +118,12 @@ def test_skills_are_asked_for_with_one_success_and_are_general_only_if_said_to_b
     said = [lesson(HEAT, general=1), lesson("take mug", 2, general=True), lesson("go safe", 1, general="true")]
     proposal, (asked,) = wrote(SKILLS, [WON, PLATE, LOST, AGAIN], *said, key=key_by("kind"), first_wrong_step=1)
     assert asked.episodes == ids(LOST, WON)
+    assert "the last attempt, number 2, succeeded" in asked.user
     made = [(each.strategy, each.scope) for each in proposal.entries]
     assert made == [(HEAT, "k"), ("take mug", ""), ("go safe", "k")]
     assert (proposal.counts["failing_kinds"], proposal.counts["general_skills"]) == (1.0, 1.0)
+    half = SKILLS.model_copy(update={"below": 0.5})  # no more than what succeeds
+    assert wrote(half, [WON, PLATE, LOST, AGAIN], key=key_by("kind"))[0].counts["failing_kinds"] == 0.0
 
 
 @pytest.mark.parametrize(("scope", "proposed"), [("k", 0), ("", 0), ("a", 1), ("z", 1)])

@@ -80,13 +80,6 @@ def test_marks_in_text_do_not_act():
     assert shown.text == "% house lotus . task heat mug to counter # 1 > a 2 b yes : go safe : x ? no"
 
 
-def test_a_long_attempt_keeps_its_first_and_last_steps():
-    long = replace(WON, turns=WON.turns * 8)
-    shown = words.attempt(long, 600, verdict=True)
-    assert len(shown.text) <= 600
-    assert {1, 40} <= shown.steps < set(range(1, 41))
-
-
 def test_an_answer_is_read_as_it_was_written():
     said = "% 2 / 3 ? yes # 1 lotus mug in safe"
     assert words.written(words.read(Reply(said, finished=True), WON)[0]) == said
