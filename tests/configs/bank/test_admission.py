@@ -1,7 +1,10 @@
 """Writers and admissions: which go together, and what is refused with a reason."""
 
+import re
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from support.refusal import refusal
 
 from coevo.configs.bank.admission import (
     AnyAdmissionConfig,
@@ -10,7 +13,6 @@ from coevo.configs.bank.admission import (
     least_pairs,
     notice,
 )
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 
 RECIPE = "homerules-slea-rl"
@@ -39,9 +41,7 @@ def test_either_admission_takes_either_writer(writer, admission, tmp_path):
     ],
 )
 def test_what_cannot_be_is_refused(settings, reason):
-    with pytest.raises(ConfigError, match=reason) as refused:
-        load_recipe(RECIPE, settings)
-    assert "\n" not in str(refused.value)
+    assert re.search(reason, refusal(RECIPE, settings))
 
 
 @pytest.mark.parametrize(

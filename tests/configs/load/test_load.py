@@ -3,8 +3,8 @@
 import re
 
 import pytest
+from support.refusal import refusal
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_method, load_recipe, names, validate
 
 RECIPE = "homerules-coevo-rl"
@@ -52,10 +52,7 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(override, says):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, [override])
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert says in refusal(RECIPE, [override])
 
 
 @pytest.mark.parametrize(
@@ -81,50 +78,39 @@ def test_a_mistake_is_one_line_that_names_it(override, says):
     ids=lambda each: str(each)[:40],
 )
 def test_mistakes_are_listed_with_misspelt_keys_first(overrides, says):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, overrides)
-    said = str(caught.value).removeprefix(f"{RECIPE}: ")
+    said = refusal(RECIPE, overrides).removeprefix(f"{RECIPE}: ")
     assert said == says or (says.endswith(": ") and said.startswith(says))
 
 
 def test_five_mistakes_are_listed_and_the_others_are_counted():
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, [f"{letter * 3}=1" for letter in "qvwxyzj"])
-    said = str(caught.value)
+    said = refusal(RECIPE, [f"{letter * 3}=1" for letter in "qvwxyzj"])
     assert said.count(": no such key") == 5
     assert said.endswith(" (and 2 more)")
-    assert "\n" not in said
 
 
 @pytest.mark.parametrize(("written", "shown"), [("models/scratch", "models/scratch"), ("scratch", "models/scratch")])
 def test_a_base_that_is_no_list_is_shown_as_one(tmp_path, written, shown):
     path = tmp_path / "mine.yaml"
     path.write_text(f"defaults: {written}\n")
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(str(path))
-    assert str(caught.value).endswith(f"defaults = {written!r}: write a list: defaults: [{shown}]")
+    assert refusal(str(path)).endswith(f"defaults = {written!r}: write a list: defaults: [{shown}]")
 
 
 @pytest.mark.parametrize("override", ["iterations = 3", "iterations =3", " iterations=3"])
 def test_spaces_around_the_sign_are_named(override):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, [override])
-    assert str(caught.value) == f"{override!r}: leave out the spaces around =: iterations=3"
+    assert refusal(RECIPE, [override]) == f"{override!r}: leave out the spaces around =: iterations=3"
 
 
 @pytest.mark.parametrize(("length", "shown"), [(78, f"'{'x' * 78}'"), (79, f"'{'x' * 79}...")])
 def test_an_override_without_a_value_is_shown_by_80_characters(length, shown):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, ["x" * length])
-    assert str(caught.value) == f"{shown}: an override is written key=value, for example seed=11"
+    assert refusal(RECIPE, ["x" * length]) == f"{shown}: an override is written key=value, for example seed=11"
 
 
 def test_a_setting_that_is_no_interpolation_is_named_before_the_reason(tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_text("seed: ${\n")
-    with pytest.raises(ConfigError, match=r"not readable as YAML: seed: \w") as caught:
-        load_recipe(str(path))
-    assert not {"full_key", "object_type"} & set(re.findall(r"\w+", str(caught.value)))
+    said = refusal(str(path))
+    assert re.search(r"not readable as YAML: seed: \w", said)
+    assert not {"full_key", "object_type"} & set(re.findall(r"\w+", said))
 
 
 def test_a_method_that_sets_no_iterations_has_a_thousand():
@@ -152,9 +138,7 @@ def test_a_run_that_waits_is_written_as_it_was_before_any_played_ahead():
 def test_an_unreadable_recipe_file_is_one_line(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(str(path))
-    assert "\n" not in str(caught.value)
+    refusal(str(path))
 
 
 def test_extra_lessons_are_part_of_a_run_only_where_there_are_any():
