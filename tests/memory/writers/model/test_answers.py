@@ -8,7 +8,6 @@ from support.answering import Asked, answer, lesson
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelContrastConfig
-from coevo.memory.writers.base import Evidence
 from coevo.memory.writers.model.answers import Posed, answers
 from coevo.memory.writers.model.checks import REASONS
 from coevo.memory.writers.model.contrast import writer
@@ -20,9 +19,8 @@ GOOD = "heat the mug with the microwave"
 
 
 def proposal(reply, episodes=PAIR, lessons=10):
-    given = evidence(episodes)
-    asked = Evidence(given.episodes, given.library, given.references, given.revision, Asked(reply))
-    return writer(ModelContrastConfig(type="model-contrast", lessons=lessons), BY_SCOPE).write(asked)
+    made = writer(ModelContrastConfig(type="model-contrast", lessons=lessons), BY_SCOPE)
+    return made.write(evidence(episodes, ask=Asked(reply)))
 
 
 def reasons(found):

@@ -9,13 +9,8 @@ from support.answering import Asked, answer, lesson
 from support.entries import entry
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import (
-    ModelEditorConfig,
-    ModelExtremesConfig,
-    ModelReflectionConfig,
-    ModelSkillsConfig,
-)
-from coevo.memory.writers.base import Evidence, writer_of
+from coevo.configs.bank.writer import ModelEditorConfig, ModelExtremesConfig, ModelReflectionConfig, ModelSkillsConfig
+from coevo.memory.writers.base import writer_of
 from coevo.records.task import BY_SCOPE, key_by
 
 WON, LOST, AGAIN = (attempt(f"{n}", turns, success=turns is SAFE) for n, turns in enumerate((SAFE, STOVE, STOVE)))
@@ -25,9 +20,8 @@ HEAT = "heat the mug with the microwave"
 
 def wrote(config, episodes, *said, held=(), key=BY_SCOPE, references=(), name="lessons", **fields):
     """The proposal, and the questions that were asked for it; each is answered with the same items."""
-    given = evidence(episodes, held, revision=7, key=key, references=references)
     made, ask = writer_of(config, key), Asked(answer(*said, name=name, **fields))
-    return made.write(Evidence(given.episodes, given.library, given.references, given.revision, ask)), ask.questions
+    return made.write(evidence(episodes, held, None, references, 7, key, ask=ask)), ask.questions
 
 
 def ids(*episodes):

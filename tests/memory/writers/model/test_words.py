@@ -8,7 +8,7 @@ from support.answering import Asked
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelReflectionConfig
-from coevo.memory.writers.base import Evidence, writer_of
+from coevo.memory.writers.base import writer_of
 from coevo.memory.writers.model import words
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Reply
@@ -19,9 +19,7 @@ IN_WORDS = ModelReflectionConfig(type="model-reflection", induction="single", fo
 
 def wrote(text, episode=LOST, config=IN_WORDS):
     ask = Asked(text)
-    given = evidence([episode], (), revision=7, key=BY_SCOPE)
-    writer = writer_of(config, BY_SCOPE)
-    proposal = writer.write(Evidence(given.episodes, given.library, given.references, given.revision, ask))
+    proposal = writer_of(config, BY_SCOPE).write(evidence([episode], revision=7, ask=ask))
     return proposal, ask.questions[0]
 
 

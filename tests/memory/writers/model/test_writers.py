@@ -16,7 +16,7 @@ from coevo.configs.bank.writer import (
     ModelReflectionConfig,
 )
 from coevo.memory.edits.syntax import parse
-from coevo.memory.writers.base import Evidence, Reflector, writer_of
+from coevo.memory.writers.base import Reflector, writer_of
 from coevo.memory.writers.model.prompts import SYSTEM
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Drawn
@@ -25,9 +25,8 @@ WON, LOST = attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)
 HEAT = "heat the mug with the microwave"
 
 
-def asking(ask, episodes, held=(), key=BY_SCOPE, **more):
-    given = evidence(episodes, held, revision=7, key=key, **more)
-    return Evidence(given.episodes, given.library, given.references, given.revision, ask)
+def asking(ask, episodes, held=(), references=()):
+    return evidence(episodes, held, references=references, revision=7, ask=ask)
 
 
 def test_a_failure_is_asked_about_beside_the_success_that_it_parted_from():
