@@ -148,6 +148,11 @@ def test_two_sides_are_replayed_for_each_batch(rewards):
         decide({}, CANDIDATES, lambda trials, replicas: rewards)
 
 
+def test_candidates_without_a_pair_are_refused_whatever_delta_allows():
+    assert (found := verdict([], [], delta=-1.0)).pairs == 0
+    assert not found.admitted
+
+
 @pytest.mark.parametrize("rewards", [([1, 0], [1]), ([1], [1, 0])])
 def test_sides_that_do_not_pair_are_an_error(rewards):
     with pytest.raises(ValueError, match="do not pair"):
