@@ -3,9 +3,7 @@
 import re
 
 import pytest
-
-from coevo.configs.errors import ConfigError
-from coevo.configs.load.load import load_recipe
+from support.refusal import refusal
 
 COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
 GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"
@@ -29,9 +27,13 @@ REFUSED = {
     "an old policy's batch as it is": (GRPO, ["rollout.ahead=1"], "the policy before", "importance_cap=2.0"),
     "ahead of no update": (EXPERIENCE, ["rollout.ahead=1"], "update=null has none", "set rollout.ahead=0"),
     "ahead of parts": (CUT, AHEAD, "continues the last batch's episodes", "rollout.turns=null"),
-    "parts with a reward of the whole": (
-        CUT, ["update.reward={type: progress-guided, gamma: 1.0}"], "needs whole ones", "update.reward.type=extrinsic",
-    ),
+    **{
+        f"parts with a reward of the whole, {reward}": (
+            CUT, [f"update.reward={{type: {reward}, gamma: 1.0}}"], "needs whole ones",
+            "set update.reward.type=extrinsic, or rollout.turns=null",
+        )
+        for reward in ("progress-guided", "capability-evolution")
+    },
     "ahead of servers that sleep": (SHARED, [*AHEAD, "placement={type: shared}"], "sleep during the", "type=separate"),
     "episodes by themselves, in this process": (GRPO, ["rollout.pace=episode"], "asks a server", "engine.type=vllm"),
     "a server that is too cold": (
@@ -158,7 +160,7 @@ REFUSED = {
     ),
     "skills without kinds": ("homerules-skillrl-style", ["bank.key=task"], "writes for kinds", "set bank.key=kind"),
     "pairs without references": (
-        RETRO, ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4",
+        RETRO, ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4, or induction=single",
     ),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
@@ -245,63 +247,26 @@ REFUSED = {
     ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
     # evaluation, and what a person decides
-    "attempts that are learned from": (COEVO, ["evaluation.discovery=2"], "discovery=2 counts", "type=append"),
-    "entries of no bank": (GRPO, ["evaluation.internalization=1"], "compares entries", "evaluation.internalization=0"),
+    "attempts that are learned from": (COEVO, ["evaluation.discovery=2"], "discovery=2 counts", "or discovery=0"),
+    "entries of no bank": (GRPO, ["evaluation.internalization=1"], "compares entries", "internalization=0, or a bank"),
     "a search of no bank": (GRPO, ["evaluation.retrieval=true"], "searches a bank", "evaluation.retrieval=false"),
     "a search for observations": (SLEA, ["evaluation.retrieval=true"], "answers observations", "another bank."),
     "decisions about no bank": (GRPO, ["approval.admission=person"], "needs a bank", "approval.admission=none"),
     **{
-        f"nobody reflects in {recipe}": (recipe, [BY_REFLECTION], "needs a reflecting writer", "potential=progress")
+        f"nobody reflects in {recipe}": (
+            recipe, [BY_REFLECTION], "reflecting writer: set bank.writer.type=quote-reflection", "potential=progress",
+        )
         for recipe in (COEVO, GRPO)
     },
     "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),
-}  # fmt: skip
-
-ALLOWED = {
-    "ahead with a bank that comes later": (POLICY_FIRST, AHEAD),
-    "episodes by themselves, on a server": (GRPO, ("rollout.pace=episode", "rollout.engine={type: vllm}")),
-    "ahead with a critic": (PPO, AHEAD),
-    "a phase for each": (POLICY_FIRST, ["iterations=2", "schedule.switch_at=1"]),
-    "a revision a phase": (BANK_FIRST, ["lineage.every=10", "bank.every=10"]),
-    "a staged run that is only evaluated": (BANK_FIRST, ["iterations=0"]),
-    "a later firing under a joint schedule": (COEVO, ["bank.every=100"]),
-    "half a group": (COEVO, ["bank.retrieval.share=0.5", "rollout.group_size=2"]),
-    "training without what evaluation sees": (COEVO, ["bank.retrieval.share=0.0"]),
-    "clusters as anchors without a bank": (GIGPO, [CLUSTERS, "update.advantage.anchor=cluster"]),
-    "clusters as anchors beside another retrieval": (
-        COEVO, [CLUSTERS, "update.advantage.type=gigpo", "update.advantage.anchor=cluster"],
-    ),
-    "lessons that no bank has": (GRPO, ["context.experience_tokens=0"]),
-    "half precision of a frozen policy": (EXPERIENCE, [*PRETRAINED, "policy.dtype=bfloat16"]),
-    "half precision": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16"]),
-    "half precision under adapters": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16", "policy.lora={}"]),
-    "a nucleus of a frozen policy": (EXPERIENCE, ["rollout.sampling.top_p=0.9"]),
-    "a divisor": (GRPO, ["update.loss.aggregation=seq-mean-token-sum-norm", "update.loss.width=64"]),
-    "lessons in the system role of words": (COEVO, ["context.placement=system"]),
-    "many parts of many methods": (
-        FROZEN,
-        [
-            CLUSTERS, "context.placement=system", "bank.retrieval={type: cluster, k: 2, share: 0.5, warmup: 2}",
-            "update.advantage={type: gigpo, anchor: cluster}", "update.reward={type: capability-evolution}",
-            "update.loss={aggregation: traj-mean-step-mean, dual_clip: 3.0}",
-        ],
-    ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_does_not_go_together_is_one_line_with_reason_and_remedy(name):
     recipe, settings, *says = REFUSED[name]
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(recipe, settings)
-    said = str(caught.value)
+    said = refusal(recipe, settings)
     assert [words for words in says if words not in said] == [], said
     assert said.isprintable()
     assert re.match(rf"{recipe}: |\S+: ", said)
     assert len(said) < 250
-
-
-@pytest.mark.parametrize("name", ALLOWED)
-def test_what_goes_together_loads(name):
-    recipe, settings = ALLOWED[name]
-    assert load_recipe(recipe, settings).recipe == recipe

@@ -10,11 +10,7 @@ from coevo.envs.registry import find
 @pytest.mark.parametrize(
     ("load", "name", "says"),
     [
-        (
-            load_recipe,
-            "homerules-coevorl",
-            "No recipe 'homerules-coevorl'. Did you mean 'homerules-coevo-rl'?",
-        ),
+        (load_recipe, "homerules-coevorl", "No recipe 'homerules-coevorl'. Did you mean 'homerules-coevo-rl'?"),
         (load_recipe, "zzz", "No recipe 'zzz'. `coevo recipes` lists them"),
         (load_method, "gipgo", "No method 'gipgo'. Did you mean 'gigpo'? `coevo methods` lists them"),
         (find, "homerule", "No environment 'homerule'. Did you mean 'homerules'? `coevo envs` lists them"),

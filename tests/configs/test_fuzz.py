@@ -159,16 +159,16 @@ def test_a_mistake_in_a_file_says_where_and_what(text, says, tmp_path):
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("value", [value for value in VALUES if "\0" not in value])
 @pytest.mark.parametrize(
     "key", ["seed", "policy", "env", "update.optimizer.lr", "evaluation.panels", "a..b", "[0]", "x.0"]
 )
-def test_every_override_loads_or_is_one_line(key, value):
-    try:
-        load_recipe("homerules-grpo", [f"{key}={value}"])
-    except ConfigError as error:
-        assert str(error).isprintable()
-        assert len(str(error)) < 1000
+def test_every_override_loads_or_is_one_line(key):
+    for value in VALUES:
+        try:
+            load_recipe("homerules-grpo", [f"{key}={value}"])
+        except ConfigError as error:
+            assert str(error).isprintable(), value
+            assert len(str(error)) < 1000, value
 
 
 @pytest.mark.parametrize(

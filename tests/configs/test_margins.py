@@ -1,4 +1,4 @@
-"""Parts that just go together: the last value before a refusal, and conditions that only together refuse."""
+"""Parts that go together: some beside a refusal, the last value before it, and conditions that only together refuse."""
 
 import pytest
 
@@ -6,6 +6,7 @@ from coevo.configs.compositions import flaws
 from coevo.configs.load.load import load_recipe
 
 COEVO, FROZEN = "homerules-coevo-rl", "homerules-coevo-rl-frozen-bank"
+EXPERIENCE, GIGPO = "homerules-experience-only", "homerules-gigpo"
 GRPO, PPO, REINFORCE, CUT = "homerules-grpo", "homerules-ppo", "homerules-reinforce", "homerules-context-lite"
 RETRO, IN_WORDS, SLEA = "homerules-retroagent", "homerules-retroagent-policy", "homerules-slea-rl"
 POLICY_FIRST, BANK_FIRST = "homerules-coevo-rl-policy-first", "homerules-coevo-rl-bank-first"
@@ -13,9 +14,39 @@ SHARED = "homerules-coevo-rl-qwen3-8b"
 PRETRAINED = ("warmstart=null", "policy={type: pretrained, path: here}")
 SERVED, ASKING = "rollout.engine={type: vllm}", "bank.writer={type: model-contrast}"
 COLD = "bank.writer={type: model-contrast, author: {type: frozen, path: here, temperature: 0.009}}"
+AHEAD = ("rollout.ahead=1", "update.loss.importance_cap=2.0")
+CLUSTERS = "clusters.delta=0.85"
 WITHIN = "bank.admission={type: within-group}"
 
 ALLOWED = {
+    "ahead with a bank that comes later": (POLICY_FIRST, AHEAD),
+    "episodes by themselves, on a server": (GRPO, ("rollout.pace=episode", SERVED)),
+    "ahead with a critic": (PPO, AHEAD),
+    "a phase for each": (POLICY_FIRST, ["iterations=2", "schedule.switch_at=1"]),
+    "a revision a phase": (BANK_FIRST, ["lineage.every=10", "bank.every=10"]),
+    "a staged run that is only evaluated": (BANK_FIRST, ["iterations=0"]),
+    "a later firing under a joint schedule": (COEVO, ["bank.every=100"]),
+    "half a group": (COEVO, ["bank.retrieval.share=0.5", "rollout.group_size=2"]),
+    "training without what evaluation sees": (COEVO, ["bank.retrieval.share=0.0"]),
+    "clusters as anchors without a bank": (GIGPO, [CLUSTERS, "update.advantage.anchor=cluster"]),
+    "clusters as anchors beside another retrieval": (
+        COEVO, [CLUSTERS, "update.advantage.type=gigpo", "update.advantage.anchor=cluster"],
+    ),
+    "lessons that no bank has": (GRPO, ["context.experience_tokens=0"]),
+    "half precision of a frozen policy": (EXPERIENCE, [*PRETRAINED, "policy.dtype=bfloat16"]),
+    "half precision": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16"]),
+    "half precision under adapters": (GRPO, [*PRETRAINED, "policy.dtype=bfloat16", "policy.lora={}"]),
+    "a nucleus of a frozen policy": (EXPERIENCE, ["rollout.sampling.top_p=0.9"]),
+    "a divisor": (GRPO, ["update.loss.aggregation=seq-mean-token-sum-norm", "update.loss.width=64"]),
+    "lessons in the system role of words": (COEVO, ["context.placement=system"]),
+    "many parts of many methods": (
+        FROZEN,
+        [
+            CLUSTERS, "context.placement=system", "bank.retrieval={type: cluster, k: 2, share: 0.5, warmup: 2}",
+            "update.advantage={type: gigpo, anchor: cluster}", "update.reward={type: capability-evolution}",
+            "update.loss={aggregation: traj-mean-step-mean, dual_clip: 3.0}",
+        ],
+    ),
     "prose of a pretrained policy": (COEVO, [*PRETRAINED, "context.style=chat", "context.placement=turn", ASKING]),
     "an answer that leaves one token": (IN_WORDS, ["bank.writer.author.max_new_tokens=511"]),
     "an answer that leaves one token in a server": (SHARED, ["rollout.engine.max_model_len=1025"]),

@@ -36,11 +36,7 @@ PAPERS = {
         },
         "update": None,
     },
-    "grpo": {
-        "rollout": GROUPS,
-        "bank": None,
-        "update": {"advantage": {"type": "grpo"}, "loss": K3, "optimizer": LR},
-    },
+    "grpo": {"rollout": GROUPS, "bank": None, "update": {"advantage": {"type": "grpo"}, "loss": K3, "optimizer": LR}},
     # Appendix D, section 4.1, Eq. 5 to 8; the discount is GiGPO's.
     "slea-rl": {
         "context": {"placement": "system", "experience_tokens": 200} | EVERYTHING,

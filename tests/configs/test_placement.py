@@ -1,8 +1,8 @@
 """Where a run computes: what does not agree is refused with the remedy, and what is not set is not written down."""
 
 import pytest
+from support.refusal import refusal
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 
 SMALL, SHARED, SEPARATE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b", "homerules-jerp-qwen2.5-7b"
@@ -42,10 +42,7 @@ def test_a_run_without_placement_is_written_as_it_was_before_there_was_any():
     ],
 )
 def test_what_does_not_agree_is_one_line(recipe, overrides, says):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(recipe, overrides)
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert says in refusal(recipe, overrides)
 
 
 def test_machines_take_servers_by_url_and_a_trainer_by_hostfile():
@@ -54,9 +51,3 @@ def test_machines_take_servers_by_url_and_a_trainer_by_hostfile():
     assert (served.placement.type, served.placement.gib) == ("machines", None)
     hosts = ["placement={type: machines, gib: 80.0}", "update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"]
     assert load_recipe(SHARED, hosts).placement.gib == 80
-
-
-def test_bfloat16_is_trained_where_a_copy_in_float32_is_kept():
-    assert load_recipe(SHARED).policy.dtype == "bfloat16"
-    with pytest.raises(ConfigError, match="which zero_stage=0 does not keep"):
-        load_recipe("homerules-slea-rl-qwen2.5-1.5b", ["update.deepspeed.zero_stage=0"])

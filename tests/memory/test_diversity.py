@@ -70,9 +70,6 @@ def test_successes_and_failures_are_scored_apart_and_lost_episodes_left_out():
     failed = [episode(n, 0, (each,)) for n, each in enumerate((GO, TAKE))]
     solved = [episode(n, 1, (GO,)) for n in range(3)]
     empty, lost = episode(7, 0, ()), replace(episode(8, 0, (turn(action="use", feedback="sink"),)), lost="timeout: x")
-    assert diversity([*failed, *solved, empty, lost], None) == {
-        "successes": 1.0,
-        "failures": 2.0,
-    }
+    assert diversity([*failed, *solved, empty, lost], None) == {"successes": 1.0, "failures": 2.0}
     assert diversity(solved, None) == {"successes": 1.0}
     assert diversity([empty, lost], None) == {}

@@ -37,10 +37,7 @@ def test_entries_are_born_with_what_is_known_of_them():
     assert initial_stats(["a", "b"], {}, held, None) == []
     assert initial_stats(["a", "b"], {}, held, UtilityUpdateConfig(initial=0.2)) == [Stats("b", utility=0.2)]
     given = {"a": 0.4, "b": 1.0}
-    assert initial_stats(["a", "b"], given, held, None) == [
-        Stats("a", 4, 2, utility=0.4),
-        Stats("b", utility=1.0),
-    ]
+    assert initial_stats(["a", "b"], given, held, None) == [Stats("a", 4, 2, utility=0.4), Stats("b", utility=1.0)]
 
 
 def test_retrievals_are_distributed_over_the_entries_asked_for():

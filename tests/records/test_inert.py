@@ -12,21 +12,8 @@ from coevo.records.inert import COMMON, control_tokens, either, flaw, inert
 
 OWN = control_tokens(["<eos>", "<pad>", "[GMASK]", "  "])
 PIECES = (
-    "<|",
-    "|>",
-    "<",
-    ">",
-    "im_start",
-    "eos",
-    "<eos>",
-    "</s>",
-    "\uff1c",
-    "\uff1e",
-    "\uff5c",
-    "\u200b",
-    "[INST]",
-    "\n",
-)
+    "<|", "|>", "<", ">", "im_start", "eos", "<eos>", "</s>", "\uff1c", "\uff1e", "\uff5c", "\u200b", "[INST]", "\n",
+)  # fmt: skip
 HOSTILE = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=12).map("".join)
 
 

@@ -144,12 +144,6 @@ def test_entries_survive_arrow():
     assert entry.active
 
 
-def test_verdict_interval_and_noise():
-    verdict = Verdict(1, ("a",), True, 0.6, 0.5, 0.1, 0.1, 8, 0.0)
-    assert verdict.interval == pytest.approx((-0.096, 0.296))
-    assert verdict.inside_noise
-
-
 @pytest.mark.parametrize(
     ("difference", "stderr", "delta", "inside"),
     [

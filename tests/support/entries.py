@@ -1,4 +1,6 @@
-"""Entries and libraries for tests of retrieval."""
+"""Entries and libraries for tests of retrieval, and scores that are given."""
+
+import numpy as np
 
 from coevo.memory.stats import Stats
 from coevo.records.draws import generator, key
@@ -44,3 +46,20 @@ def ranked(scores, k):
     """The plain way: by score, then later edit, then lower id; scores are by entry."""
     order = sorted(scores, key=lambda e: (-round(scores[e], 12), -e.edited, e.id))
     return [e.id for e in order[:k]]
+
+
+class Fixed:
+    """Scores that are what they are."""
+
+    def __init__(self, *scores):
+        self._scores = np.array(scores, float)
+
+    def fit(self, library):
+        return lambda question: self._scores[question.rows]
+
+
+class Asked:
+    """A question about so many entries."""
+
+    def __init__(self, rows):
+        self.rows = np.arange(rows)

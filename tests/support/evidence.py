@@ -2,9 +2,9 @@
 
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence
+from coevo.memory.writers.base import Evidence, nobody
 from coevo.records.task import BY_SCOPE
 
 
-def evidence(episodes, held=(), stats=None, references=(), revision=1, key=BY_SCOPE, clusters=None):
-    return Evidence(episodes, Library(held, stats, clusters), References(key, 8, references), revision)
+def evidence(episodes, held=(), stats=None, references=(), revision=1, key=BY_SCOPE, clusters=None, ask=nobody):
+    return Evidence(episodes, Library(held, stats, clusters), References(key, 8, references), revision, ask)

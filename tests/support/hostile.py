@@ -35,12 +35,12 @@ class Hostile(Environment[int]):
 
 
 class Scripted:
-    """An engine that keeps to one answer."""
+    """An engine that gives these texts, one per turn, and the last one for ever."""
 
     longest_prompt = 2**20
 
-    def __init__(self, text="Thought: so\nAction: go safe"):
-        self.text = text
+    def __init__(self, *texts):
+        self.texts = list(texts) or ["Thought: so\nAction: go safe"]
 
     def forget(self):
         pass
@@ -52,4 +52,5 @@ class Scripted:
         return self
 
     def generate(self, requests):
-        return [Completion((1,), (-0.1,), self.text, True) for _ in requests]
+        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
+        return [Completion((1,), (-0.1,), text, True) for _ in requests]

@@ -47,8 +47,21 @@ def alone(env=None, max_turns=CONFIG.rollout.max_turns, kind=Player, context=Non
     return kind(env or environment(), context or real.context, Shared(real.engine), max_turns, alone=True)
 
 
-def expert_player():
-    return ExpertPlayer(environment(), player().context, player().engine, CONFIG.rollout.max_turns)
+def expert_player(kind=ExpertPlayer):
+    return kind(environment(), player().context, player().engine, CONFIG.rollout.max_turns)
+
+
+class Keeping(ExpertPlayer):
+    """The expert, which remembers what it was asked to play and what it has played, call by call."""
+
+    def __init__(self, *parts):
+        super().__init__(*parts)
+        self.asked, self.played = [], []
+
+    def play(self, attempts):
+        self.asked.append(attempts)
+        self.played.append(super().play(attempts))
+        return self.played[-1]
 
 
 class Short:

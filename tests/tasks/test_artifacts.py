@@ -1,5 +1,6 @@
 """Baselines of rewards are part of the revision: resumed and rolled back with it."""
 
+import shutil
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -17,11 +18,17 @@ from coevo.tasks.run.open import position
 from coevo.tasks.steps.reward import shape
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    root = tmp_path_factory.mktemp("run") / "made"
+    build(root)
+    return root
+
+
 @pytest.fixture
-def session(tmp_path):
+def session(made, tmp_path):
     """A run and what shaping and positioning touch of its session."""
-    build(tmp_path)
-    place = Workspace(tmp_path)
+    place = Workspace(shutil.copytree(made, tmp_path / "copy"))
     paths = place.existing("first")
     settings = UpdateConfig.model_validate({"reward": {"type": "progress-guided"}, "invalid_penalty": 0.05})
     with Lineage.open(paths.lineage, place.cache) as lineage:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from support.entries import entry
-from support.player import expert_player
+from support.player import ExpertPlayer, expert_player
 from support.sessions import batch, do, opened, shaped
 
 from coevo.configs.load.load import load_recipe
@@ -14,7 +14,7 @@ from coevo.tasks.steps.judge import judge
 SMALL = ["warmstart=null", "rollout.tasks=2", "evaluation.tasks=4"]
 
 
-class Counting(type(expert_player())):
+class Counting(ExpertPlayer):
     """An expert that remembers how many turns it has played; each has one token in and one out."""
 
     turns = 0
@@ -24,18 +24,13 @@ class Counting(type(expert_player())):
         super().play_turn(running)
 
 
-def counting():
-    expert = expert_player()
-    return Counting(expert.env, expert.context, expert.engine, expert.max_turns)
-
-
 def cost(session):
     return session.draft.metrics.get("cost/episodes"), session.draft.metrics.get("cost/tokens")
 
 
 def test_rollouts_and_both_sides_of_a_replay_count_and_evaluations_do_not(tmp_path):
     config = load_recipe("homerules-experience-only", [*SMALL, "rollout.group_size=4", "bank.admission.replays=3"])
-    player = counting()
+    player = expert_player(Counting)
     with opened(tmp_path, config, played=player) as session:
         session.draft.measure(evaluate(session))
         assert cost(session) == (None, None)
@@ -54,7 +49,7 @@ def test_rollouts_and_both_sides_of_a_replay_count_and_evaluations_do_not(tmp_pa
 
 
 def test_an_episode_in_parts_counts_where_it_ends(tmp_path):
-    config, player = load_recipe("homerules-context-lite", [*SMALL, "rollout.turns=1"]), counting()
+    config, player = load_recipe("homerules-context-lite", [*SMALL, "rollout.turns=1"]), expert_player(Counting)
     with opened(tmp_path, config, played=player) as session:
         ended = 0.0
         while ended < 2:

@@ -1,7 +1,10 @@
 """Writers and admissions: which go together, and what is refused with a reason."""
 
+import re
+
 import pytest
 from pydantic import TypeAdapter, ValidationError
+from support.refusal import refusal
 
 from coevo.configs.bank.admission import (
     AnyAdmissionConfig,
@@ -10,7 +13,6 @@ from coevo.configs.bank.admission import (
     least_pairs,
     notice,
 )
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 
 RECIPE = "homerules-slea-rl"
@@ -30,36 +32,16 @@ def test_either_admission_takes_either_writer(writer, admission, tmp_path):
     assert (bank.writer.type, bank.admission.type) == (writer, admission)
 
 
-def test_a_bank_that_could_never_be_shown_is_refused(tmp_path):
-    few, bar = "{type: score, capacity: {strategy: 3, warning: 9}}", "{type: tfidf, min_entries: 3}"
-    with pytest.raises(ConfigError, match="room for 3 entries"):
-        composed(tmp_path / "mine.yaml", writer="{type: quote-contrast}", admission=few, retrieval=bar)
-    assert (
-        composed(tmp_path / "mine.yaml", writer="{type: quote-extremes}", admission=few, retrieval=bar).bank is not None
-    )
-
-
 @pytest.mark.parametrize(
     ("settings", "reason"),
     [
         (["bank.admission.type=best"], "'replay', 'score'|tags: .*score"),
-        (["bank.admission.capacity.strategy=0"], "greater than or equal to 1"),
         (["bank.admission.ties=keep"], "'replace' or 'refuse'"),
         (["bank.admission.replays=3"], "no such key"),
-        (["bank.writer.candidates=3"], "no such key"),
-        (["bank.admission.capacity={strategy: 2, warning: 1}"], "room for 9 entries.*min_entries=10.*larger capacity"),
-        (["clusters=null"], "set clusters.delta=0.85"),
-        (["clusters=null", "bank=null"], "anchor=cluster needs observation clusters: set clusters.delta=0.85"),
     ],
 )
 def test_what_cannot_be_is_refused(settings, reason):
-    with pytest.raises(ConfigError, match=reason) as refused:
-        load_recipe(RECIPE, settings)
-    assert "\n" not in str(refused.value)
-
-
-def test_step_advantages_by_cluster_need_clusters_and_no_bank():
-    assert load_recipe(RECIPE, ["bank=null"]).update.advantage.anchor == "cluster"
+    assert re.search(reason, refusal(RECIPE, settings))
 
 
 @pytest.mark.parametrize(

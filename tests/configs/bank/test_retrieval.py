@@ -1,11 +1,12 @@
 """Kinds of retrieval: what a recipe may ask for, and what is refused with a reason."""
 
+import re
 from typing import get_args
 
 import pytest
+from support.refusal import refusal
 
 from coevo.configs.bank.retrieval import AnyRetrievalConfig
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 
 RECIPE = "homerules-coevo-rl"
@@ -24,24 +25,9 @@ def test_a_kind_is_one_override_where_the_common_settings_stay(kind):
     [
         (["bank.retrieval.type=nearest"], "tfidf.*cluster"),
         (["bank.retrieval.per=never"], "'task', 'step' or 'both'"),
-        (["bank.retrieval.share=1.5"], "less than or equal to 1"),
-        (["bank.retrieval.k=-1"], "greater than or equal to 0"),
         ([f"bank.retrieval.weights.{name}=0" for name in ("strategy", "condition", "example", "keywords")], "weight 0"),
         (["bank.retrieval.alpha=0.5"], "no such key"),
-        (["bank.retrieval.type=cluster"], "set clusters.delta=0.85"),
     ],
 )
 def test_what_cannot_be_is_refused(settings, reason):
-    with pytest.raises(ConfigError, match=reason) as refused:
-        load_recipe(RECIPE, settings)
-    assert "\n" not in str(refused.value)
-
-
-def test_cluster_retrieval_needs_clusters(tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text("defaults: [envs/homerules, models/scratch]\niterations: 2\nbank: {retrieval: {type: cluster}}\n")
-    with pytest.raises(ConfigError, match=r"set clusters.delta=0.85"):
-        load_recipe(str(path))
-    assert load_recipe(str(path), ["clusters.delta=0.9"]).bank.retrieval.k == 2
-    with pytest.raises(ConfigError, match="'step' or 'both'"):
-        load_recipe(str(path), ["clusters.delta=0.9", "bank.retrieval.per=task"])
+    assert re.search(reason, refusal(RECIPE, settings))

@@ -3,16 +3,20 @@
 import re
 
 import pytest
+from support.refusal import refusal
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_method, load_recipe, names, validate
 
 RECIPE = "homerules-coevo-rl"
 
 
 @pytest.mark.parametrize("recipe", names("recipes"))
-def test_every_shipped_recipe_is_valid(recipe):
-    assert load_recipe(recipe).recipe == recipe
+def test_every_shipped_recipe_is_valid_and_its_critic_takes_several_steps_an_update(recipe):
+    """With one step an update a critic has learned little of what it could after ten updates."""
+    config = load_recipe(recipe)
+    assert config.recipe == recipe
+    if config.update is not None and config.update.critic is not None:
+        assert config.update.critic.optimizer.minibatches * config.update.critic.optimizer.epochs >= 8
 
 
 def test_recipe_wins_over_method_and_command_line_over_both():
@@ -34,29 +38,13 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("update.optimizer.learning_rate=1", "update.optimizer.learning_rate: no such key"),
         ("seed=x", 'seed = "x": Input should be a valid integer'),
         ("iterations=true", "iterations = true: Input should be a valid integer"),
-        ("rollout.group_size=1", "set it to 2 or more"),
-        ("rollout.sampling.top_p=0.5", "set rollout.sampling.top_p=1.0"),
-        ("context.style=chat", "needs a pretrained policy"),
         ("env.level=3", "level = 3: Input should be 1 or 2"),
         ("env.type=../x", "env"),
         ("update.advantage.type=gea", "update.advantage.type = 'gea': choose one of 'grpo'"),
-        ("update.advantage.type=gae", "needs values: set critic={}"),
         ("update.advantage.gamma=0.9", "no such key"),
-        ("update.critic={}", "advantage.type=grpo does not use a critic"),
-        ("update={advantage: {type: gae}, critic: {}, reward: {type: discounted}}", "discounts by itself"),
-        ("update.advantage={type: gigpo, anchor: cluster}", "set clusters.delta=0.85"),
-        ("update.loss={kl_in: reward, kl_coefficient: 0.0}", "has no effect"),
         ("update.loss.dual_clip=1.0", "greater than 1"),
         ("update.reward.gamma=0.9", "say which kind it is with update.reward.type"),
-        ("rollout.sampling.top_k=5", "update.loss.importance_cap=2.0"),
-        ("evaluation.panels=[]", "evaluation.panels = []: Tuple should have at least 1 item"),
-        ("bank.writer.type=reflection", "set bank.references=4, or induction=single"),
-        ("bank.writer.type=skills", "set bank.key=kind"),
         ("bank.writer.type=none", "bank.writer.type = 'none': choose one of 'quote-contrast'"),
-        ("update.reward={type: capability-evolution, potential: reflection}", "set bank.writer.type=quote-reflection"),
-        ("evaluation.discovery=3", "set bank.admission.type=append, or discovery=0"),
-        ("evaluation.discovery=-1", "greater than or equal to 0"),
-        ("evaluation.internalization=-1", "greater than or equal to 0"),
         ("seed", "key=value"),
         ("=1", "an override is written key=value"),
         ("seed=[1", "not readable as key=value"),
@@ -64,10 +52,7 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(override, says):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, [override])
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert says in refusal(RECIPE, [override])
 
 
 @pytest.mark.parametrize(
@@ -93,112 +78,47 @@ def test_a_mistake_is_one_line_that_names_it(override, says):
     ids=lambda each: str(each)[:40],
 )
 def test_mistakes_are_listed_with_misspelt_keys_first(overrides, says):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, overrides)
-    said = str(caught.value).removeprefix(f"{RECIPE}: ")
+    said = refusal(RECIPE, overrides).removeprefix(f"{RECIPE}: ")
     assert said == says or (says.endswith(": ") and said.startswith(says))
 
 
 def test_five_mistakes_are_listed_and_the_others_are_counted():
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, [f"{letter * 3}=1" for letter in "qvwxyzj"])
-    said = str(caught.value)
+    said = refusal(RECIPE, [f"{letter * 3}=1" for letter in "qvwxyzj"])
     assert said.count(": no such key") == 5
     assert said.endswith(" (and 2 more)")
-    assert "\n" not in said
 
 
 @pytest.mark.parametrize(("written", "shown"), [("models/scratch", "models/scratch"), ("scratch", "models/scratch")])
 def test_a_base_that_is_no_list_is_shown_as_one(tmp_path, written, shown):
     path = tmp_path / "mine.yaml"
     path.write_text(f"defaults: {written}\n")
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(str(path))
-    assert str(caught.value).endswith(f"defaults = {written!r}: write a list: defaults: [{shown}]")
+    assert refusal(str(path)).endswith(f"defaults = {written!r}: write a list: defaults: [{shown}]")
 
 
 @pytest.mark.parametrize("override", ["iterations = 3", "iterations =3", " iterations=3"])
 def test_spaces_around_the_sign_are_named(override):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, [override])
-    assert str(caught.value) == f"{override!r}: leave out the spaces around =: iterations=3"
+    assert refusal(RECIPE, [override]) == f"{override!r}: leave out the spaces around =: iterations=3"
 
 
 @pytest.mark.parametrize(("length", "shown"), [(78, f"'{'x' * 78}'"), (79, f"'{'x' * 79}...")])
 def test_an_override_without_a_value_is_shown_by_80_characters(length, shown):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(RECIPE, ["x" * length])
-    assert str(caught.value) == f"{shown}: an override is written key=value, for example seed=11"
+    assert refusal(RECIPE, ["x" * length]) == f"{shown}: an override is written key=value, for example seed=11"
 
 
 def test_a_setting_that_is_no_interpolation_is_named_before_the_reason(tmp_path):
     path = tmp_path / "bad.yaml"
     path.write_text("seed: ${\n")
-    with pytest.raises(ConfigError, match=r"not readable as YAML: seed: \w") as caught:
-        load_recipe(str(path))
-    assert not {"full_key", "object_type"} & set(re.findall(r"\w+", str(caught.value)))
+    said = refusal(str(path))
+    assert re.search(r"not readable as YAML: seed: \w", said)
+    assert not {"full_key", "object_type"} & set(re.findall(r"\w+", said))
 
 
 def test_a_method_that_sets_no_iterations_has_a_thousand():
     assert {name: load_method(name).iterations for name in ("grpo", "react")} == {"grpo": 1000, "react": 0}
 
 
-def test_a_narrowed_draw_is_allowed_where_it_is_corrected_for_or_nothing_is_updated():
-    narrowed = "rollout.sampling.top_p=0.5"
-    assert load_recipe(RECIPE, [narrowed, "update.loss.importance_cap=2.0"]).rollout.sampling.top_p == 0.5
-    assert load_recipe("homerules-experience-only", [narrowed]).rollout.sampling.top_p == 0.5
-
-
-@pytest.mark.parametrize(("advantage", "fits"), [("reinforce", True), ("rloo", False), ("mean", False)])
-def test_only_estimators_without_groups_take_groups_of_one(advantage, fits):
-    settings = [f"update.advantage.type={advantage}", "rollout.group_size=1"]
-    if fits:
-        assert load_recipe(RECIPE, settings).rollout.group_size == 1
-    else:
-        with pytest.raises(ConfigError, match=f"gives {advantage} no group"):
-            load_recipe(RECIPE, settings)
-
-
-def test_a_batch_of_one_has_no_baseline():
-    with pytest.raises(ConfigError, match="needs two episodes"):
-        load_recipe(RECIPE, ["update.advantage.type=reinforce", "rollout.group_size=1", "rollout.tasks=1"])
-
-
-CAP = "update.loss.importance_cap=2.0"
-CUT = "homerules-context-lite"
-
-
-@pytest.mark.parametrize(
-    ("recipe", "override", "says"),
-    [
-        *(
-            (f"homerules-{name}", "rollout.turns=4", "set update.advantage.type=gae and update.critic={}")
-            for name in ("grpo", "dr-grpo", "rloo", "reinforce", "gigpo", "experience-only")
-        ),
-        (CUT, "rollout.turns=0", "rollout.turns = 0"),
-        (
-            CUT,
-            "update.reward={type: capability-evolution, gamma: 1.0}",
-            "set update.reward.type=extrinsic, or rollout.turns=null",
-        ),
-        (
-            CUT,
-            "update.reward={type: progress-guided, gamma: 1.0}",
-            "set update.reward.type=extrinsic, or rollout.turns=null",
-        ),
-        (CUT, "rollout.group_size=2", "set rollout.group_size=1"),
-        (CUT, "bank={retrieval: {type: tfidf, share: 0.5}}", "set bank.retrieval.share=1.0"),
-    ],
-)
-def test_cut_episodes_are_refused_where_whole_ones_are_needed(recipe, override, says):
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(recipe, [override])
-    assert says in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_context_lite_has_the_papers_values():
-    config = load_recipe(CUT)
+    config = load_recipe("homerules-context-lite")
     advantage = config.update.advantage
     assert (advantage.gamma_step, advantage.lambda_step) == (0.99, 0.95)
     assert (advantage.gamma_token, advantage.lambda_token) == (1.0, 1.0)
@@ -207,37 +127,18 @@ def test_context_lite_has_the_papers_values():
 
 
 def test_a_run_that_waits_is_written_as_it_was_before_any_played_ahead():
-    waits, ahead = (load_recipe("homerules-grpo", said) for said in ([], ["rollout.ahead=1", CAP]))
+    waits = load_recipe("homerules-grpo")
+    ahead = load_recipe("homerules-grpo", ["rollout.ahead=1", "update.loss.importance_cap=2.0"])
     assert "ahead" not in waits.model_dump(mode="json")["rollout"]
     assert ahead.model_dump(mode="json")["rollout"]["ahead"] == 1
     assert waits.digest() == load_recipe("homerules-grpo", ["rollout.ahead=0"]).digest() != ahead.digest()
-
-
-@pytest.mark.parametrize("recipe", names("recipes"))
-def test_a_critic_takes_several_steps_an_update(recipe):
-    """With one step an update it has learned little of what it could after ten updates."""
-    update = load_recipe(recipe).update
-    if update is not None and update.critic is not None:
-        assert update.critic.optimizer.minibatches * update.critic.optimizer.epochs >= 8
-
-
-def test_nothing_to_learn_is_refused():
-    with pytest.raises(ConfigError, match="nothing to learn"):
-        load_recipe(RECIPE, ["bank=null", "update=null"])
-
-
-def test_attempts_at_discovery_need_no_writer():
-    assert load_recipe("homerules-grpo", ["evaluation.discovery=3"]).evaluation.discovery == 3
-    assert load_recipe(RECIPE, ["evaluation.discovery=1"]).evaluation.discovery == 1
 
 
 @pytest.mark.parametrize("text", ["a: [1", "- 1\n- 2\n", "defaults: [methods/none]\n", "\x00"])
 def test_an_unreadable_recipe_file_is_one_line(tmp_path, text):
     path = tmp_path / "bad.yaml"
     path.write_text(text)
-    with pytest.raises(ConfigError) as caught:
-        load_recipe(str(path))
-    assert "\n" not in str(caught.value)
+    refusal(str(path))
 
 
 def test_extra_lessons_are_part_of_a_run_only_where_there_are_any():
@@ -267,17 +168,3 @@ def test_every_field_is_documented():
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing
-
-
-def test_internalization_needs_a_bank_and_leaves_hashes_alone_where_it_is_off():
-    with pytest.raises(ConfigError, match=r"bank=null has none: set evaluation\.internalization=0, or a bank"):
-        load_recipe("homerules-grpo", ["evaluation.internalization=5"])
-    assert "internalization" not in load_recipe(RECIPE).model_dump(mode="json")["evaluation"]
-
-
-def test_the_quality_of_retrieval_needs_a_bank_that_answers_instructions():
-    with pytest.raises(ConfigError, match=r"bank=null has none: set evaluation\.retrieval=false, or a bank"):
-        load_recipe("homerules-grpo", ["evaluation.retrieval=true"])
-    with pytest.raises(ConfigError, match=r"bank\.retrieval\.type=cluster answers observations"):
-        load_recipe("homerules-slea-rl", ["evaluation.retrieval=true"])
-    assert "retrieval" not in load_recipe(RECIPE).model_dump(mode="json")["evaluation"]

@@ -1,16 +1,10 @@
 """The generating engine by its type, and settings that it cannot take."""
 
 import pytest
+from support.refusal import refusal
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
-from coevo.configs.rollout.engine import (
-    TransformersEngineConfig,
-    VllmEngineConfig,
-    gpus_of,
-    indices_of,
-    width_of,
-)
+from coevo.configs.rollout.engine import TransformersEngineConfig, VllmEngineConfig, gpus_of, indices_of, width_of
 
 RECIPE = "homerules-coevo-rl"
 VLLM = "rollout.engine.type=vllm"
@@ -52,7 +46,6 @@ REFUSED = {
     "another engine": (["rollout.engine.type=tgi"], "choose transformers or vllm"),
     "settings of the other one": (["rollout.engine.replicas=2"], "replicas: no such key"),
     "servers without their GPUs": ([VLLM, "rollout.engine.replicas=2", "rollout.engine.devices=['0']"], "its own"),
-    "a temperature that vLLM changes": ([VLLM, "rollout.sampling.temperature=0.001"], "temperature=0.01"),
     "heads that vLLM has no kernel for": ([VLLM, "policy.head_dim=24"], "policy.head_dim=32"),
     "one GPU's memory, over two GPUs": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.devices=['0,1']"], "one GPU"),
     "one GPU's memory, elsewhere": ([VLLM, "rollout.engine.sync=ipc", "rollout.engine.urls=[http://a:1]"], "one GPU"),
@@ -68,7 +61,4 @@ REFUSED = {
 
 @pytest.mark.parametrize(("overrides", "said"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_work_is_refused_in_one_line(overrides, said):
-    with pytest.raises(ConfigError) as refused:
-        load_recipe(RECIPE, overrides)
-    assert said in str(refused.value)
-    assert "\n" not in str(refused.value)
+    assert said in refusal(RECIPE, overrides)

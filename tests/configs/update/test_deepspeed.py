@@ -91,11 +91,7 @@ def test_a_stored_run_names_no_file():
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(overrides, message, tmp_path):
-    files = {
-        "four": '{"zero_optimization": {"stage": 4}}',
-        "owned": '{"bf16": {"enabled": true}}',
-        "broken": "{",
-    }
+    files = {"four": '{"zero_optimization": {"stage": 4}}', "owned": '{"bf16": {"enabled": true}}', "broken": "{"}
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     paths = {name: str(tmp_path / name) for name in files}

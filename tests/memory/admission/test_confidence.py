@@ -5,9 +5,7 @@ from math import comb, inf
 import pytest
 from scipy.stats import t, ttest_1samp
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig, least_pairs
-from coevo.configs.errors import ConfigError
-from coevo.configs.load.load import load_recipe
+from coevo.configs.bank.admission import ReplayAdmissionConfig
 from coevo.memory.admission.confidence import lower_bound
 from coevo.memory.admission.replay import judge
 
@@ -61,12 +59,6 @@ def test_the_bound_must_exceed_delta():
     assert verdict([0.0] * 8, delta=-0.1).admitted
 
 
-@pytest.mark.parametrize(("level", "pairs"), [(0.51, 2), (0.75, 2), (0.8, 3), (0.9, 4), (0.95, 5), (0.99, 7)])
-def test_the_fewest_pairs(level, pairs):
-    assert least_pairs(level) == pairs
-    assert 2**-pairs <= 1 - level + 1e-12 < 2 ** -(pairs - 1) + 1e-12
-
-
 def chance(pairs, differing, confidence):
     """How often a candidate without any effect passes, where so large a share of pairs differs: all outcomes added."""
     found = 0.0
@@ -87,31 +79,6 @@ def test_chance_passes_about_as_often_as_the_level_says(confidence, most):
 
 def test_the_worst_case_of_the_docstring():
     assert chance(9, 1.0, 0.95) == pytest.approx(46 / 512)
-
-
-def test_a_level_is_a_setting_that_older_runs_do_not_have():
-    before = load_recipe(RECIPE)
-    assert "confidence" not in before.model_dump(mode="json")["bank"]["admission"]
-    set_ = load_recipe(RECIPE, ["bank.admission.confidence=0.95"])
-    assert set_.model_dump(mode="json")["bank"]["admission"]["confidence"] == 0.95
-    assert set_.digest() != before.digest()
-    assert load_recipe(RECIPE, ["bank.admission.confidence=null"]).digest() == before.digest()
-
-
-@pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (["bank.admission.confidence=0.5"], "greater than 0.5"),
-        (["bank.admission.confidence=1.0"], "less than 1"),
-        (["bank.admission.confidence=0.95", "bank.admission.replays=4"], "replays=4 pairs of a task.*set replays=5"),
-        (["bank.admission={type: append, confidence: 0.95}"], "confidence: no such key"),
-        (["bank.admission.confidence=0.95", "evaluation.discovery=3"], "bank.admission.type=replay would add more"),
-    ],
-)
-def test_what_does_not_go_together_is_refused_with_the_reason(settings, says):
-    with pytest.raises(ConfigError, match=says) as refused:
-        load_recipe(RECIPE, settings)
-    assert "\n" not in str(refused.value)
 
 
 def test_the_normal_quantile_is_the_limit():

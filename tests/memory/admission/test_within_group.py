@@ -96,14 +96,6 @@ def test_the_least_tried_candidates_are_played_first_each_with_its_next_task():
     assert len(revisited([often, seldom, others], 2)) == 2
 
 
-def test_sums_survive_their_file():
-    trials = [tried("good", [1.0, 0.5], [0.0, 0.25]), tried("new", [], [], 0, 0)]
-    again = parse(text(trials))
-    assert again == trials
-    assert [each.tasks[0].id for each in again] == [task(1).id] * 2
-    assert text(again) == text(trials)
-
-
 def test_an_iteration_adds_its_groups():
     before = tried("x", [1], [0], iterations=1, groups=1)
     after = before.after([[(1.0, 0.0), (0.0, 0.0)], [(1.0, 1.0)]])

@@ -236,7 +236,7 @@ def child(path, die_at):
 
 def test_a_kill_at_any_moment_loses_no_finished_merge_and_leaves_no_half_table(tmp_path):
     with child(tmp_path / "bank", "never") as process:
-        for _ in range(7):
+        for _ in range(3):
             done = int(process.stdout.readline())
         time.sleep(0.013)
         process.kill()

@@ -5,7 +5,6 @@ from contextlib import nullcontext
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.bank.errors import UnreadableError
@@ -17,7 +16,6 @@ from coevo.memory.bank.opening import (
     open_version,
     require_files,
     require_openable,
-    require_version,
     set_aside,
 )
 from coevo.memory.stats import Stats
@@ -98,13 +96,6 @@ def test_a_pipe_among_the_files_of_a_version_is_refused_and_a_missing_file_is_le
         require_files(table, first)
     with pytest.raises(ValueError, match=f"the manifest of version {last} is damaged"):
         require_files(table, last)
-
-
-def test_a_version_that_is_gone_is_not_an_unreadable_one(damaged):
-    bank, (first, *_) = damaged
-    require_version(bank, "stats", first)
-    with pytest.raises(CoevoError, match="bank table stats: version 99 is gone"):
-        require_version(bank, "stats", 99)
 
 
 def test_a_folder_of_another_name_is_no_table(damaged):

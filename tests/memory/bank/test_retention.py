@@ -20,10 +20,11 @@ from coevo.memory.stats import Stats
 REVISIONS = 8
 
 
-@pytest.fixture
-def history(tmp_path):
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     """A bank of eight revisions with inserts, edits and a rollback; versions and hashes of each."""
-    bank, marks = Bank(tmp_path / "bank"), []
+    path = tmp_path_factory.mktemp("made") / "bank"
+    bank, marks = Bank(path), []
     for revision in range(REVISIONS):
         if revision == 5:
             bank.restore(*marks[2])
@@ -33,9 +34,15 @@ def history(tmp_path):
             counters = (old, Stats(fresh.id)) if revision != 3 else ()
             bank.merge(BankChange(entries=(fresh,), stats=counters))
         if revision == 3:
-            bank = replaced_in_place(tmp_path / "bank", old)
+            bank = replaced_in_place(path, old)
         marks.append((bank.versions(), bank.hashes()))
-    return tmp_path / "bank", marks
+    return path, marks
+
+
+@pytest.fixture
+def history(made, tmp_path):
+    """A copy of it."""
+    return shutil.copytree(made[0], tmp_path / "bank"), made[1]
 
 
 def replaced_in_place(path, row):

@@ -7,11 +7,7 @@ from coevo.memory.evidence.contrasts import contrasts
 ASTRAY = [("at hall hold nothing . seen nothing", "go drawer", "nothing"), *SAFE[1:]]
 """Parts from the others at once."""
 
-WARNED = [
-    SAFE[0],
-    (SAFE[1][0], "use toaster", "heat not toaster"),
-    (SAFE[1][0], "use stove", "heat not stove"),
-]
+WARNED = [SAFE[0], (SAFE[1][0], "use toaster", "heat not toaster"), (SAFE[1][0], "use stove", "heat not stove")]
 """Parts from them at the second turn, and has three lessons."""
 
 

@@ -7,16 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.batches import episode, turn
 
-from coevo.memory.evidence.reflections import (
-    MALFORMED,
-    Reflected,
-    Reflection,
-    Subtask,
-    figures,
-    parse,
-    recalls,
-    write,
-)
+from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures, parse, recalls, write
 from coevo.memory.text import SCANNED, clean
 from coevo.records.draws import generator, key
 from coevo.records.inert import flaw

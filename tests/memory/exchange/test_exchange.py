@@ -121,11 +121,9 @@ FIELDS = {
     "source of another type": (GOOD | {"sources": [["x"]]}, "sources[0] = ['x']: is no episode id"),
     "source that climbs": (GOOD | {"sources": ["1/../t/0"]}, "sources[0] = '1/../t/0': is no episode id"),
     "source at the root": (GOOD | {"sources": ["/etc/passwd"]}, "sources[0] = '/etc/passwd'"),
-    "many sources": (GOOD | {"sources": ["1/r/t/0"] * 1001}, "has 1001 items"),
     "id that climbs": (GOOD | {"id": "../../x"}, "id = '../../x': is not the hash of scope and strategy: write "),
     "id at the root": (GOOD | {"id": "/etc/passwd"}, "id = '/etc/passwd': is not the hash"),
     "id of another entry": (GOOD | {"id": BANK[1].id}, f"is not the hash of scope and strategy: write {BANK[0].id}"),
-    "evaluation": (GOOD | {"split": "seen-houses"}, "split = 'seen-houses': is no training split"),
     "blank strategy": (named(strategy="  "), "strategy = '  ': is empty"),
     "no keywords": (GOOD | {"keywords": ""}, "keywords = '': is empty"),
     "long": (named(strategy="x" * (LONGEST + 1)), f"has {LONGEST + 1} characters: shorten it to {LONGEST}"),
@@ -133,10 +131,6 @@ FIELDS = {
     "line break": (GOOD | {"condition": "a\nb"}, "holds the control character U+000A"),
     "bidirectional": (GOOD | {"condition": "a\u202eb"}, "holds the control character U+202E"),
     "half a character": (GOOD | {"condition": "\ud800"}, "holds the control character U+D800"),
-    "negative revision": (GOOD | {"created": -1}, "created = -1: is no revision"),
-    "edited before": (GOOD | {"created": 3, "edited": 2}, "edited = 2: comes before created = 3"),
-    "retired": (GOOD | {"retired": 9}, "retired = 9: is out of use"),
-    "number below": (GOOD | {"retired": -2}, "retired = -2: is no revision"),
 }
 
 
@@ -164,13 +158,16 @@ BYTES = {
 
 
 @pytest.mark.parametrize("name", BYTES)
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
-def test_what_is_no_bank_at_all_is_refused(name, suffix, tmp_path):
+def test_what_is_no_bank_at_all_is_refused(name, tmp_path):
     content, says = BYTES[name]
-    path = tmp_path / f"bank{suffix}"
-    path.write_bytes(content)
-    said = refusal(path)
-    assert says in said or (suffix == ".parquet" and "not readable as Parquet" in said)
+    (tmp_path / "bank.jsonl").write_bytes(content)
+    assert says in refusal(tmp_path / "bank.jsonl")
+
+
+@pytest.mark.parametrize(("content", "says"), [(b"", "has 0 bytes"), (BYTES["garbage"][0], "not readable as Parquet")])
+def test_what_is_no_parquet_file_is_refused(content, says, tmp_path):
+    (tmp_path / "bank.parquet").write_bytes(content)
+    assert says in refusal(tmp_path / "bank.parquet")
 
 
 def test_an_id_twice_names_both_lines(tmp_path):
@@ -203,8 +200,6 @@ PARQUET = {
     "twice": (pa.schema([*ENTRIES, ENTRIES.field("id")]), {}, "column 'id' is there twice"),
     "null": (ENTRIES, {"condition": None}, "row 1: condition = None: is no text"),
     "a climbing id": (ENTRIES, {"id": "../x"}, "row 1: id = '../x'"),
-    "a long text": (ENTRIES, {"strategy": "x" * 9000}, "row 1: strategy has 9000 bytes"),
-    "a long source": (ENTRIES, {"sources": ["x" * 9000]}, "sources hold no episode ids"),
 }
 
 
@@ -299,8 +294,3 @@ def test_a_gigabyte_of_rows_that_share_a_text_is_refused_in_little_memory(tmp_pa
     pq.write_table(table, tmp_path / "bank.parquet", store_schema=False, compression="zstd")
     assert "row 1: strategy has 1048576 bytes" in refusal(tmp_path / "bank.parquet")
     assert 2**20 < allocated.max_memory() < LARGEST
-
-
-def test_a_list_that_is_short_on_disk_only_is_refused(tmp_path):
-    path = parquet(tmp_path / "bank.parquet", [GOOD | {"sources": ["1/r/t/0"] * 2_000_001}])
-    assert "a column holds more than 2000000 values" in refusal(path)

@@ -1,27 +1,11 @@
 """Sums of two scores, each relative to the best of its question, worked out by hand."""
 
-import numpy as np
 import pytest
-from support.entries import bank
+from support.entries import Asked, Fixed, bank
 
 from coevo.memory.library import Library
 from coevo.memory.retrieval.base import NEVER
 from coevo.memory.retrieval.hybrid import Hybrid
-
-
-class Fixed:
-    """Scores that are what they are."""
-
-    def __init__(self, *scores):
-        self._scores = np.array(scores, float)
-
-    def fit(self, library):
-        return lambda question: self._scores[question.rows]
-
-
-class Asked:
-    def __init__(self, rows):
-        self.rows = np.arange(rows)
 
 
 @pytest.mark.parametrize(

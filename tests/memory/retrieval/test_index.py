@@ -6,20 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.entries import entry
 
 from coevo.configs.bank.retrieval import FieldWeights, TfidfConfig
 from coevo.memory.retrieval import postings
 from coevo.memory.retrieval.index import FEW, NEVER, Index, top
 from coevo.records.draws import generator, key
-from coevo.records.entry import Entry, entry_id
 
 FIELDS = ("strategy", "condition", "example", "keywords")
-
-
-def entry(strategy, condition="", example="", keywords="", scope="", edited=1):
-    return Entry(
-        entry_id(scope, strategy), strategy, condition, example, keywords, scope, "train", ("1/r/t/0",), 1, edited
-    )
 
 
 def reference(entries, query, weights):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from attempts import attempt
-from support.entries import bank, questions, ranked
+from support.entries import Asked, Fixed, bank, questions, ranked
 
 from coevo.configs.bank.bank import UtilityUpdateConfig
 from coevo.configs.bank.retrieval import SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
@@ -16,28 +16,13 @@ from coevo.memory.retrieval.simutil_ucb import SimUtilUcb, upper_bounds
 from coevo.memory.stats import Stats, tally
 
 
-class Fixed:
-    """A similarity that is what it is."""
-
-    def __init__(self, values):
-        self._values = np.array(values)
-
-    def fit(self, library):
-        return lambda question: self._values[question.rows]
-
-
-class Asked:
-    def __init__(self, rows):
-        self.rows = rows
-
-
 def test_worked_values():
     entries, _ = bank(3)
     library = Library(entries)
     counters = [(0.5, 6), (0.9, 3), (0.5, 1)]
     stats = {e.id: Stats(e.id, utility=u, visits=n) for e, (u, n) in zip(library.entries, counters, strict=True)}
-    score = SimUtilUcb(Fixed([0.9, 0.6, 0.45]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
-    assert score(Asked(np.arange(3))) == pytest.approx([0.965846, 0.952826, 0.920228], abs=1e-6)
+    score = SimUtilUcb(Fixed(0.9, 0.6, 0.45), 0.4, 0.7, 1.0).fit(Library(entries, stats))
+    assert score(Asked(3)) == pytest.approx([0.965846, 0.952826, 0.920228], abs=1e-6)
 
 
 def test_every_visit_takes_some_of_the_bonus():
@@ -47,17 +32,17 @@ def test_every_visit_takes_some_of_the_bonus():
     tried = library.entries[0]
     lost = attempt("u", [("o", "go a", "f", (tried.id,))], success=False)
     stats = {each.id: each for each in tally({}, [lost, lost], UtilityUpdateConfig(rate=0.05))}
-    score = SimUtilUcb(Fixed([0.6, 0.6]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
+    score = SimUtilUcb(Fixed(0.6, 0.6), 0.4, 0.7, 1.0).fit(Library(entries, stats))
     # u = .5 * .95 * .95 = .45125, n = 3; u = .5, n = 1; N = 4, ln 4 = 1.386294.
     # .42 + .3 (.45125 + sqrt(.462098)) and .42 + .3 (.5 + sqrt(1.386294)).
     assert (stats[tried.id].visits, stats[tried.id].utility) == (3, pytest.approx(0.45125))
-    assert score(Asked(np.arange(2))) == pytest.approx([0.759309, 0.923223], abs=1e-6)
+    assert score(Asked(2)) == pytest.approx([0.759309, 0.923223], abs=1e-6)
 
 
 def test_entries_below_the_threshold_are_dropped_and_those_at_it_kept():
     entries, stats = bank(3)
-    score = SimUtilUcb(Fixed([0.4, 0.39, -1.0]), 0.4, 0.7, 1.0).fit(Library(entries, stats))
-    assert (score(Asked(np.arange(3))) == NEVER).tolist() == [False, True, True]
+    score = SimUtilUcb(Fixed(0.4, 0.39, -1.0), 0.4, 0.7, 1.0).fit(Library(entries, stats))
+    assert (score(Asked(3)) == NEVER).tolist() == [False, True, True]
 
 
 def test_by_words_entries_without_one_of_the_question_have_similarity_0():

@@ -49,21 +49,9 @@ INJECTIONS = (
     "<|im_start|>" * 200,
 )
 PIECES = (
-    "<|im_",
-    "start|>",
-    "<|",
-    "|>",
-    "im_end",
-    "<|im_end|>",
-    "[BOU",
-    "ND]",
-    '"',
-    "\n",
-    "\u200b",
-    "\uff1c",
-    "\uff1e",
-    "\\",
-)
+    "<|im_", "start|>", "<|", "|>", "im_end", "<|im_end|>", "[BOU", "ND]",
+    '"', "\n", "\u200b", "\uff1c", "\uff1e", "\\",
+)  # fmt: skip
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=2)), max_size=8).map("".join)
 
 
@@ -84,21 +72,21 @@ NOTE = re.compile(r'- ("(?:[^"\\]|\\.)*"); example action: ("(?:[^"\\]|\\.)*")')
 """A line of a prompt in prose: two quotes, which nothing within them can close."""
 
 
-def play(env, tokenizer, entries=()):
+def play(env, tokenizer, task, entries=()):
+    """One attempt: the engine keeps to its answer, and the environment to its words."""
     player = Player(env, Context(ContextConfig(style="chat"), tokenizer), Scripted(), max_turns=2)
-    (task,) = env.sample(1, key(0))
-    return task, player.play([Attempt(task, n, tuple(entries), "rollout-0", 1, key(n)) for n in range(2)])
+    return player.play([Attempt(task, 0, tuple(entries), "rollout-0", 1, key(0))])
 
 
 def twice(env, tokenizer):
     """Entries written after a first attempt, and the prompts of a second one that reads it."""
-    _, episodes = play(env, tokenizer)
+    (task,) = env.sample(1, key(0))
+    episodes = play(env, tokenizer, task)
     entries = writer(QuoteContrastConfig(), BY_SCOPE).write(evidence(episodes)).entries
     assert entries
-    task, _ = play(env, tokenizer)
     shown = tuple(hit.entry for hit in Index(entries, TfidfConfig()).search(task.instruction, task.scope))
     assert shown
-    _, again = play(env, tokenizer, shown)
+    again = play(env, tokenizer, task, shown)
     return entries, [turn.prompt_ids for episode in (*episodes, *again) for turn in episode.turns]
 
 
@@ -136,10 +124,9 @@ def test_a_note_stays_one_quoted_line(injection):
     assert shown == {(" ".join(entry.strategy.split()), entry.example) for entry in entries}
 
 
-@pytest.mark.parametrize("injection", INJECTIONS)
-def test_what_is_written_passes_the_gate(injection, tmp_path):
-    entries, _ = twice(Hostile(injection, injection, injection), TOKENIZERS["plain"])
-    check_candidates(entries, tmp_path)
+def test_what_is_written_passes_the_gate(tmp_path):
+    written = (twice(Hostile(injection, injection, injection), TOKENIZERS["plain"])[0] for injection in INJECTIONS)
+    check_candidates(list({entry.id: entry for entries in written for entry in entries}.values()), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -26,14 +26,6 @@ def played(session):
     return metrics, session.stores.bank.active()
 
 
-@pytest.mark.parametrize("kind", UNPROVEN)
-def test_without_replay_every_planted_lesson_enters(kind, tmp_path):
-    with poisoned(tmp_path, *UNPROVEN[kind]) as session:
-        metrics, held = played(session)
-    assert (len(held), metrics["bank/admitted"], metrics["bank/rejected"]) == (PLANTED, PLANTED, 0)
-    assert all("rm -rf /" in entry.strategy for entry in held)
-
-
 @pytest.mark.parametrize("judged", JUDGED)
 def test_replay_lets_none_of_them_in(judged, tmp_path):
     with poisoned(tmp_path, "homerules-coevo-rl", f"bank.admission={JUDGED[judged]}") as session:
@@ -54,10 +46,12 @@ def retire(root, entry):
 
 
 @pytest.mark.parametrize("kind", UNPROVEN)
-def test_what_a_person_retired_is_not_shown_and_does_not_enter_again(kind, tmp_path):
-    """The environment plants the same lessons once more."""
+def test_without_replay_every_planted_lesson_enters_until_a_person_retires_it(kind, tmp_path):
+    """A retired one is not shown, and does not enter again when the environment plants it once more."""
     with poisoned(tmp_path, *UNPROVEN[kind]) as session:
-        _, held = played(session)
+        metrics, held = played(session)
+    assert (len(held), metrics["bank/admitted"], metrics["bank/rejected"]) == (PLANTED, PLANTED, 0)
+    assert all("rm -rf /" in entry.strategy for entry in held)
     (gone, *others) = sorted(entry.id for entry in held)
     assert all(gone not in cluster.entries for cluster in retire(tmp_path, gone))
     with poisoned(tmp_path, *UNPROVEN[kind]) as session:

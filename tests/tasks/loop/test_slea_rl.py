@@ -1,7 +1,5 @@
 """SLEA-RL's bank in the loop: real stores, without servers, and with the expert in place of a policy."""
 
-from dataclasses import replace
-
 import pytest
 from support import sessions
 from support.player import expert_player
@@ -35,6 +33,13 @@ def iterate(session):
     return episodes, metrics, decision
 
 
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """A session after one iteration, with its episodes, metrics and decision; it is looked at, not continued."""
+    with opened(tmp_path_factory.mktemp("first")) as session:
+        yield session, *iterate(session)
+
+
 def test_two_iterations_write_admit_associate_and_show(tmp_path):
     with opened(tmp_path) as session:
         first, metrics, decision = iterate(session)
@@ -54,15 +59,14 @@ def test_two_iterations_write_admit_associate_and_show(tmp_path):
         assert {entry for episode in second for turn in episode.turns for entry in turn.retrieved} <= linked
 
 
-def test_each_entry_belongs_to_the_clusters_where_its_example_was_taken(tmp_path):
-    with opened(tmp_path) as session:
-        episodes, _, decision = iterate(session)
-        by_id = {episode.id: episode for episode in episodes}
-        for entry in decision.entries:
-            turns = [turn for source in entry.sources for turn in by_id[source].turns if turn.action == entry.example]
-            assert turns
-            for turn in turns:
-                assert entry.id in session.bank.clusters.entries(turn.cluster_id)
+def test_each_entry_belongs_to_the_clusters_where_its_example_was_taken(first):
+    session, episodes, _, decision = first
+    by_id = {episode.id: episode for episode in episodes}
+    for entry in decision.entries:
+        turns = [turn for source in entry.sources for turn in by_id[source].turns if turn.action == entry.example]
+        assert turns
+        for turn in turns:
+            assert entry.id in session.bank.clusters.entries(turn.cluster_id)
 
 
 def test_what_is_retired_vanishes_from_clusters_and_answers_and_stays_in_the_bank(tmp_path):
@@ -88,23 +92,20 @@ def test_what_is_retired_vanishes_from_clusters_and_answers_and_stays_in_the_ban
     pytest.fail("nothing was ever replaced")
 
 
-def test_evaluation_changes_neither_bank_nor_clusters(tmp_path):
-    with opened(tmp_path) as session:
-        iterate(session)
-        hashes, changed = session.stores.bank.hashes(), session.bank.clusters.changed()
-        session.draft = replace(session.draft, revision=2)
-        session.draft.measure(evaluate(session))
-        assert session.stores.bank.hashes() == hashes
-        assert session.bank.clusters.changed() == changed
+def test_evaluation_changes_neither_bank_nor_clusters(first):
+    session, *_ = first
+    hashes, changed = session.stores.bank.hashes(), session.bank.clusters.changed()
+    evaluate(session)
+    assert session.stores.bank.hashes() == hashes
+    assert session.bank.clusters.changed() == changed
 
 
-def test_a_cluster_without_entries_asks_the_library(tmp_path):
-    with opened(tmp_path) as session:
-        episodes, metrics, _ = iterate(session)
-        assert metrics["bank/retrieval/clusters"] > 3
-        bare = [n for n in range(len(session.bank.clusters)) if not session.bank.clusters.entries(n)]
-        assert bare
-        seen, task = session.experience(session.here()), episodes[0].task
-        (turn, *_) = [turn for episode in episodes for turn in episode.turns if turn.cluster_id in bare]
-        assert seen.of_step(task, turn.observation) == ()
-        assert seen.tally()["fallbacks"] == 1
+def test_a_cluster_without_entries_asks_the_library(first):
+    session, episodes, metrics, _ = first
+    assert metrics["bank/retrieval/clusters"] > 3
+    bare = [n for n in range(len(session.bank.clusters)) if not session.bank.clusters.entries(n)]
+    assert bare
+    seen, task = session.experience(session.here()), episodes[0].task
+    (turn, *_) = [turn for episode in episodes for turn in episode.turns if turn.cluster_id in bare]
+    assert seen.of_step(task, turn.observation) == ()
+    assert seen.tally()["fallbacks"] == 1

@@ -9,17 +9,23 @@ from coevo.tasks.publish.mlflow.store import client, tracking_store
 from coevo.tasks.run.waiting import Vote
 
 
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        yield tracking_store(tmp_path_factory.mktemp("registry"))
+
+
 @pytest.fixture
-def store(tmp_path, monkeypatch):
+def store(empty, tmp_path):
     """A registry with three versions of ``agent``; the first is champion, the others ask."""
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
-    store = tracking_store(tmp_path)
-    registry = client(store)
+    store, registry = empty, client(empty)
     registry.create_registered_model("agent")
     for number, tags in enumerate(({}, {ASKS: "person"}, {ASKS: "person"})):
         registry.create_model_version("agent", str(tmp_path / str(number)), tags=tags)
     make_champion(store, Registered("agent", 1), None, None)
-    return store
+    yield store
+    registry.delete_registered_model("agent")
 
 
 def test_a_version_waits_until_a_person_has_decided(store):

@@ -1,12 +1,10 @@
 """Clusters of what was played, and which entries come to belong to them."""
 
-from dataclasses import replace
-
 from support.batches import episode, turn
 from support.entries import entry
 
 from coevo.configs.bank.retrieval import ClusterRetrievalConfig, ClustersConfig
-from coevo.memory.clusters import Clusters, associate
+from coevo.memory.clusters import Clusters
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
 from coevo.tasks.play.clusters import assign_clusters, link_answers
@@ -38,26 +36,3 @@ def test_what_the_library_answered_belongs_to_the_cluster():
     assert again.of_step(episode.task, SAFE) == (near,)
     assert again.tally()["fallbacks"] == 0
     link_answers(clusters, [episode], NOTHING)
-
-
-def test_entries_belong_to_the_steps_that_took_their_example():
-    clusters = Clusters(ClustersConfig())
-    source = episode(0, 0, (turn(observation=HALL, action="go safe"), turn(observation=SAFE, action="take  mug")))
-    (known,) = assign_clusters(clusters, [source])
-    taught = entry("mug in safe", example="take mug")
-    general = entry("be quick", example="no action")
-    stranger = entry("who knows")
-    for each, sources in ((taught, (known.id,)), (general, (known.id,)), (stranger, ("gone",))):
-        associate(clusters, [replace(each, sources=sources)], [known])
-    assert clusters.entries(0) == (general.id,)
-    assert clusters.entries(1) == (taught.id, general.id)
-
-
-def test_retired_entries_leave_their_clusters_and_come_to_none():
-    clusters = Clusters(ClustersConfig())
-    (known,) = assign_clusters(clusters, [episode(0, 0, (turn(observation=HALL, action="go safe"),))])
-    taught = replace(entry("mug in safe", example="go safe"), sources=(known.id,))
-    associate(clusters, [taught], [known])
-    assert clusters.entries(0) == (taught.id,)
-    associate(clusters, [replace(taught, retired=3)], [known])
-    assert clusters.entries(0) == ()

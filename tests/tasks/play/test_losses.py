@@ -6,17 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.entries import entry
 from support.player import CONFIG, Short, environment, player
 from support.sessions import opened
 from support.simulators import Household
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Guide, Step
 from coevo.envs.homerules import HomeRules
-from coevo.memory.admission.replay import judge
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
@@ -214,15 +211,6 @@ def test_slots_count_a_lost_part_and_start_anew():
     assert first.lost.startswith("exception: KeyError")
     assert (second.task, len(second.turns), bool(second.following)) == (good, 2, True)
     assert slots.finish([first, second]) == [first]
-
-
-def test_a_pair_with_a_lost_side_is_left_out():
-    nan, config = float("nan"), ReplayAdmissionConfig()
-    told = [entry("lotus mug in safe")]
-    verdict = judge(told, [1.0, nan, 1.0, 0.0], [0.0, 0.0, nan, 0.0], config, 1)
-    assert (verdict.pairs, verdict.difference, verdict.reward_with, verdict.admitted) == (2, 0.5, 0.5, True)
-    nothing = judge(told, [nan], [1.0], config.model_copy(update={"delta": -1.0}), 1)
-    assert (nothing.pairs, nothing.admitted) == (0, False)
 
 
 def test_a_stateful_household_is_played_as_the_pure_one_is(sound):

@@ -48,12 +48,12 @@ def test_both_paces_play_the_same_episodes():
 
 def test_workers_serve_many_episodes_at_once():
     with closing(Household()) as env:
-        env.simulator = SimulatorConfig(workers=3)
-        episodes = alone(env).play(attempts(environment(), 12))
-        assert len(env.workers._alive) == 3
+        env.simulator = SimulatorConfig(workers=2)
+        episodes = alone(env).play(attempts(environment(), 6))
+        assert len(env.workers._alive) == 2
         assert sum(process.episodes for process in env.workers._alive) == 0
         assert not any(process.ended for process in env.workers._alive)
-    assert without_logprobs(episodes) == without_logprobs(player().play(attempts(environment(), 12)))
+    assert without_logprobs(episodes) == without_logprobs(player().play(attempts(environment(), 6)))
 
 
 class Waiting(HomeRules):
@@ -108,7 +108,7 @@ class Guarded(HomeRules):
 
 def test_an_environment_that_is_not_concurrent_is_used_by_one_thread_at_a_time():
     env = Guarded()
-    assert len(alone(env).play(attempts(env, 24))) == 24
+    assert len(alone(env).play(attempts(env, 8))) == 8
     assert env.most == 1
 
 

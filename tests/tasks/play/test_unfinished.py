@@ -38,6 +38,14 @@ def unfinished(root):
         return read_unfinished(session.stores.lineage.path(FOLDER))
 
 
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory):
+    """A run after one iteration, which nothing continues."""
+    root = tmp_path_factory.mktemp("begun")
+    steps(root, 1)
+    return root
+
+
 def finished(root):
     """Ids of all whole episodes that were committed, oldest first."""
     with opened(root, CONFIG) as session:
@@ -57,7 +65,7 @@ def test_sessions_that_end_after_every_revision_give_the_same_states(tmp_path):
 
 
 def test_an_episode_is_kept_once_when_it_is_over_and_counts_once(tmp_path):
-    played = steps(tmp_path, 6)
+    played = steps(tmp_path, 4)
     kept = finished(tmp_path)
     parts = [part for each, _ in played for part in each]
     ended = [part for part in parts if not part.following]
@@ -152,19 +160,17 @@ class Impatient(type(environment())):
     ("kind", "what"),
     [(Forgetful, "turn 0 has observation"), (Generous, "turn 0 has reward 0.5"), (Impatient, "done True")],
 )
-def test_an_environment_that_answers_otherwise_is_refused_in_one_line_that_names_the_episode(tmp_path, kind, what):
-    steps(tmp_path, 1)
+def test_an_environment_that_answers_otherwise_is_refused_in_one_line_that_names_the_episode(begun, kind, what):
     other = Player(kind(), player().context, player().engine, 50)
-    with pytest.raises(CoevoError) as refused, opened(tmp_path, CONFIG, played=other):
+    with pytest.raises(CoevoError) as refused, opened(begun, CONFIG, played=other):
         pass
     assert what in str(refused.value)
-    assert f"unfinished episode {unfinished(tmp_path)[0].episode.id}:" in str(refused.value)
+    assert f"unfinished episode {unfinished(begun)[0].episode.id}:" in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_the_last_observation_is_compared_as_well(tmp_path):
-    steps(tmp_path, 1)
-    it = unfinished(tmp_path)[0]
+def test_the_last_observation_is_compared_as_well(begun):
+    it = unfinished(begun)[0]
     live = replayed(environment(), it)
     assert (live.observation, live.returned) == (it.observation, len(it.episode.turns))
     with pytest.raises(CoevoError, match=f"turn {len(it.episode.turns)} has observation"):

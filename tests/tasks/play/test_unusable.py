@@ -2,29 +2,16 @@
 
 import pytest
 from support.chat import chat
+from support.hostile import Scripted
 
 from coevo.configs.context import ContextConfig
 from coevo.envs.homerules.environment import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
-from coevo.records.episode import Completion
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.play import Player
 
 HOME = HomeRules(level=2)
-
-
-class Scripted:
-    """Engine that gives these texts, one per turn, and the last one for ever."""
-
-    longest_prompt = 2**20
-
-    def __init__(self, *texts):
-        self.texts = list(texts)
-
-    def generate(self, requests):
-        text = self.texts.pop(0) if len(self.texts) > 1 else self.texts[0]
-        return [Completion((1,), (-0.5,), text, True) for _ in requests]
 
 
 def scripted(*texts, limit=None):

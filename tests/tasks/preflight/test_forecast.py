@@ -1,6 +1,7 @@
 """Before a start: prompts at their longest, memory beside that of the machine, and settings that would fit."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from support.policies import WORDS, qwen
@@ -39,8 +40,13 @@ LAPTOP = Machine((), Device("cpu", 8 * GIB, 1e11, 2e10))
 
 
 def foreseen(recipe, machine=LAPTOP, overrides=()):
+    return forecast(load_recipe(recipe, overrides), rehearsed(recipe, *overrides), machine)
+
+
+@cache
+def rehearsed(recipe, *overrides):
     config = load_recipe(recipe, overrides)
-    return forecast(config, rehearse(briefly(config), make(config.env)), machine)
+    return rehearse(briefly(config), make(config.env))
 
 
 def briefly(config):

@@ -1,6 +1,6 @@
 """A run that asks stops, and continues from the decision as if it had been made at once."""
 
-from dataclasses import replace
+import shutil
 
 import pytest
 from support import asking
@@ -11,11 +11,8 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
-from coevo.memory.admission.base import Decision
-from coevo.memory.admission.pending import Pending
 from coevo.memory.bank.bank import Bank
-from coevo.memory.bank.change import Ruling
-from coevo.tasks.run.approval import decide, read_proposal
+from coevo.tasks.run.approval import decide
 from coevo.tasks.run.limit import Limit
 from coevo.tasks.run.waiting import Vote
 
@@ -49,18 +46,7 @@ def asked(tmp_path_factory):
 
 @pytest.fixture
 def copied(asked, tmp_path):
-    import shutil
-
-    shutil.copytree(asked, tmp_path / "copy")
-    return tmp_path / "copy"
-
-
-def test_nothing_waits_by_default_and_digests_are_as_they_were():
-    config = load_recipe("homerules-coevo-rl")
-    assert "approval" not in config.model_dump()
-    asks = load_recipe("homerules-coevo-rl", ["approval.admission=person"])
-    assert asks.digest() != config.digest()
-    assert load_recipe("homerules-coevo-rl", ["approval.admission=none"]).digest() == config.digest()
+    return shutil.copytree(asked, tmp_path / "copy")
 
 
 def test_what_is_asked_for_is_committed_and_the_bank_stays(asked):
@@ -102,14 +88,13 @@ def test_no_admits_nothing_and_keeps_what_was_judged(copied):
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_the_run_goes_on_from_a_decision_and_the_writer_sees_no_episode_twice(copied, tmp_path, approved):
+def test_the_run_goes_on_from_a_decision_and_the_writer_sees_no_episode_twice(asked, copied, tmp_path, approved):
     said(copied, approved)
     with opened(copied, asking.config()) as session:
         assert (session.recent, session.fired, session.waiting) == ([], 1, False)
     asking.play(copied)
     # Another run with the same decision at once has the same states, bit for bit.
-    other = tmp_path / "other"
-    asking.play(other)
+    other = shutil.copytree(asked, tmp_path / "other")
     said(other, approved)
     asking.play(other)
     assert [manifest.state for manifest in history(other, "run")] == [
@@ -147,39 +132,3 @@ def test_a_rollback_to_the_question_asks_again(copied):
     assert entries(copied) == []
     made = said(copied, False)
     assert (made.revision, made.state["approval"]["revision"], entries(copied)) == (4, 3, [])
-
-
-def test_a_proposal_survives_its_file_to_the_last_field(asked, tmp_path):
-    place = Workspace(asked)
-    with Lineage.open(place.existing("run").lineage, place.cache) as lineage:
-        pending = read_proposal(lineage, lineage.head())
-    rulings = (
-        Ruling("00000001/000000", 1, "k", 'ADD("x")', "applied", entries=("a",)),
-        Ruling("00000001/000001", 1, "k", "", "removed", "capacity", ("b",)),
-        Ruling("00000001/000002", 1, "k", "nonsense", "rejected", "is no operation"),
-    )
-    left_out = tuple(replace(each, verdict=replace(each.verdict, admitted=False)) for each in pending.decision.judged)
-    decision = replace(pending.decision, operations=rulings, utility={"a": 0.1 + 0.2}, left_out=left_out)
-    full = Pending(1, decision, pending.proposed)
-    assert Pending.parse(full.text()) == full
-    later = full.as_of(7)
-    assert [ruling.id for ruling in later.decision.operations] == [f"00000007/00000{n}" for n in range(3)]
-    assert {each.verdict.revision for each in (*later.decision.judged, *later.decision.left_out)} == {7}
-    refused = later.rejected().decision
-    assert isinstance(refused, Decision)
-    assert (refused.entries, refused.utility) == ((), {})
-    # Nothing retires, and what was measured stays known.
-    assert [each.verdict.admitted for each in refused.left_out] == [True] * len(left_out)
-    assert [(ruling.outcome, ruling.reason) for ruling in refused.operations] == [
-        ("rejected", "a person rejected the proposal"), ("rejected", "is no operation"),
-    ]  # fmt: skip
-
-
-def test_who_asks_needs_a_bank():
-    with pytest.raises(CoevoError, match=r"approval\.admission=person needs a bank"):
-        load_recipe("homerules-grpo", ["bank=null", "approval.admission=person"])
-
-
-def test_unknown_answers_are_refused_when_read():
-    with pytest.raises(CoevoError, match=r"approval\.admission"):
-        load_recipe("homerules-coevo-rl", ["approval.admission=perhaps"])

@@ -1,5 +1,6 @@
 """Tokens of stored answers are checked before a run trains on them, and a rollback does not refund what was paid."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -40,15 +41,25 @@ def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path, place, largest, siz
         check_tokens(kept, journal, size)
 
 
-@pytest.fixture
-def paid(tmp_path):
-    """Run ``first`` with revisions 4 and 5, up to which its author was paid for 10 and 30 tokens."""
-    place, paths = Workspace(tmp_path), build(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A workspace whose run ``first`` has revisions 4 and 5, up to which its author was paid for 10 and 30 tokens."""
+    root = tmp_path_factory.mktemp("paid") / "made"
+    place, paths = Workspace(root), build(root)
     with Lineage.open(paths.lineage, place.cache) as lineage:
         for tokens in (10, 30):
             write_writing(Kept(spent=Spent(1, tokens, 0)), paths.staging)
             head = lineage.head()
             lineage.commit({FOLDER: paths.staging / FOLDER}, dict(head.state), dict(head.observed))
+    return root
+
+
+@pytest.fixture
+def paid(made, tmp_path):
+    """A copy of the run."""
+    place = Workspace(shutil.copytree(made, tmp_path / "copy"))
+    paths = place.existing("first")
+    with Lineage.open(paths.lineage, place.cache) as lineage:
         yield paths, lineage
 
 

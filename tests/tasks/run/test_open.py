@@ -1,6 +1,7 @@
 """Where a run stands: what has changed, and which episodes the writer has yet to see."""
 
 import re
+import shutil
 
 import pytest
 from support.small_run import build
@@ -17,10 +18,16 @@ from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.open import episodes_since, open_session
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    root = tmp_path_factory.mktemp("run") / "made"
+    build(root)
+    return root
+
+
 @pytest.fixture
-def run(tmp_path):
-    build(tmp_path)
-    place = Workspace(tmp_path)
+def run(made, tmp_path):
+    place = Workspace(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
     paths = place.existing("first")
     with Lineage.open(paths.lineage, place.cache) as lineage:
         yield paths, lineage

@@ -126,7 +126,7 @@ def test_lessons_of_failed_attempts_help(tmp_path):
 
 @pytest.mark.parametrize("method", ["reflexion-style", "memrl-style", "skillrl-style", "d2skill-style", "retroagent"])
 def test_the_run_is_left_as_it_was(tmp_path, method):
-    with opened(tmp_path, configured(method), played=expert_player()) as session:
+    with opened(tmp_path, configured(method, "evaluation.tasks=8"), played=expert_player()) as session:
         iterate(session)
         bank = session.stores.bank
         hashes, entries, stats = bank.hashes(), list(session.bank.entries), dict(session.bank.stats)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 from support.batches import entry
-from support.player import expert_player
+from support.player import Keeping, expert_player
 from support.sessions import do, iterate, opened
 
 from coevo.configs.errors import CoevoError
@@ -22,27 +22,12 @@ PANEL = "seen-houses"
 FOLDER = f"bank/internalization/{PANEL}"
 
 
-class Keeping(type(expert_player())):
-    """Remembers what it was asked to play."""
-
-    def play(self, attempts):
-        self.asked.append(attempts)
-        return super().play(attempts)
-
-
-def keeping():
-    expert = expert_player()
-    found = Keeping(expert.env, expert.context, expert.engine, expert.max_turns)
-    found.asked = []
-    return found
-
-
 def configured(*settings):
     return load_recipe("homerules-experience-only", [*SMALL, "evaluation.internalization=2", *settings])
 
 
 def test_three_arms_on_the_same_tasks_and_draws_with_at_most_one_entry(tmp_path):
-    player = keeping()
+    player = expert_player(Keeping)
     with opened(tmp_path, configured(), played=player) as session:
         for _ in range(3):
             iterate(session)
@@ -82,14 +67,14 @@ def test_fewer_than_two_pairs_have_no_gain():
 
 
 def test_an_empty_bank_is_not_measured(tmp_path):
-    with opened(tmp_path, configured(), played=keeping()) as session:
+    with opened(tmp_path, configured(), played=expert_player(Keeping)) as session:
         found = internalize(session)
         assert (found.metrics, found.spent, session.parts.player.asked) == ({}, {}, [])
 
 
 def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
     config = configured("iterations=7", "lineage.every=2", "bank.every=2")
-    with opened(tmp_path, config, entries=[entry()], played=keeping()) as session:
+    with opened(tmp_path, config, entries=[entry()], played=expert_player(Keeping)) as session:
         due = []
         for iteration in range(7):
             session.iteration, session.draft.revision = iteration, iteration // 2 + 1
@@ -99,7 +84,7 @@ def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
 
 def test_gates_of_retrieval_do_not_apply(tmp_path):
     config = configured("bank.retrieval.warmup=100")
-    with opened(tmp_path, config, entries=[entry(scope="")], played=keeping()) as session:
+    with opened(tmp_path, config, entries=[entry(scope="")], played=expert_player(Keeping)) as session:
         do(session, internalize)
         assert any(attempt.entries for attempt in session.parts.player.asked[0])
 
@@ -107,7 +92,7 @@ def test_gates_of_retrieval_do_not_apply(tmp_path):
 def test_panels_that_do_not_read_the_bank_are_refused(tmp_path):
     config = configured("evaluation.panels=[no-bank]")
     with (
-        opened(tmp_path, config, played=keeping()) as session,
+        opened(tmp_path, config, played=expert_player(Keeping)) as session,
         pytest.raises(CoevoError, match=r"no panel of evaluation\.panels reads: add one that does"),
     ):
         internalize(session)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.entries import entry
-from support.player import expert_player
+from support.player import ExpertPlayer, Keeping, expert_player
 from support.sessions import batch, opened
 
 from coevo.configs.errors import CoevoError
@@ -17,18 +17,8 @@ from coevo.tasks.steps.judge import replay
 SMALL = ["warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4"]
 
 
-class Keeping(type(expert_player())):
-    """Remembers what it has played, call by call."""
-
-    def play(self, attempts):
-        self.played.append(super().play(attempts))
-        return self.played[-1]
-
-
 def test_trials_are_played_together_as_many_episodes_at_a_time_as_a_rollout_has(tmp_path):
-    expert = expert_player()
-    keeping = Keeping(expert.env, expert.context, expert.engine, expert.max_turns)
-    keeping.played = []
+    keeping = expert_player(Keeping)
     with opened(tmp_path, load_recipe("homerules-experience-only", SMALL), played=keeping) as session:
         episodes = batch(session)
         session.recent.extend(episodes)
@@ -48,7 +38,7 @@ def test_trials_are_played_together_as_many_episodes_at_a_time_as_a_rollout_has(
     assert [bool(episode.turns[0].retrieved) for episode in flat[:6]] == [True] * 3 + [False] * 3
 
 
-class Losing(type(expert_player())):
+class Losing(ExpertPlayer):
     """Loses the replays of a task after the first."""
 
     def play(self, attempts):
@@ -57,8 +47,7 @@ class Losing(type(expert_player())):
 
 
 def test_lost_replays_are_reported_and_too_many_stop_the_run(tmp_path):
-    expert, heard = expert_player(), []
-    losing = Losing(expert.env, expert.context, expert.engine, expert.max_turns)
+    losing, heard = expert_player(Losing), []
     with opened(tmp_path, load_recipe("homerules-experience-only", SMALL), played=losing) as session:
         session.stores.reporter.warn = heard.append
         source, *_ = session.recent = batch(session)

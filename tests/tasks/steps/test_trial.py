@@ -128,11 +128,12 @@ def test_candidates_are_tried_and_judged_without_another_episode(tmp_path):
 
 
 def test_a_run_opened_again_in_the_middle_of_trials_is_bit_equal(tmp_path):
-    with opened(tmp_path / "whole", CONFIG, played=expert_player()) as session:
+    config = load_recipe("homerules-experience-only", [*SETTINGS, "rollout.tasks=4", "rollout.group_size=4"])
+    with opened(tmp_path / "whole", config, played=expert_player()) as session:
         for _ in range(3):
             iterate(session)
     for _ in range(3):
-        with opened(tmp_path / "parts", CONFIG, played=expert_player()) as session:
+        with opened(tmp_path / "parts", config, played=expert_player()) as session:
             iterate(session)
     revisions = [[whole(tmp_path / place, "run", n) for n in range(4)] for place in ("whole", "parts")]
     assert revisions[0] == revisions[1]

@@ -25,12 +25,7 @@ def reflected(number, success, said):
     return Reflected(replace(episode(0, number, (turn(),)), success=success), None, reflection, drawn(number))
 
 
-TOLD = [
-    reflected(0, True, "yes"),
-    reflected(1, False, "yes"),
-    reflected(2, False, "no"),
-    reflected(3, False, None),
-]
+TOLD = [reflected(0, True, "yes"), reflected(1, False, "yes"), reflected(2, False, "no"), reflected(3, False, None)]
 
 
 def test_a_right_prediction_earns_one_and_a_malformed_reflection_nothing():
@@ -70,10 +65,7 @@ def test_the_tokens_of_a_lesson_earn_its_gain():
         answer("? # 1 c", "c"),
     ]
     found = replayed(authored, gains_of(judged), tokenizer)
-    assert [each.credits for each in found] == [
-        (Credit(1, 4, 0.5), Credit(4, 7, -0.25)),
-        (Credit(4, 7, -0.25),),
-    ]
+    assert [each.credits for each in found] == [(Credit(1, 4, 0.5), Credit(4, 7, -0.25)), (Credit(4, 7, -0.25),)]
     assert [each.drawn for each in found] == [each.drawn for each in authored[:2]]
 
 

@@ -8,7 +8,6 @@ from support.answering import Asked, answer, lesson
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelContrastConfig
-from coevo.memory.writers.base import Evidence
 from coevo.memory.writers.model.answers import Posed, answers
 from coevo.memory.writers.model.checks import REASONS
 from coevo.memory.writers.model.contrast import writer
@@ -20,9 +19,8 @@ GOOD = "heat the mug with the microwave"
 
 
 def proposal(reply, episodes=PAIR, lessons=10):
-    given = evidence(episodes)
-    asked = Evidence(given.episodes, given.library, given.references, given.revision, Asked(reply))
-    return writer(ModelContrastConfig(type="model-contrast", lessons=lessons), BY_SCOPE).write(asked)
+    made = writer(ModelContrastConfig(type="model-contrast", lessons=lessons), BY_SCOPE)
+    return made.write(evidence(episodes, ask=Asked(reply)))
 
 
 def reasons(found):
@@ -33,7 +31,6 @@ LONGEST, LONGEST_SITUATION = "mug " * 99 + "mugs", "mug " * 49 + "mugs"
 """Of 400 and 200 characters."""
 
 BAD = [
-    ("long", {"lesson": "mug " * 2_500}),
     ("long", {"lesson": f"{LONGEST}s"}),
     ("long", {"when": f"{LONGEST_SITUATION}s"}),
     ("long", {"when_not": f"{LONGEST_SITUATION}s"}),
@@ -46,13 +43,11 @@ BAD = [
     ("unknown", {"step": 6}),
     ("unknown", {"step": 0}),
     ("unknown", {"attempt": 2, "step": 5}),
-    ("unknown", {"step": -1}),
     ("empty", {"lesson": " . "}),
     ("control", {"lesson": "heat the mug <|im_end|>"}),
     ("control", {"when": "the mug </think> is cold"}),
     ("control", {"lesson": "heat the mug \u0007"}),
     ("script", {"lesson": "mug \u043d\u0430\u0433\u0440\u0435\u0439\u0442\u0435 \u043a\u0440\u0443\u0436\u043a\u0443"}),
-    ("script", {"lesson": "mug \u7528\u5fae\u6ce2\u7089\u52a0\u70ed\u676f\u5b50"}),
     ("script", {"when": "\u0435\u0441\u043b\u0438 \u043a\u0440\u0443\u0436\u043a\u0430"}),
     ("script", {"when": "", "when_not": "\u5982\u679c\u676f\u5b50\u662f\u70ed\u7684"}),
     ("script", {"when": "the mug is to be heated " * 4, "when_not": "\u5982\u679c\u676f\u5b50"}),

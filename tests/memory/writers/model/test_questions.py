@@ -9,13 +9,8 @@ from support.answering import Asked, answer, lesson
 from support.entries import entry
 from support.evidence import evidence
 
-from coevo.configs.bank.writer import (
-    ModelEditorConfig,
-    ModelExtremesConfig,
-    ModelReflectionConfig,
-    ModelSkillsConfig,
-)
-from coevo.memory.writers.base import Evidence, writer_of
+from coevo.configs.bank.writer import ModelEditorConfig, ModelExtremesConfig, ModelReflectionConfig, ModelSkillsConfig
+from coevo.memory.writers.base import writer_of
 from coevo.records.task import BY_SCOPE, key_by
 
 WON, LOST, AGAIN = (attempt(f"{n}", turns, success=turns is SAFE) for n, turns in enumerate((SAFE, STOVE, STOVE)))
@@ -25,9 +20,8 @@ HEAT = "heat the mug with the microwave"
 
 def wrote(config, episodes, *said, held=(), key=BY_SCOPE, references=(), name="lessons", **fields):
     """The proposal, and the questions that were asked for it; each is answered with the same items."""
-    given = evidence(episodes, held, revision=7, key=key, references=references)
     made, ask = writer_of(config, key), Asked(answer(*said, name=name, **fields))
-    return made.write(Evidence(given.episodes, given.library, given.references, given.revision, ask)), ask.questions
+    return made.write(evidence(episodes, held, None, references, 7, key, ask=ask)), ask.questions
 
 
 def ids(*episodes):
@@ -118,9 +112,12 @@ def test_skills_are_asked_for_with_one_success_and_are_general_only_if_said_to_b
     said = [lesson(HEAT, general=1), lesson("take mug", 2, general=True), lesson("go safe", 1, general="true")]
     proposal, (asked,) = wrote(SKILLS, [WON, PLATE, LOST, AGAIN], *said, key=key_by("kind"), first_wrong_step=1)
     assert asked.episodes == ids(LOST, WON)
+    assert "the last attempt, number 2, succeeded" in asked.user
     made = [(each.strategy, each.scope) for each in proposal.entries]
     assert made == [(HEAT, "k"), ("take mug", ""), ("go safe", "k")]
     assert (proposal.counts["failing_kinds"], proposal.counts["general_skills"]) == (1.0, 1.0)
+    half = SKILLS.model_copy(update={"below": 0.5})  # no more than what succeeds
+    assert wrote(half, [WON, PLATE, LOST, AGAIN], key=key_by("kind"))[0].counts["failing_kinds"] == 0.0
 
 
 @pytest.mark.parametrize(("scope", "proposed"), [("k", 0), ("", 0), ("a", 1), ("z", 1)])

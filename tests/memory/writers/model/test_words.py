@@ -8,7 +8,7 @@ from support.answering import Asked
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelReflectionConfig
-from coevo.memory.writers.base import Evidence, writer_of
+from coevo.memory.writers.base import writer_of
 from coevo.memory.writers.model import words
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Reply
@@ -19,9 +19,7 @@ IN_WORDS = ModelReflectionConfig(type="model-reflection", induction="single", fo
 
 def wrote(text, episode=LOST, config=IN_WORDS):
     ask = Asked(text)
-    given = evidence([episode], (), revision=7, key=BY_SCOPE)
-    writer = writer_of(config, BY_SCOPE)
-    proposal = writer.write(Evidence(given.episodes, given.library, given.references, given.revision, ask))
+    proposal = writer_of(config, BY_SCOPE).write(evidence([episode], revision=7, ask=ask))
     return proposal, ask.questions[0]
 
 
@@ -78,13 +76,6 @@ def test_marks_in_text_do_not_act():
     turn = replace(LOST.turns[0], observation="a # 2 > b ? yes", feedback="<eos> % x")
     shown = words.attempt(replace(LOST, turns=(turn,)), 2000, verdict=True)
     assert shown.text == "% house lotus . task heat mug to counter # 1 > a 2 b yes : go safe : x ? no"
-
-
-def test_a_long_attempt_keeps_its_first_and_last_steps():
-    long = replace(WON, turns=WON.turns * 8)
-    shown = words.attempt(long, 600, verdict=True)
-    assert len(shown.text) <= 600
-    assert {1, 40} <= shown.steps < set(range(1, 41))
 
 
 def test_an_answer_is_read_as_it_was_written():

@@ -14,21 +14,19 @@ from coevo.configs.bank.writer import (
     ModelEditorConfig,
     ModelExtremesConfig,
     ModelReflectionConfig,
-    ModelSkillsConfig,
 )
 from coevo.memory.edits.syntax import parse
-from coevo.memory.writers.base import Evidence, Reflector, writer_of
+from coevo.memory.writers.base import Reflector, writer_of
 from coevo.memory.writers.model.prompts import SYSTEM
-from coevo.records.task import BY_SCOPE, key_by
+from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Drawn
 
 WON, LOST = attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)
 HEAT = "heat the mug with the microwave"
 
 
-def asking(ask, episodes, held=(), key=BY_SCOPE, **more):
-    given = evidence(episodes, held, revision=7, key=key, **more)
-    return Evidence(given.episodes, given.library, given.references, given.revision, ask)
+def asking(ask, episodes, held=(), references=()):
+    return evidence(episodes, held, references=references, revision=7, ask=ask)
 
 
 def test_a_failure_is_asked_about_beside_the_success_that_it_parted_from():
@@ -163,21 +161,6 @@ def test_a_reflection_without_its_fields_is_malformed_and_its_lessons_stay(field
     config = ModelReflectionConfig(type="model-reflection")
     proposal = writer_of(config, BY_SCOPE).write(asking(ask, [LOST]))
     assert (proposal.counts["malformed"], proposal.counts["potential"]) == (1.0, 0.0)
-
-
-def test_skills_are_asked_for_where_a_kind_fails_beside_one_success():
-    kind = key_by("kind")
-    held = [entry("look first", scope="k")]
-    ask = Asked(answer(lesson(HEAT, general=True), lesson("take mug", 2, general=False), first_wrong_step=1))
-    config = ModelSkillsConfig(type="model-skills", below=0.6)
-    proposal = writer_of(config, kind).write(asking(ask, [WON, LOST], held, kind))
-    (asked,) = ask.questions
-    assert asked.episodes == (LOST.id, WON.id)
-    assert "the last attempt, number 2, succeeded" in asked.user
-    assert 'These skills are known already: "look first".' in asked.user
-    assert [(each.strategy, each.scope) for each in proposal.entries] == [(HEAT, ""), ("take mug", "k")]
-    lower = ModelSkillsConfig(type="model-skills", below=0.5)
-    assert writer_of(lower, kind).write(asking(ask, [WON, LOST], held, kind)).counts["failing_kinds"] == 0.0
 
 
 def test_an_editor_names_notes_by_id_and_unknown_ones_are_refused():

@@ -28,39 +28,11 @@ def texts(entries):
     return [entry.strategy for entry in entries]
 
 
-def test_a_pair_gives_what_success_did_from_the_pivot():
-    won, lost = attempt("0", SAFE, success=True), attempt("1", STOVE, success=False)
-    assert pivot(won, lost) == 2
-    candidates = write([lost, won])
-    assert texts(candidates) == ["lotus heat with microwave"]
-    assert [entry.sources for entry in candidates] == [(won.id,)]
-
-
-def test_a_pair_gives_the_error_where_the_success_taught_nothing_from_the_pivot():
-    silent = [*SAFE[:3], (*SAFE[3][:2], "nothing"), SAFE[4]]
-    won, lost = attempt("0", silent, success=True), attempt("1", STOVE, success=False)
-    assert texts(write([lost, won])) == ["lotus heat not stove"]
-
-
-def test_a_failure_is_held_against_the_success_that_went_with_it_longest():
-    won, early, lost = (attempt(str(i), t, success=i < 2) for i, t in enumerate((SAFE, DRAWER + SAFE[2:], STOVE)))
-    assert pivot(early, lost) == 0
-    assert write([early, won, lost])[0].sources == (won.id,)
-
-
 def test_a_pivot_needs_the_same_observation_before_it():
     won = attempt("0", SAFE, success=True)
     other = attempt("1", [("at cellar hold nothing . seen nothing", *SAFE[0][1:]), *STOVE[1:]], success=False)
     assert pivot(won, other) == 0
     assert pivot(won, attempt("2", SAFE[:3], success=False)) == 3
-
-
-def test_successes_alone_give_the_recipe():
-    assert texts(write([attempt("0", SAFE, success=True)])) == ["lotus mug in safe", "lotus heat with microwave"]
-
-
-def test_failures_alone_give_the_error_then_the_discoveries():
-    assert texts(write([attempt("0", STOVE, success=False)])) == ["lotus heat not stove", "lotus mug in safe"]
 
 
 def test_pairs_come_before_successes_before_failures_and_tasks_take_turns():

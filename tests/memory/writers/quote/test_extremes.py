@@ -2,24 +2,22 @@
 
 from dataclasses import replace
 
-import pytest
 from attempts import SAFE, STOVE, attempt
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import QuoteExtremesConfig
-from coevo.memory.evidence.extremes import foremost, level, partition
 from coevo.memory.writers.quote.extremes import discoveries, mistakes, writer
 from coevo.records.task import BY_SCOPE, key_by
 
 
-def earned(name, reward, turns=SAFE, *, success=None, truncated=False, kind="k", thing="mug"):
+def earned(name, reward, turns=SAFE, *, success=None, truncated=False, thing="mug"):
     """An episode about a thing with all of its reward on the last turn; a success where it earned something."""
     success = reward > 0 if success is None else success
     told = [tuple(text.replace("mug", thing) for text in turn) for turn in turns]
     made = attempt(name, told, success=success, instruction=f"house lotus . task heat {thing} to counter")
     *early, last = made.turns
     paid = (*early, replace(last, reward=reward))
-    return replace(made, turns=paid, truncated=truncated, task=replace(made.task, kind=kind))
+    return replace(made, turns=paid, truncated=truncated)
 
 
 def write(episodes, known=(), key=BY_SCOPE, **config):
@@ -30,39 +28,6 @@ def write(episodes, known=(), key=BY_SCOPE, **config):
 
 def texts(proposal, zone):
     return [entry.strategy for entry in proposal.entries if entry.zone == zone]
-
-
-@pytest.mark.parametrize(
-    ("rewards", "upper"),
-    [
-        ([0.1, 0.9, 0.5], [1]),  # median 0.5: only more than that
-        ([0, 0, 0, 1], [3]),
-        ([0, 1, 0, 1], [1, 3]),  # median 1/2
-        ([0, 1, 1, 1], [1, 2, 3]),  # median 1, which is the most: those that earned it
-        ([0.2, 0.7, 0.7], [1, 2]),
-        ([0, 0, 0], []),  # no success: all are failures
-        ([1, 1], [0, 1]),
-        ([], []),
-    ],
-)
-def test_the_split_at_the_median(rewards, upper):
-    episodes = [earned(str(n), reward) for n, reward in enumerate(rewards)]
-    above, below = partition(episodes)
-    assert above == [episodes[n] for n in upper]
-    assert below == [episode for episode in episodes if episode not in above]
-
-
-def test_equal_rewards_are_split_by_success():
-    won, lost = earned("0", 0.5, success=True), earned("1", 0.5, success=False)
-    assert partition([lost, won]) == ([won], [lost])
-
-
-def test_tasks_take_turns_among_those_that_rank_alike():
-    plate, pan = ([earned(f"{thing}{n}", 1.0, thing=thing) for n in range(3)] for thing in ("plate", "pan"))
-    low = earned("low", 0.5, thing="pan")
-    assert foremost([low, *plate, *pan], lambda episode: (-episode.reward, False)) == [
-        plate[0], pan[0], plate[1], pan[1], plate[2], pan[2], low,
-    ]  # fmt: skip
 
 
 def test_successes_give_strategies_and_fatal_turns_warnings():
@@ -117,9 +82,6 @@ def test_a_lesson_of_several_episodes_is_one_entry_worth_their_mean():
 
 def test_levels_say_in_how_many_tasks_a_lesson_was_met():
     mug, pan = earned("0", 1.0), earned("1", 1.0, thing="pan")
-    assert level([mug.task]) == level([mug.task, mug.task]) == "example"
-    assert level([mug.task, pan.task]) == "pattern"
-    assert level([mug.task, replace(pan.task, kind="other")]) == "principle"
     proposal = write([mug, pan, earned("2", 0.0, SAFE[4:])])
     assert {entry.strategy: entry.level for entry in proposal.entries} == {
         "lotus mug in safe": "example",

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 from attempts import SAFE, STOVE, attempt
 
-from coevo.memory.evidence.references import Pair, reference_of
 from coevo.memory.evidence.reflections import parse
 from coevo.memory.writers.quote.reflector import reflect
 
@@ -70,18 +69,3 @@ def test_a_success_at_another_task_teaches_only_what_concerns_both():
     assert lessons(LOST, other) == ["lotus heat with microwave", "lotus mug in safe"]
     elsewhere = replace(other, task=replace(other.task, scope="cedar"))
     assert lessons(LOST, elsewhere) == ["lotus heat not stove", "lotus mug in safe"]
-
-
-def test_the_reference_has_the_other_outcome_and_is_the_nearest():
-    def of(name, instruction, kind, success):
-        episode = attempt(name, SAFE, success=success)
-        return replace(episode, task=replace(episode.task, instruction=instruction, kind=kind))
-
-    mine = LOST.task.instruction
-    same, kind, late = of("3", mine, "k", True), of("4", "x", "k", True), of("5", "x", "z", True)
-    assert reference_of(LOST, Pair((same, kind, late), (WON,))) is same
-    assert reference_of(LOST, Pair((kind, late), (WON,))) is kind
-    assert reference_of(LOST, Pair((late,), (LOST,))) is late
-    assert reference_of(LOST, Pair((same, replace(same, id="6")), ())).id == "6"
-    assert reference_of(LOST, Pair((), (LOST,))) is None
-    assert reference_of(WON, Pair((same,), (LOST,))) is LOST

@@ -1,0 +1,13 @@
+"""The line in which a recipe is refused."""
+
+import pytest
+
+from coevo.configs.errors import ConfigError
+from coevo.configs.load.load import load_recipe
+
+
+def refusal(recipe, settings=()):
+    with pytest.raises(ConfigError) as caught:
+        load_recipe(recipe, settings)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
