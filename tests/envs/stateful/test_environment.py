@@ -18,7 +18,7 @@ from coevo.records.draws import key
 
 @pytest.fixture(scope="module")
 def env():
-    with closing(FailingSums(limits={"act_seconds": 1.5, "longest": 1000, "workers": 2})) as made:
+    with closing(FailingSums(limits={"act_seconds": 3.0, "longest": 1000, "workers": 2})) as made:
         yield made
 
 
@@ -86,7 +86,7 @@ REASONS = {
 
 @pytest.mark.parametrize(
     "reasons",
-    [REASONS, {"exit": "crash: its process ended with exit code 3"}, {"hang": "timeout: no answer in 1.5 s"}],
+    [REASONS, {"exit": "crash: its process ended with exit code 3"}, {"hang": "timeout: no answer in 3 s"}],
     ids=["one at a time", "exit", "hang"],
 )
 def test_a_failure_costs_its_own_episode_alone(env, alone, reasons):
@@ -130,8 +130,8 @@ def test_an_episode_that_opens_too_slowly_is_lost_alone():
 
 @pytest.mark.timeout(60)
 def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit_and_a_slow_one_gets_it():
-    with closing(HeavySums(600, limits={"open_seconds": 0.5, "retries": 0})) as made:
-        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 0.5 s")]
+    with closing(HeavySums(600, limits={"open_seconds": 1.0, "retries": 0})) as made:
+        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 1 s")]
     with closing(HeavySums(0.5)) as made:
         assert [seen for _, seen in made.try_start(made.sample(3, key("tasks")))] == ["total 0"] * 3
 
@@ -140,7 +140,7 @@ def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit_and_a_slow_one_
 def test_an_episode_that_does_not_close_ends_with_its_process(monkeypatch):
     monkeypatch.setattr(local, "GRACE", 0.5)
     before = set(psutil.Process().children(recursive=True))
-    with closing(ClingingSums(limits={"act_seconds": 0.5})) as made:
+    with closing(ClingingSums(limits={"act_seconds": 1.0})) as made:
         state, _ = made.start(tasks(1)[0])
         started = set(psutil.Process().children(recursive=True)) - before
         made.release([state])

@@ -48,7 +48,7 @@ def address():
 def sender(tmp_path):
     """A sender with a small program in its place."""
     command = [sys.executable, "-c", SENDER]
-    with closing(Sender(Sending(command, os.environ, tmp_path / "sender.log", timeout=2.0))) as made:
+    with closing(Sender(Sending(command, os.environ, tmp_path / "sender.log", timeout=3.0))) as made:
         yield made
 
 

@@ -156,7 +156,7 @@ def test_one_that_dies_asleep_is_started_anew_when_it_is_to_wake(tmp_path):
 
 
 def test_one_that_hangs_on_its_way_to_sleep_is_ended_and_leaves_its_gpu_so(tmp_path):
-    with sleeping(tmp_path, timeout=1.0) as (replica, _):
+    with sleeping(tmp_path, timeout=2.0) as (replica, _):
         replica.load(known(tmp_path, "", PROBE))
         (server,) = processes(replica)
         server.suspend()
