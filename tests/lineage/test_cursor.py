@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from support.lineage_driver import lineage_in, play
+from support.lineage_driver import lineage_in
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
@@ -14,19 +14,15 @@ def cursor(place):
     return Cursor(place / "published.json")
 
 
-def test_everything_is_unpublished_at_first(place, cursor):
-    play(place, 3)
+def test_everything_is_unpublished_at_first_and_a_cursor_goes_on_where_it_was(played, cursor):
+    lineage = lineage_in(played)
     assert cursor.read() == -1
-    assert [manifest.revision for manifest in cursor.unpublished(lineage_in(place))] == [0, 1, 2]
-
-
-def test_a_cursor_goes_on_where_it_was(place, cursor):
-    play(place, 3)
+    assert [manifest.revision for manifest in cursor.unpublished(lineage)] == [0, 1, 2, 3]
     cursor.advance(1)
     again = Cursor(cursor.path)
-    assert [manifest.revision for manifest in again.unpublished(lineage_in(place))] == [2]
-    again.advance(2)
-    assert cursor.unpublished(lineage_in(place)) == []
+    assert [manifest.revision for manifest in again.unpublished(lineage)] == [2, 3]
+    again.advance(3)
+    assert cursor.unpublished(lineage) == []
 
 
 def test_a_cursor_is_open_from_the_first_advance_until_it_is_closed(cursor):
@@ -51,21 +47,18 @@ def test_a_cursor_is_open_from_the_first_advance_until_it_is_closed(cursor):
         "\ud800",
     ],
 )
-def test_a_damaged_cursor_is_one_line_with_its_remedy(place, cursor, text):
-    play(place, 2)
+def test_a_damaged_cursor_is_one_line_with_its_remedy(played, place, cursor, text):
     cursor.path.write_text(text, encoding="utf-8", errors="surrogatepass")
-    for asked in (cursor.read, cursor.is_open, cursor.close, lambda: cursor.unpublished(lineage_in(place))):
+    for asked in (cursor.read, cursor.is_open, cursor.close, lambda: cursor.unpublished(lineage_in(played))):
         with pytest.raises(CoevoError) as refused:
             asked()
         assert str(refused.value) == f"{cursor.path} is damaged: repair it with `coevo fsck {place.name} --repair`"
 
 
-@pytest.mark.parametrize(("begun", "held"), [(True, "the last is 1"), (False, "there is none yet")])
-def test_a_cursor_ahead_of_the_history_leaves_no_revision_out_unsaid(place, cursor, begun, held):
-    if begun:
-        play(place, 2)
+@pytest.mark.parametrize(("begun", "held"), [(True, "the last is 3"), (False, "there is none yet")])
+def test_a_cursor_ahead_of_the_history_leaves_no_revision_out_unsaid(played, place, cursor, begun, held):
     cursor.advance(9)
     said = re.escape(f"{cursor.path} says that revision 9 is published, but {held}: repair it with `coevo fsck ")
     for asked in (cursor.check, cursor.unpublished):
         with pytest.raises(CoevoError, match=said):
-            asked(lineage_in(place))
+            asked(lineage_in(played if begun else place))

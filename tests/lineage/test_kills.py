@@ -18,6 +18,8 @@ from coevo.lineage.git import Git
 
 DRIVER = Path(lineage_driver.__file__)
 REVISIONS = 12
+FEW = 4
+"""Revisions of tests that do not kill often."""
 KILLS = (
     "git:init@1+",
     "git:add@1+",
@@ -118,21 +120,21 @@ def test_recovery_needs_each_of_its_parts(place, untouched, monkeypatch, part):
     drive(place, kill=["git:commit@3"])
     monkeypatch.setattr(part.replace("lineage_driver", "support.lineage_driver"), lambda *_, **__: [])
     try:
-        play(place, REVISIONS)
+        play(place, FEW)
     except CoevoError:
         return
-    assert states(place) != untouched
+    assert states(place) != untouched[:FEW]
 
 
 def test_two_runs_share_a_cache_at_the_same_time(place, untouched):
     pair = [
-        subprocess.Popen([sys.executable, DRIVER, place / name, str(REVISIONS)], env={"PATH": "/usr/bin:/bin"})
+        subprocess.Popen([sys.executable, DRIVER, place / name, str(FEW)], env={"PATH": "/usr/bin:/bin"})
         for name in ("one", "two")
     ]
     for name in ("one", "two"):
         (place / name).mkdir(exist_ok=True)
     assert [process.wait() for process in pair] == [0, 0]
-    assert states(place / "one") == states(place / "two") == untouched
+    assert states(place / "one") == states(place / "two") == untouched[:FEW]
 
 
 def test_nothing_is_shown_even_on_a_terminal(place):

@@ -13,13 +13,6 @@ from coevo.lineage.objects.cache import Cache
 from coevo.lineage.repository import Repository
 
 
-@pytest.fixture
-def run(place):
-    """A run of four revisions, 0 to 3."""
-    play(place, 4)
-    return run_in(place)
-
-
 def weights(place, revision, into):
     return (lineage_in(place).materialise(revision, "policy", into) / "weights.bin").read_bytes()
 
@@ -35,15 +28,12 @@ def test_a_new_lineage_has_no_revision(place):
         lineage.manifest(0)
 
 
-def test_one_commit_and_one_tag_a_revision(place, run):
+def test_one_commit_and_one_tag_a_revision_and_log_and_manifest_agree(place, run):
     assert git(run, "tag").split() == ["r0", "r1", "r2", "r3"]
     assert git(run, "rev-parse", "r0", "r1", "r2", "r3").split() == git(run, "rev-list", "--reverse", "main").split()
-    assert lineage_in(place).commit_hash(2) == git(run, "rev-parse", "r2").strip()
     assert git(run, "status", "--porcelain") == ""
-
-
-def test_log_and_manifest_agree(place, run):
     lineage = lineage_in(place)
+    assert lineage.commit_hash(2) == git(run, "rev-parse", "r2").strip()
     assert [manifest.revision for manifest in lineage.log()] == [0, 1, 2, 3]
     assert [manifest.revision for manifest in lineage.log(after=1)] == [2, 3]
     assert lineage.log()[2] == lineage.manifest(2)
@@ -80,12 +70,16 @@ def test_a_number_that_is_not_finite_is_named_and_nothing_changes(place, run):
         assert not lineage.recover(Shelf(run.bank))
 
 
-def test_old_revisions_keep_their_bytes(place, run):
+def test_old_revisions_keep_their_bytes_and_a_workspace_can_be_moved(place, run, tmp_path):
+    expected = states(place)
     kept = [weights(place, revision, place / f"before {revision}") for revision in range(4)]
     play(place, 6)
     assert [weights(place, revision, place / f"after {revision}") for revision in range(4)] == kept
     assert len(set(kept)) == 4
-    assert weights(place, 3, place / "now") == kept[3]
+    place.rename(tmp_path / "moved")
+    play(tmp_path / "moved", 7)
+    assert states(tmp_path / "moved")[:4] == expected
+    assert weights(tmp_path / "moved", 3, tmp_path / "now") == kept[3]
 
 
 def test_materialise_needs_no_work_tree_and_leaves_it_alone(place, run):
@@ -130,8 +124,10 @@ def test_a_damaged_object_is_replaced_by_the_sound_file_that_is_committed_over_i
     assert weights(place, 4, place / "after") == weights(place, 3, place / "again") == sound
 
 
-def test_an_artifact_is_committed_where_a_clock_set_back_repeats_its_time(place, run):
+def test_an_artifact_is_committed_where_a_clock_set_back_repeats_its_time(place):
     """As git sees it: size and times of the ``.dvc`` file are what they were, and they are not recent."""
+    play(place, 4)
+    run = run_in(place)
     git(run, "config", "core.trustctime", "false")
     pointer, index = run.lineage / "policy.dvc", run.lineage / ".git" / "index"
     before = pointer.stat()
@@ -147,13 +143,6 @@ def test_an_artifact_is_committed_where_a_clock_set_back_repeats_its_time(place,
     assert pointer.stat().st_size == before.st_size
     repository.seal(lineage_in(place).head())
     assert f"md5: {made['policy']}\n" in git(run, "show", "HEAD:policy.dvc")
-
-
-def test_a_run_whose_branch_is_lost_is_not_taken_for_a_new_one(place, run):
-    git(run, "update-ref", "-d", "refs/heads/main")
-    with pytest.raises(CoevoError, match="the branch main is lost"):
-        lineage_in(place).recover(Shelf(run.bank))
-    assert (run.lineage / "policy" / "weights.bin").exists()
 
 
 def test_recovery_says_what_it_mended(place, run):
@@ -238,14 +227,6 @@ def test_a_rollback_that_was_not_committed_is_undone(place, run, monkeypatch):
     assert states(place)[4]["parent"] == 3
 
 
-def test_a_workspace_can_be_moved(place, run, tmp_path):
-    expected = states(place)
-    place.rename(tmp_path / "moved")
-    play(tmp_path / "moved", 5)
-    assert states(tmp_path / "moved")[:4] == expected
-    assert weights(tmp_path / "moved", 0, tmp_path / "out")
-
-
 def test_the_surroundings_do_not_matter(place, tmp_path, monkeypatch):
     hooks = tmp_path / "hooks"
     hooks.mkdir()
@@ -298,7 +279,12 @@ def test_another_branch_adds_no_revision(place, run):
 
 
 def test_a_damaged_history_is_an_error_and_nothing_is_removed(place, run):
+    """Without its branch, which is not taken for a new run, and then without its last commit."""
     commit = lineage_in(place).commit_hash(3)
+    git(run, "update-ref", "-d", "refs/heads/main")
+    with pytest.raises(CoevoError, match="the branch main is lost"):
+        lineage_in(place).recover(Shelf(run.bank))
+    git(run, "update-ref", "refs/heads/main", commit)
     (run.lineage / ".git" / "objects" / commit[:2] / commit[2:]).unlink()
     with lineage_in(place) as lineage, pytest.raises(CoevoError, match="git rev-list failed"):
         lineage.recover(Shelf(run.bank))
@@ -320,23 +306,19 @@ def test_git_waits_until_all_that_it_wrote_is_on_the_disk(place, tmp_path, monke
     assert flushed >= {"add", "commit", "update-ref"}
 
 
-def test_git_missing_is_one_line(place, monkeypatch):
-    monkeypatch.setenv("PATH", str(place))
-    with pytest.raises(CoevoError, match="git is not on PATH"):
-        lineage_in(place)
-    monkeypatch.undo()
-    assert lineage_in(place).log() == []
-
-
-def test_a_failing_git_is_one_line_that_says_why(place, run):
+def test_git_that_is_missing_or_fails_is_one_line_that_says_why(place, run, monkeypatch):
+    with monkeypatch.context() as patch, pytest.raises(CoevoError, match="git is not on PATH"):
+        patch.setenv("PATH", str(place))
+        lineage_in(place / "new")
     (run.lineage / ".git" / "index.lock").touch()
     with lineage_in(place) as lineage, pytest.raises(CoevoError, match=r"git add failed in .*index\.lock") as caught:
         lineage.commit({}, states(place)[-1], {"tables": {}})
     assert "\n" not in str(caught.value)
 
 
-def test_artifacts_are_links_that_nobody_can_write_through(place, run):
-    stored = run.lineage / "policy" / "weights.bin"
+def test_artifacts_are_links_that_nobody_can_write_through(place):
+    play(place, 1)
+    stored = run_in(place).lineage / "policy" / "weights.bin"
     assert stored.stat().st_mode & 0o222 == 0
     content = (place / "cache").rglob("*")
     assert any(path.is_file() and path.samefile(stored) for path in content)

@@ -33,16 +33,19 @@ remove_superseded(Workspace(Path(sys.argv[1])), run_in(sys.argv[1]))
 """
 
 
-@pytest.fixture(autouse=True)
-def every_size_is_large(monkeypatch):
-    monkeypatch.setattr(sparse, "LARGE", 0)
+@pytest.fixture(autouse=True, scope="module")
+def every_size_is_large():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "LARGE", 0)
+        yield
 
 
-@pytest.fixture
-def run(place):
+@pytest.fixture(scope="module")
+def played(tmp_path_factory, every_size_is_large):
     """A run of thirteen revisions, 0 to 12, each with an optimizer; of these 0, 10 and 12 keep it."""
+    place = tmp_path_factory.mktemp("thirteen")
     play(place, 13)
-    return run_in(place)
+    return place
 
 
 def held(place):
@@ -86,10 +89,10 @@ def test_only_the_optimizer_of_the_last_and_every_tenth_revision_stays(place, ru
     assert held(place) == [0, 10, 13]
 
 
-@pytest.mark.parametrize("holder", ["adds", "creates"])
-def test_nothing_is_removed_while_another_process_may_need_it(place, run, holder):
-    with cache_lock(place / "cache") if holder == "adds" else runs_lock(place):
-        assert remove(place) == 0
+def test_nothing_is_removed_while_another_process_may_need_it(place, run):
+    for lock in (cache_lock(place / "cache"), runs_lock(place)):
+        with lock:
+            assert remove(place) == 0
     assert held(place) == list(range(13))
 
 

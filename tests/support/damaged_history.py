@@ -153,33 +153,46 @@ def lineage_gone(it):
     shutil.rmtree(it.lineage / ".git")
 
 
-IN_ONE_PLACE = [
+KILLED = [
     (index_lock, "first", "left the lock lineage/.git/index.lock", MENDED),
     (ref_lock, "first", "left the lock lineage/.git/refs/heads/main.lock", MENDED),
     (dvc_lock, "first", "left the lock lineage/.dvc/tmp/rwlock", MENDED),
     (staged, "first", "left staging/policy", MENDED),
     (half_written, "first", "left .config.json.new", MENDED),
+]
+WORK_TREE = [
+    (head_detached, "first", "HEAD is not on the branch main", MENDED),
+    (kept_and_dropped, "first@1", "it was dropped, and still has the tag r1", MENDED),
     (manifest_in_the_tree, "first", "lineage/manifest.json differs from the last revision", MENDED),
     (stranger_in_the_tree, "first", "lineage/stranger belongs to no revision", MENDED),
     (policy_in_the_tree, "first", "lineage/policy differs from the last revision", MENDED),
-    (policy_gone_from_the_tree, "first", "lineage/policy differs from the last revision", MENDED),
+]
+TAGS = [
+    (name_of_another_commit, "first", "the tag best is on a commit that is not a revision of this history", LOST),
     (tag_missing, "first@1", "the tag r1 is missing", MENDED),
-    (tag_elsewhere, "first@1", "the tag r1 is on another commit", MENDED),
     (tag_of_another_commit, "first", "the tag r9 is not on this history", LOST),
-    (kept_and_dropped, "first@1", "it was dropped, and still has the tag r1", MENDED),
+    (policy_gone_from_the_tree, "first", "lineage/policy differs from the last revision", MENDED),
+]
+MARKS = [
     (dropped_mark_elsewhere, "first@1", "it was dropped, but refs/dropped/r1 is on another commit", MENDED),
     (dropped_mark_of_another_commit, "first", "the mark refs/dropped/r9 is not on this history", LOST),
-    (name_of_another_commit, "first", "the tag best is on a commit that is not a revision of this history", LOST),
-    (head_detached, "first", "HEAD is not on the branch main", MENDED),
+]
+TAG_ELSEWHERE = [(tag_elsewhere, "first@1", "the tag r1 is on another commit", MENDED)]
+EMPTY_BRANCH = [
     (branch_empty, "first", "the reference refs/heads/main is empty", MENDED),
     (tag_empty, "first", "the reference refs/tags/r1 is empty", MENDED),
+]
+EMPTY_TAGS = [
     (newest_tag_full_of_zeros, "first", "the reference refs/tags/r3 is empty", MENDED),
     (named_tag_empty, "first", "the reference refs/tags/best is empty", LOST),
+]
+OBJECT_CORRUPT = [(newest_manifest_object_corrupt, "first", "is missing or corrupt", MENDED)]
+OBJECT_MISSING = [
     (newest_manifest_object, "first", "is missing or corrupt", MENDED),
-    (newest_manifest_object_corrupt, "first", "is missing or corrupt", MENDED),
     (old_manifest_object, "first", "is missing or corrupt", LOST),
 ]
-"""The damage, whose finding it is, what that says, and whether a repair mends it."""
+TOGETHER = (KILLED, WORK_TREE, TAGS, MARKS, TAG_ELSEWHERE, EMPTY_BRANCH, EMPTY_TAGS, OBJECT_CORRUPT, OBJECT_MISSING)
+"""Damage that is made at once: whose finding each is, what that says, and whether a repair mends it."""
 IN_SEVERAL = [
     (branch_moved_back, "the branch main has 2 revisions but the tags go up to r3", MENDED),
     (branch_behind_a_name, "the branch main has 2 revisions but the tags go up to r2", MENDED),

@@ -153,33 +153,46 @@ def warm_start_without_its_hash(it):
     (it.place.warmstarts / "0123").mkdir(parents=True)
 
 
-IN_ONE_PLACE = [
+FILE_MISSING = [
     (newest_policy_missing, "first@3", "policy/weights of revision 3 is missing in the cache", MENDED),
-    (newest_policy_corrupt, "first@3", "policy/weights of revision 3 is corrupt in the cache", MENDED),
-    (newest_listing_missing, "first@3", "policy of revision 3 is missing in the cache", MENDED),
-    (newest_listing_corrupt, "first@3", "policy of revision 3 is corrupt in the cache", MENDED),
-    (policy_corrupt_but_in_another_run, "first@3", "policy/weights of revision 3 is corrupt", MENDED),
     (bank_ahead, "first@3", "bank table entries (latest) has content", MENDED),
-    (table_version_gone, "first@1", "bank table entries version 2 of revision 1, 2 cannot be read", LOST),
-    (newest_rows_truncated, "first@3", "bank table stats version 3 of revision 3 cannot be read", LOST),
     (cursor_ahead, "first", "published.json says revision 7, but its last is 3", MENDED),
-    (cursor_unreadable, "first", "published.json is damaged", MENDED),
-    (cursor_empty, "first", "published.json is damaged", MENDED),
-    (cursor_of_no_number, "first", "published.json is damaged", MENDED),
-    (cursor_below, "first", "published.json is damaged", MENDED),
-    (database_gone, "first", "does not know the run", MENDED),
-    (points_twice, "first@1", "MLflow has other points than the manifest: agent/success/train", LOST),
-    (points_beyond_the_head, "first", "MLflow has points of revision 8, but the last is 3", LOST),
-    (commit_tag, "first@2", "the tag coevo.commit in MLflow names another commit", MENDED),
-    (mlflow_run_of_an_earlier_version, "first", "MLflow shows it as 'coevo-rl-homerules-3'", MENDED),
     (config_unreadable, "first", "config.json cannot be read", MENDED),
+]
+FILE_CORRUPT = [
+    (newest_policy_corrupt, "first@3", "policy/weights of revision 3 is corrupt in the cache", MENDED),
+    (table_version_gone, "first@1", "bank table entries version 2 of revision 1, 2 cannot be read", LOST),
+    (cursor_unreadable, "first", "published.json is damaged", MENDED),
+]
+LISTING_MISSING = [
+    (newest_listing_missing, "first@3", "policy of revision 3 is missing in the cache", MENDED),
+    (newest_rows_truncated, "first@3", "bank table stats version 3 of revision 3 cannot be read", LOST),
+    (cursor_empty, "first", "published.json is damaged", MENDED),
     (half_made_run, "runs/.second.0a1b2c3d", "left an unfinished run", MENDED),
-    (file_among_runs, "runs/notes.txt~", "it is not a run", LOST),
-    (nested_run, "runs/first/other", "a run lies in another run", LOST),
     (warm_start_spoilt, "cache/warmstarts/0123", "has changed", MENDED),
+]
+LISTING_CORRUPT = [
+    (newest_listing_corrupt, "first@3", "policy of revision 3 is corrupt in the cache", MENDED),
+    (cursor_of_no_number, "first", "published.json is damaged", MENDED),
+    (file_among_runs, "runs/notes.txt~", "it is not a run", LOST),
     (warm_start_without_its_hash, "cache/warmstarts/0123", "has changed", MENDED),
 ]
-"""The damage, whose finding it is, what that says, and whether a repair mends it."""
+TWO_RUNS = [
+    (policy_corrupt_but_in_another_run, "first@3", "policy/weights of revision 3 is corrupt", MENDED),
+    (nested_run, "runs/first/other", "a run lies in another run", LOST),
+    (cursor_below, "first", "published.json is damaged", MENDED),
+]
+PUBLISHED = [
+    (points_twice, "first@1", "MLflow has other points than the manifest: agent/success/train", LOST),
+    (commit_tag, "first@2", "the tag coevo.commit in MLflow names another commit", MENDED),
+    (mlflow_run_of_an_earlier_version, "first", "MLflow shows it as 'coevo-rl-homerules-3'", MENDED),
+]
+POINTS_BEYOND = [(points_beyond_the_head, "first", "MLflow has points of revision 8, but the last is 3", LOST)]
+NO_DATABASE = [(database_gone, "first", "does not know the run", MENDED)]
+TOGETHER = (
+    FILE_MISSING, FILE_CORRUPT, LISTING_MISSING, LISTING_CORRUPT, TWO_RUNS, PUBLISHED, POINTS_BEYOND, NO_DATABASE,
+)  # fmt: skip
+"""Damage that is made at once: whose finding each is, what that says, and whether a repair mends it."""
 IN_SEVERAL = [
     (cursor_beyond_mlflow, "MLflow lacks", MENDED),
     (newest_table_version_corrupt, "bank table stats (latest) cannot be opened", LOST),

@@ -54,44 +54,65 @@ def damaged(whole, tmp_path, monkeypatch):
 
 
 def name(value):
-    return value.__name__ if callable(value) else ""
+    """Names of the damage, for pytest."""
+    return "-".join(harm.__name__ for harm, *_ in value)
+
+
+@pytest.mark.parametrize("together", [*history.TOGETHER, *stores.TOGETHER], ids=name)
+def test_damage_is_named_exactly_and_mended_where_that_can_be(damaged, coevo, together):
+    findings = harmed(damaged, [harm for harm, *_ in together])
+    assert len(findings) == len(together), findings
+    told = [tell(findings, *expected) for _, *expected in together]
+    assert len(set(map(id, told))) == len(together)
+    repaired(damaged, coevo, findings)
+
+
+def tell(findings, subject, problem, mended):
+    """The finding with these words."""
+    alike = [one for one in findings if (one.subject, one.mendable) == (subject, mended) and problem in one.problem]
+    assert len(alike) == 1, (problem, findings)
+    return alike[0]
 
 
 @pytest.mark.parametrize(
-    ("harm", "subject", "problem", "mended"), [*history.IN_ONE_PLACE, *stores.IN_ONE_PLACE], ids=name
+    ("harm", "problem", "mended"),
+    [*history.IN_SEVERAL, *stores.IN_SEVERAL],
+    ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_damage_is_named_exactly_and_mended_where_that_can_be(damaged, coevo, harm, subject, problem, mended):
-    (finding,) = harmed(damaged, harm)
-    assert (finding.subject, finding.mendable) == (subject, mended)
-    assert problem in finding.problem
-    repaired(damaged, coevo, finding.problem, mended)
-
-
-@pytest.mark.parametrize(("harm", "problem", "mended"), [*history.IN_SEVERAL, *stores.IN_SEVERAL], ids=name)
 def test_damage_that_shows_in_several_places(damaged, coevo, harm, problem, mended):
-    (finding,) = (finding for finding in harmed(damaged, harm) if problem in finding.problem)
+    (finding,) = (finding for finding in harmed(damaged, [harm]) if problem in finding.problem)
     assert finding.mendable == mended
-    repaired(damaged, coevo, finding.problem, mended)
+    found = repair(damaged, coevo)
+    left = [row["problem"] for row in found["findings"]]
+    assert (finding.problem in [row["problem"] for row in found["mended"]]) == mended
+    assert left == [] if mended else finding.problem in left
 
 
-def harmed(damaged, harm):
+def harmed(damaged, harms):
     """Findings after it; those of ``other`` are the same, where it needs the same object of the cache."""
-    if harm not in stores.IN_TWO_RUNS:
+    if not set(harms).intersection(stores.IN_TWO_RUNS):
         shutil.rmtree(damaged.root / "runs" / "other")
-    harm(damaged)
+    for harm in harms:
+        harm(damaged)
     before = fingerprint(damaged.root)
     findings = [finding for finding in fsck(damaged.root) if not finding.subject.startswith("other")]
     assert fingerprint(damaged.root) == before
     return findings
 
 
-def repaired(damaged, coevo, problem, mended):
+def repaired(damaged, coevo, findings):
+    """Repair what can be, and nothing else."""
+    found = repair(damaged, coevo)
+    for kind, mendable in (("mended", True), ("findings", False)):
+        ours = [row["problem"] for row in found[kind] if not row["subject"].startswith("other")]
+        assert sorted(ours) == sorted(finding.problem for finding in findings if finding.mendable == mendable)
+
+
+def repair(damaged, coevo):
     result = coevo("fsck", "--repair", "--json", "--workspace", damaged.root)
     found = json.loads(result.out)
-    assert result.code == int(not mended)
-    assert (problem in [row["problem"] for row in found["mended"]]) == mended
-    left = [row["problem"] for row in found["findings"]]
-    assert left == [] if mended else problem in left
+    assert result.code == int(found["findings"] != [])
+    return found
 
 
 def test_a_run_that_is_whole_has_no_finding_and_nothing_is_written(whole, coevo):

@@ -4,6 +4,7 @@
 the checkout of artifacts.
 """
 
+import shutil
 import subprocess
 from contextlib import suppress
 
@@ -75,11 +76,18 @@ SAFEGUARDS = {
 }
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A workspace with the run ``first``. Nothing may change it."""
+    root = tmp_path_factory.mktemp("built")
+    build(root)
+    return root
+
+
 @pytest.fixture
-def place(tmp_path, monkeypatch):
+def place(built, tmp_path, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    build(tmp_path)
-    return Workspace(tmp_path)
+    return Workspace(shutil.copytree(built, tmp_path / "copy"))
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)

@@ -47,13 +47,14 @@ def test_commands_side_by_side_share_a_server_that_outlives_them(workspace):
     assert len(record(workspace)) == 1
 
 
-def test_servers_of_two_names_start_side_by_side(workspace, monkeypatch):
-    monkeypatch.setattr("coevo.flows.servers.daemon.STARTUP", 10.0)
+def test_servers_of_two_names_start_side_by_side(workspace):
     with ThreadPoolExecutor() as pool:
         slow = pool.submit(ensure, workspace, "slow", COMMAND, "/is-not-there", {})
         assert start(workspace).answers()
         assert not slow.done()
-        assert sorted(server["name"] for server in record(workspace)) == ["pages", "slow"]
+        pids = {server["name"]: server["pid"] for server in record(workspace)}
+        assert sorted(pids) == ["pages", "slow"]
+        os.killpg(pids["slow"], signal.SIGKILL)
         with pytest.raises(ServerError, match="the slow server did not start"):
             slow.result()
 
@@ -127,10 +128,13 @@ def test_a_process_that_has_the_old_id_is_left_alone(workspace):
     assert down(workspace) == ["pages"]
 
 
-def test_a_server_that_does_not_start_names_its_log(workspace):
+def test_a_server_that_does_not_start_names_its_log(workspace, monkeypatch):
     with pytest.raises(ServerError, match=r"^the pages server did not start on port \d+: see .*pages\.log, then try"):
         ensure(workspace, "pages", ["no_such_module"], "/", {})
     assert "no_such_module" in (workspace / "pages.log").read_text()
+    monkeypatch.setattr("coevo.flows.servers.daemon.STARTUP", 0.5)
+    with pytest.raises(ServerError, match="the pages server did not start"):
+        ensure(workspace, "pages", COMMAND, "/is-not-there", {})
     assert down(workspace) == []
 
 
