@@ -7,7 +7,7 @@ their files. ``TMPDIR`` often offers neither, and is too small for a model.
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
@@ -38,6 +38,8 @@ def scratch_directory(workspace: Path) -> Iterator[Path]:
             yield made
         finally:
             _remove(made)
+            with suppress(OSError):  # other commands use it
+                parent.rmdir()
 
 
 def _lock_of(directory: Path) -> Path:

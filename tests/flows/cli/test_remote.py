@@ -4,6 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from support import small_run
@@ -13,7 +14,10 @@ from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.remote.objects import Objects
+from coevo.lineage.remote.place import to_push
+from coevo.lineage.remote.push import push
 from coevo.lineage.workspace import Workspace
+from coevo.memory.bank.bank import Bank
 
 
 @pytest.fixture
@@ -25,6 +29,21 @@ def source(small_workspace, tmp_path):
 @pytest.fixture
 def remote(tmp_path):
     return tmp_path / "remote ö"
+
+
+@pytest.fixture(scope="module")
+def sent(small_workspace, tmp_path_factory):
+    """A remote that has the run ``first``. Nothing may change it."""
+    place = tmp_path_factory.mktemp("sent") / "remote"
+    run = Workspace(small_workspace).existing("first")
+    push(run, small_workspace / "cache", to_push(str(place)), Bank, Mock())
+    return place
+
+
+@pytest.fixture
+def pushed(sent, remote):
+    """The run is at the remote."""
+    shutil.copytree(sent, remote)
 
 
 @pytest.fixture
@@ -51,15 +70,18 @@ def damage(path):
 
 
 def test_a_pulled_run_is_the_run_and_goes_on_equally(call, source, remote, tmp_path):
+    new = tmp_path / "new"
     sent = call("push", remote, source)
-    assert sent["revision"] == 3
-    assert sent["before"] is None
-    fetched = call("pull", remote, tmp_path / "new")
-    assert fetched["revision"] == 3
-    assert content(tmp_path / "new") == content(source)
+    assert (sent["before"], sent["revision"]) == (None, 3)
+    fetched = call("pull", remote, new)
+    assert (fetched["revision"], fetched["files"] > 0) == (3, True)
+    assert call("pull", remote, new)["files"] == 0
+    # Who pushed it has never seen the list of the bank's files.
+    assert call("pull", remote, source)["files"] == 1
+    assert content(new) == content(source)
     advance(source, "lotus mug in safe 4")
-    advance(tmp_path / "new", "lotus mug in safe 4")
-    assert content(tmp_path / "new")[0] == content(source)[0]
+    advance(new, "lotus mug in safe 4")
+    assert content(new)[0] == content(source)[0]
 
 
 def test_what_is_there_is_not_sent_again(call, source, remote):
@@ -76,14 +98,6 @@ def test_what_is_there_is_not_sent_again(call, source, remote):
     assert {name for name in before if before[name] != after[name]} == {
         next(n for n in before if n.suffix == ".bundle")
     }
-
-
-def test_what_is_here_is_not_fetched_again(call, source, remote, tmp_path):
-    call("push", remote, source)
-    assert call("pull", remote, tmp_path / "new")["files"] > 0
-    assert call("pull", remote, tmp_path / "new")["files"] == 0
-    # Who pushed it has never seen the list of the bank's files.
-    assert call("pull", remote, source)["files"] == 1
 
 
 def test_an_older_copy_is_brought_up_to_date(call, source, remote, tmp_path):
@@ -128,8 +142,7 @@ def test_who_is_behind_pulls_and_who_is_ahead_pushes(call, refused, source, remo
     assert "push it instead" in refused("pull", remote, "first", workspace=source)
 
 
-def test_another_run_of_the_same_name_is_refused(call, refused, source, remote, tmp_path):
-    call("push", remote, source)
+def test_another_run_of_the_same_name_is_refused(pushed, refused, source, remote, tmp_path):
     small_run.build(tmp_path / "other", overrides=["seed=99"])
     assert "from revision 0 on they differ" in refused("push", remote, "first", workspace=tmp_path / "other")
     Workspace(tmp_path / "new").create("first", Workspace(source).existing("first").read_config())
@@ -150,8 +163,7 @@ def test_what_was_dropped_is_not_sent(call, source, remote, tmp_path):
     assert git(tmp_path / "new", "rev-list", "main") == git(source, "rev-list", "main")
 
 
-def test_names_given_on_either_side_are_kept(call, source, remote, tmp_path):
-    call("push", remote, source)
+def test_names_given_on_either_side_are_kept(pushed, call, source, remote, tmp_path):
     other = tmp_path / "other"
     call("pull", remote, other)
     git(source, "tag", "good", "r2")
@@ -164,43 +176,44 @@ def test_names_given_on_either_side_are_kept(call, source, remote, tmp_path):
         assert git(workspace, "tag", "--list", "*e*", "g*").split() == ["better", "good"]
 
 
-@pytest.mark.parametrize("kind", ["policy", "list", "bank", "gone", "bundle"])
-def test_damage_at_the_remote_is_named_and_nothing_is_made(call, refused, source, remote, tmp_path, kind):
-    call("push", remote, source)
-    policy = Workspace(source).existing("first").lineage / "policy"
-    objects = remote / "cache" / "files" / "md5"
-    if kind == "bundle":
-        struck = remote / "runs" / "first" / "lineage.bundle"
-        struck.write_bytes(struck.read_bytes()[:-50])
-    else:
-        wanted = {
-            "policy": lambda path: path.read_bytes() == (policy / "weights").read_bytes(),
-            "gone": lambda path: path.read_bytes() == (policy / "weights").read_bytes(),
-            "list": lambda path: path.suffix == ".dir",
-            "bank": lambda path: b"lotus heat not stove" in path.read_bytes(),
-        }[kind]
-        struck = next(path for path in objects.rglob("*") if path.is_file() and wanted(path))
-        struck.unlink() if kind == "gone" else damage(struck)
-    said = refused("pull", remote, "first", workspace=tmp_path / "new")
-    assert str(struck if kind != "bundle" else "runs/first/lineage.bundle") in said
-    assert not [path for path in (tmp_path / "new" / "runs").iterdir() if path.is_dir()]
-    if kind != "bundle":
-        struck.unlink(missing_ok=True)
-        call("push", remote, source)
-        call("pull", remote, tmp_path / "new")
-        assert content(tmp_path / "new") == content(source)
-
-
-def test_a_damaged_update_leaves_the_older_copy_alone(call, refused, source, remote, tmp_path):
+def test_damage_at_the_remote_is_named_and_nothing_is_made(call, refused, source, remote, tmp_path):
     old = copy_run(source, tmp_path / "old")
     advance(source, "lotus a")
     call("push", remote, source)
-    before = content(old)
-    weights = Workspace(source).existing("first").lineage / "policy" / "weights"
-    objects = (remote / "cache" / "files").rglob("*")
-    damage(next(path for path in objects if path.is_file() and path.read_bytes() == weights.read_bytes()))
-    refused("pull", remote, "first", workspace=old)
-    assert content(old) == before
+    parts = parts_of(remote, source)
+    for kind, struck in parts.items():
+        sound = struck.read_bytes()
+        if kind == "bundle":
+            struck.write_bytes(sound[:-50])
+        else:
+            struck.unlink() if kind == "gone" else damage(struck)
+        said = refused("pull", remote, "first", workspace=tmp_path / kind)
+        assert str(struck if kind != "bundle" else "runs/first/lineage.bundle") in said, kind
+        assert not [path for path in (tmp_path / kind / "runs").iterdir() if path.is_dir()]
+        if kind == "policy":
+            before = content(old)
+            refused("pull", remote, "first", workspace=old)
+            assert content(old) == before
+        struck.write_bytes(sound)
+    for kind in ("policy", "list", "bank"):
+        parts[kind].unlink()
+    assert call("push", remote, source)["files"] == 3
+    call("pull", remote, tmp_path / "new")
+    assert content(tmp_path / "new") == content(source)
+
+
+def parts_of(remote, source):
+    """Files of the remote by the kind of damage."""
+    weights = (Workspace(source).existing("first").lineage / "policy" / "weights").read_bytes()
+    objects = [path for path in (remote / "cache" / "files" / "md5").rglob("*") if path.is_file()]
+    policy = next(path for path in objects if path.read_bytes() == weights)
+    return {
+        "policy": policy,
+        "gone": policy,
+        "list": next(path for path in objects if path.suffix == ".dir"),
+        "bank": next(path for path in objects if b"lotus heat not stove" in path.read_bytes()),
+        "bundle": remote / "runs" / "first" / "lineage.bundle",
+    }
 
 
 @pytest.mark.parametrize("kind", ["policy", "table"])
@@ -243,10 +256,9 @@ def meanwhile(monkeypatch):
 
 
 def test_runs_begin_while_another_is_pulled_and_nothing_is_collected(
-    call, refused, source, remote, tmp_path, meanwhile
+    pushed, call, refused, source, remote, tmp_path, meanwhile
 ):
     new, config = Workspace(tmp_path / "new"), Workspace(source).existing("first").read_config()
-    call("push", remote, source)
     new.create("other", config)
 
     def begin():
@@ -258,9 +270,8 @@ def test_runs_begin_while_another_is_pulled_and_nothing_is_collected(
     assert {run.name for run in new.runs()} == {"other", "third", "first"}
 
 
-def test_a_run_of_the_name_that_begins_meanwhile_stays(call, refused, source, remote, tmp_path, meanwhile):
+def test_a_run_of_the_name_that_begins_meanwhile_stays(pushed, refused, source, remote, tmp_path, meanwhile):
     new, config = Workspace(tmp_path / "new"), Workspace(source).existing("first").read_config()
-    call("push", remote, source)
     meanwhile(lambda: new.create("first", config))
     assert "run 'first' is already in" in refused("pull", remote, "first", workspace=new.root)
     assert new.existing("first").read_config() == config
@@ -273,38 +284,32 @@ def test_a_bank_ahead_of_its_revision_is_pushed_as_the_revision(call, source, re
     assert content(tmp_path / "new") == content(source)
     paths = Workspace(tmp_path / "new").existing("first")
     with Lineage.open(paths.lineage, tmp_path / "new" / "cache") as lineage:
-        from coevo.memory.bank.bank import Bank
-
         assert Bank(paths.bank).hashes() == lineage.head().tables
 
 
-@pytest.mark.parametrize("options", [(), ("--json",)])
-def test_a_run_that_is_refused_stops_no_other(coevo, small_workspace, remote, tmp_path, options):
+def test_without_names_all_runs_go_and_one_that_is_refused_stops_no_other(coevo, small_workspace, remote, tmp_path):
+    source = tmp_path / "source"
     for name in ("bankless", "first", "other"):
-        copy_run(small_workspace, tmp_path / "source", name)
-    assert coevo("push", remote, "--workspace", tmp_path / "source").code == 0
+        copy_run(small_workspace, source, name)
+    new = Workspace(source).create("new", load_recipe(small_run.RECIPE))
+    Lineage.open(new.lineage, source / "cache")
+    assert coevo("push", remote, "--workspace", source).out.count(" sent.\n") == 3
+    assert coevo("pull", remote, "--workspace", tmp_path / "all").out.count(" fetched.\n") == 3
+    assert content(tmp_path / "all", "other") == content(source, "other")
+    said = coevo("push", remote, "--workspace", source).out
+    assert said == "".join(f"{name}@3: up to date, no files sent.\n" for name in ("first", "other", "bankless"))
     bundle = remote / "runs" / "first" / "lineage.bundle"
     bundle.write_bytes(bundle.read_bytes()[:-50])
     (remote / "runs" / "bankless" / "lineage.bundle").write_bytes(b"")
-    done = coevo("pull", remote, *options, "--workspace", tmp_path / "new")
-    assert done.code == 2
-    assert [line.split(": remote ")[0] for line in done.err.splitlines()] == ["coevo: bankless", "coevo: first"]
-    assert [row["run"] for row in json.loads(done.out)] == ["other"] if options else "other@3: " in done.out
-    assert content(tmp_path / "new", "other") == content(tmp_path / "source", "other")
-    pushed = coevo("push", remote, *options, "--workspace", tmp_path / "source")
-    assert (pushed.code, pushed.err.count("\n"), "other" in pushed.out) == (2, 2, True)
-
-
-def test_without_names_all_runs_go(coevo, small_workspace, remote, tmp_path):
-    for name in ("first", "other"):
-        copy_run(small_workspace, tmp_path / "source", name)
-    new = Workspace(tmp_path / "source").create("new", load_recipe(small_run.RECIPE))
-    Lineage.open(new.lineage, tmp_path / "source" / "cache")
-    assert coevo("push", remote, "--workspace", tmp_path / "source").out.count(" sent.\n") == 2
-    assert coevo("pull", remote, "--workspace", tmp_path / "new").out.count(" fetched.\n") == 2
-    assert content(tmp_path / "new", "other") == content(tmp_path / "source", "other")
-    done = coevo("push", remote, "--workspace", tmp_path / "source")
-    assert done.out == "first@3: up to date, no files sent.\nother@3: up to date, no files sent.\n"
+    for options in ((), ("--json",)):
+        place = tmp_path / f"new{len(options)}"
+        done = coevo("pull", remote, *options, "--workspace", place)
+        assert done.code == 2
+        assert [line.split(": remote ")[0] for line in done.err.splitlines()] == ["coevo: bankless", "coevo: first"]
+        assert [row["run"] for row in json.loads(done.out)] == ["other"] if options else "other@3: " in done.out
+        assert content(place, "other") == content(source, "other")
+        again = coevo("push", remote, *options, "--workspace", source)
+        assert (again.code, again.err.count("\n"), "other" in again.out) == (2, 2, True)
 
 
 def test_bad_remotes_get_one_line(refused, source, tmp_path):
@@ -325,22 +330,20 @@ def test_bad_remotes_get_one_line(refused, source, tmp_path):
     assert "names no bucket" in refused("push", "s3://", workspace=source)
 
 
-def test_a_remote_of_another_format_is_refused(call, refused, source, remote):
-    call("push", remote, source)
+def test_what_is_not_there_is_named(refused, source, remote, tmp_path):
+    assert "No run 'nobody'" in refused("push", remote, "nobody", workspace=source)
+    assert "has no run to push" in refused("push", remote, workspace=tmp_path / "none")
+    assert not remote.exists()
+
+
+def test_a_run_or_format_that_the_remote_has_not_is_named(pushed, refused, source, remote):
+    assert "it has no run 'nobody'" in refused("pull", remote, "nobody", workspace=source)
+    Workspace(source).create("new", Workspace(source).existing("first").read_config())
+    assert "has no revision yet" in refused("push", remote, "new", workspace=source)
     (remote / "coevo.json").write_text('{"format": 2}')
     assert "its format is 2, not 1" in refused("pull", remote, workspace=source)
     (remote / "coevo.json").write_text("[]")
     assert "coevo.json is damaged" in refused("pull", remote, workspace=source)
-
-
-def test_what_is_not_there_is_named(call, refused, source, small_workspace, remote, tmp_path):
-    assert "No run 'nobody'" in refused("push", remote, "nobody", workspace=source)
-    assert "has no run to push" in refused("push", remote, workspace=tmp_path / "none")
-    assert not remote.exists()
-    call("push", remote, source)
-    assert "it has no run 'nobody'" in refused("pull", remote, "nobody", workspace=source)
-    Workspace(source).create("new", Workspace(source).existing("first").read_config())
-    assert "has no revision yet" in refused("push", remote, "new", workspace=source)
 
 
 def test_s3_without_its_extra_says_what_to_install(refused, source, monkeypatch):

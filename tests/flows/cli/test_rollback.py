@@ -20,8 +20,11 @@ def strategies(coevo):
     return {row["strategy"] for row in json.loads(coevo("bank", "show", "first", "--json").out)}
 
 
-def test_rollback_restores_policy_and_bank_as_a_new_revision(coevo, copied):
-    result = coevo("rollback", "first", "--to", 1)
+def test_rollback_restores_policy_and_bank_as_a_new_revision(coevo, refused, copied):
+    coevo("tag", "first@1", "good")
+    with writer_lock(Workspace(copied).existing("first")):
+        assert "in use" in refused("rollback", "first", "--to", 1)
+    result = coevo("rollback", "first", "--to", "good")  # a tag stands for its revision
     assert result.code == 0
     assert "Rolled back to revision 1; recorded as first@4 (iteration 1, policy, 2 entries)" in result.out
     assert result.out.splitlines()[-1] == f"Continue with: coevo resume first --workspace {copied}"
@@ -33,11 +36,6 @@ def test_rollback_restores_policy_and_bank_as_a_new_revision(coevo, copied):
     assert (copied / "runs/first/lineage/policy/weights").read_text() == "policy of 3"
     assert strategies(coevo) == {EDITED.strategy, HEAT}
     assert json.loads(coevo("runs", "--json").out)[0]["final_success"] == 1.0
-
-
-def test_a_tag_stands_for_its_revision(coevo, copied):
-    coevo("tag", "first@1", "good")
-    assert "Rolled back to revision 1; recorded as first@4" in coevo("rollback", "first", "--to", "good").out
 
 
 def test_figures_follow_what_was_restored_not_what_was_left_behind(coevo, copied):
@@ -65,25 +63,16 @@ def test_a_rollback_to_a_revision_that_was_not_evaluated_has_no_success_of_anoth
     assert "success on seen-houses" not in (copied / "report.html").read_text()
 
 
-def test_a_run_in_use_is_refused_in_one_line(refused, copied):
-    with writer_lock(Workspace(copied).existing("first")):
-        assert "in use" in refused("rollback", "first", "--to", 1)
-
-
-@pytest.mark.parametrize("text", ['{"published": 9}', '{"published": 1e400}', ""])
-@pytest.mark.parametrize(
-    "command",
-    [("rollback", "first", "--to", "1"), ("gc", "--keep-last", "1"), ("gc", "--keep-last", "1", "--apply")],
-    ids=" ".join,
-)
-def test_a_cursor_that_is_wrong_is_one_line_with_its_remedy_and_changes_nothing(coevo, refused, copied, command, text):
+def test_a_cursor_that_is_wrong_is_one_line_with_its_remedy_and_changes_nothing(coevo, refused, copied):
     path = copied / "runs/first/published.json"
-    path.write_text(text)
-    result = refused(*command)
-    assert result.startswith(f"coevo: {path} ")
-    assert result.endswith(": repair it with `coevo fsck first --repair`\n")
+    for text in ('{"published": 9}', '{"published": 1e400}', ""):
+        path.write_text(text)
+        for command in ("rollback first --to 1", "gc --keep-last 1", "gc --keep-last 1 --apply"):
+            result = refused(*command.split())
+            assert result.startswith(f"coevo: {path} "), command
+            assert result.endswith(": repair it with `coevo fsck first --repair`\n")
+        assert path.read_text() == text
     assert [row["kept"] for row in json.loads(coevo("log", "first", "--json").out)] == [True] * 4
-    assert path.read_text() == text
 
 
 @pytest.mark.full
@@ -106,14 +95,6 @@ def test_where_mlflow_cannot_be_reached_one_line_says_so_and_the_cursor_stays(co
     assert re.fullmatch(r"coevo: not published: MLflow at \S+ .*; `coevo resume` publishes the rest\n", result.err)
     assert "Rolled back to revision 1; recorded as first@4" in result.out
     assert Cursor(copied / "runs/first/published.json").read() == 3
-
-
-def test_back_and_forward_gives_all_of_each_revision_and_history_grows(coevo, copied):
-    expected = [whole(copied, "first", revision) for revision in range(4)]
-    coevo("rollback", "first", "--to", 1)
-    coevo("rollback", "first", "--to", 3)
-    assert [whole(copied, "first", revision) for revision in range(6)] == [*expected, expected[1], expected[3]]
-    assert recovered(copied, "first").restored_from == 3
 
 
 def revisions(coevo):
@@ -141,7 +122,12 @@ def test_a_rollback_that_was_killed_and_is_repeated_acts_once(coevo, copied, kil
     assert whole(copied, "first", 4) == whole(copied, "first", 1)
 
 
-def test_a_repetition_is_known_by_what_it_would_make(coevo, copied):
+def test_back_and_forward_gives_all_of_each_revision_and_a_repetition_is_known_by_what_it_would_make(coevo, copied):
+    expected = [whole(copied, "first", revision) for revision in range(4)]
+    made = [*range(4)]
     for to, known in ((1, False), (1, True), (4, False), (4, True), (1, False), (3, False), (1, False)):
         assert ("Already rolled back" in coevo("rollback", "first", "--to", to).out) == known, to
-    assert len(revisions(coevo)) == 4 + 5
+        made += [] if known else [made[to]]
+    assert len(revisions(coevo)) == len(made) == 4 + 5
+    assert [whole(copied, "first", revision) for revision in range(9)] == [expected[origin] for origin in made]
+    assert recovered(copied, "first").restored_from == 1

@@ -131,15 +131,15 @@ def rewrite(workspace, section, **values):
     return paths
 
 
-@pytest.mark.parametrize("arguments", ACTING, ids=" ".join)
-def test_a_command_that_would_act_on_it_refuses_in_one_line_that_names_all(pulled, refused, traps, arguments):
-    said = refused(*arguments, workspace=pulled)
-    assert f"--trust {NAMES}" in said
-    assert '= "evil_env:Evil" (coevo imports it)' in said
-    assert f'rollout.engine.python = "{traps}/python" (coevo starts it)' in said
-    assert marks(traps) == []
-    assert not (pulled / "servers.json").exists()
-    assert [run.name for run in Workspace(pulled).runs()] == ["first"]
+def test_a_command_that_would_act_on_it_refuses_in_one_line_that_names_all(pulled, refused, traps):
+    for arguments in ACTING:
+        said = refused(*arguments, workspace=pulled)
+        assert f"--trust {NAMES}" in said, arguments
+        assert '= "evil_env:Evil" (coevo imports it)' in said
+        assert f'rollout.engine.python = "{traps}/python" (coevo starts it)' in said
+        assert marks(traps) == [], arguments
+        assert not (pulled / "servers.json").exists()
+        assert [run.name for run in Workspace(pulled).runs()] == ["first"]
 
 
 @pytest.mark.full
@@ -179,22 +179,12 @@ def test_what_is_confirmed_is_kept_outside_the_run_for_its_owner_alone_and_by_va
     assert "env.type" in refused("bank", "search", "first", "mug", "--workspace", copy)
 
 
-@pytest.mark.parametrize(
-    ("names", "said"),
-    [
-        ("engine.pythn", "--trust 'engine.pythn': no setting to confirm matches that name"),
-        ("python_path,", "--trust '': no setting to confirm matches that name"),
-        ("e", "--trust 'e': no setting to confirm matches that name"),
-    ],
-)
-def test_a_name_that_belongs_to_nothing_is_refused_and_confirms_nothing(pulled, refused, names, said):
-    done = refused("resume", "first", "--trust", names, "--workspace", pulled)
-    assert said in done
-    assert "rollout.engine.python" in done
-    assert not (pulled / "trusted.json").exists()
-
-
-def test_the_end_of_a_name_is_enough(pulled, coevo):
+def test_the_end_of_a_name_is_enough_and_one_that_belongs_to_nothing_confirms_nothing(pulled, coevo, refused):
+    for names, wrong in (("engine.pythn", "engine.pythn"), ("python_path,", ""), ("e", "e")):
+        done = refused("resume", "first", "--trust", names, "--workspace", pulled)
+        assert f"--trust '{wrong}': no setting to confirm matches that name" in done
+        assert "rollout.engine.python" in done
+        assert not (pulled / "trusted.json").exists()
     names = "type,options,path,engine.python,hostfile,python_path"
     assert coevo("bank", "search", "first", "mug", "--trust", names, "--workspace", pulled).code == 0
 

@@ -12,14 +12,16 @@ GAINS = {2: (0.5, 0.0, 0.5, 0.0), 3: (1.0, 0.0, 1.0, 1.0)}
 """Paired gains of an entry in two measurements."""
 
 
-@pytest.fixture
-def measured(tmp_path, monkeypatch):
-    """A workspace whose run left an entry out of replays in revisions 2 and 3."""
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    """A workspace whose run left an entry out of replays in revisions 2 and 3. Nothing may change it."""
+    root = tmp_path_factory.mktemp("measured")
     left_out = {revision: (small_run.judged(revision, (MUG,), gains),) for revision, gains in GAINS.items()}
     changes = [replace(change, left_out=left_out.get(n, ())) for n, change in enumerate(small_run.CHANGES)]
-    monkeypatch.setattr(small_run, "CHANGES", changes)
-    small_run.build(tmp_path)
-    return tmp_path
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(small_run, "CHANGES", changes)
+        small_run.build(root)
+    return root
 
 
 @pytest.fixture
@@ -47,14 +49,12 @@ def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     assert rejected["bound"] < 0
     for shown in (("log", "first"), ("why", "first", MUG.id)):
         assert "0.279" in coevo("bank", *shown, "--workspace", tmp_path).out
-
-
-def test_log_has_no_bound_without_it(bank, coevo):
-    assert [row["bound"] for row in bank("log", "first")[:2]] == [None, None]
+    # Without it, there is none.
+    assert [row["bound"] for row in json.loads(coevo("bank", "log", "first", "--json").out)[:2]] == [None, None]
     assert "bound" not in coevo("bank", "log", "first").out
 
 
-def test_log_tells_what_became_of_operations(bank, coevo):
+def test_log_tells_what_became_of_operations_and_ends_at_the_revision_named(bank, coevo):
     applied, rejected = bank("log", "first")[2:]
     assert applied == {
         "operation": f'EDIT("{MUG.id}", "lotus mug in drawer")', "id": "00000003/000000", "revision": 3,
@@ -64,9 +64,6 @@ def test_log_tells_what_became_of_operations(bank, coevo):
     shown = coevo("bank", "log", "first").out
     assert "names an entry that is not there" in shown
     assert "candidates" in shown
-
-
-def test_log_ends_at_the_revision_named(bank):
     assert [row["revision"] for row in bank("log", "first@1")] == [1]
 
 
@@ -78,13 +75,11 @@ def test_show_ends_with_the_distribution_of_retrievals(bank, coevo):
     assert "Retrievals per entry" not in coevo("bank", "show", "first@0").out
 
 
-def test_show_is_the_bank_of_the_revision(bank):
+def test_show_is_the_bank_of_the_revision_and_counts_retrievals_up_to_it(bank):
     assert bank("show", "first@0") == []
     assert {row["strategy"] for row in bank("show", "first@2")} == {SAFE, HEAT}
     assert {row["strategy"] for row in bank("show", "first")} == {EDITED.strategy, HEAT}
 
-
-def test_show_counts_retrievals_up_to_the_revision(bank):
     def uses(revision):
         return {row["id"]: (row["retrievals"], row["successes"]) for row in bank("show", f"first@{revision}")}
 
@@ -107,16 +102,13 @@ def test_show_has_the_latest_credit_of_each_entry_that_was_measured(bank, coevo,
     assert "credit" not in coevo("bank", "show", "first").out
 
 
-def test_measurements_are_no_verdicts_on_candidates(bank, measured):
+def test_measurements_are_no_verdicts_on_candidates(bank, coevo, measured):
     assert [row["revision"] for row in bank("log", "first", "--workspace", measured) if "difference" in row] == [1, 2]
     story = bank("why", "first", MUG.id, "--workspace", measured)
     assert [verdict["revision"] for verdict in story["verdicts"]] == [1]
     assert [(row["revision"], row["credit"], row["stays"]) for row in story["credits"]] == [
         (2, 0.25, True), (3, 0.75, True),
     ]  # fmt: skip
-
-
-def test_why_prints_measurements(coevo, measured):
     assert "Left out" in coevo("bank", "why", "first", MUG.id, "--workspace", measured).out
     assert "Left out" not in coevo("bank", "why", "first", MUG.id).out
 
@@ -128,12 +120,9 @@ def test_the_report_has_the_credit_beside_the_association(coevo, measured, tmp_p
     assert rows[MICROWAVE.id]["credit"] == ""
 
 
-def test_search_uses_the_retrieval_settings_of_the_run(bank):
+def test_search_uses_the_retrieval_settings_of_the_run_and_keeps_to_a_scope(bank):
     assert [hit["id"] for hit in bank("search", "first", "heat mug")] == [MICROWAVE.id, MUG.id]
     assert [hit["id"] for hit in bank("search", "other", "heat mug")] == [MICROWAVE.id]
-
-
-def test_search_is_restricted_to_a_scope_where_one_is_given(bank):
     assert bank("search", "first", "heat mug", "--scope", "lotus")
     assert bank("search", "first", "heat mug", "--scope", "willow") == []
 
@@ -190,7 +179,6 @@ def test_what_is_not_there_is_said(coevo):
     assert "same entries" in coevo("bank", "diff", "first@1", "first@2").out
 
 
-def test_the_beginning_of_an_id_names_an_entry(coevo):
-    (shown,) = json.loads(coevo("bank", "show", "first", MUG.id[:6], "--json").out)
-    assert shown["id"] == MUG.id
-    assert json.loads(coevo("bank", "why", "first", MUG.id[:6], "--json").out)["entry"]["id"] == MUG.id
+def test_the_beginning_of_an_id_names_an_entry(bank):
+    (shown,) = bank("show", "first", MUG.id[:6])
+    assert shown["id"] == bank("why", "first", MUG.id[:6])["entry"]["id"] == MUG.id
