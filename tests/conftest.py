@@ -41,6 +41,14 @@ def pytest_collection_finish(session):
 
 
 @pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    """A workspace with the run ``first``, of which nothing is published. Nothing may change it."""
+    from support.small_run import build  # with Lance and DVC, which few tests need
+
+    return build(tmp_path_factory.mktemp("built") / "workspace").workspace.root
+
+
+@pytest.fixture(scope="session")
 def prefect_workspace():
     """A workspace whose Prefect server runs until the session ends; this process has its secret."""
     workspace = Path(SERVED.name)

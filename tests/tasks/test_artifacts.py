@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import pytest
 from support.batches import episode
-from support.small_run import build
 
 from coevo.configs.update.update import UpdateConfig
 from coevo.lineage.lineage import Lineage
@@ -18,17 +17,10 @@ from coevo.tasks.run.open import position
 from coevo.tasks.steps.reward import shape
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    root = tmp_path_factory.mktemp("run") / "made"
-    build(root)
-    return root
-
-
 @pytest.fixture
-def session(made, tmp_path):
+def session(built, tmp_path):
     """A run and what shaping and positioning touch of its session."""
-    place = Workspace(shutil.copytree(made, tmp_path / "copy"))
+    place = Workspace(shutil.copytree(built, tmp_path / "copy"))
     paths = place.existing("first")
     settings = UpdateConfig.model_validate({"reward": {"type": "progress-guided"}, "invalid_penalty": 0.05})
     with Lineage.open(paths.lineage, place.cache) as lineage:

@@ -22,7 +22,7 @@ from coevo.memory.bank.bank import Bank
 
 OWN = {"runs.lock", "cache/lock", "runs/first/lock", "runs/first/lock.pid", "runs/.first.lock"}
 """Files that locks leave."""
-CASES = [pytest.param(attack, said, id=attack.__name__) for attack, said in attacks.HISTORY]
+CASES = [pytest.param(*case, id=name) for name, case in attacks.HISTORY.items()]
 LISTS = [pytest.param(attack, said, id=name) for name, attack, said in attacks_on_lists.LISTS]
 
 
@@ -180,7 +180,7 @@ def _object(remote, scene, what):
 
 def test_a_push_checks_what_the_remote_has(coevo, remote, scene, tmp_path):
     source = shutil.copytree(scene / "source", tmp_path / "source")
-    _forge(attacks.link_in_the_tree, remote, scene, tmp_path)
+    _forge(attacks.HISTORY["link in the tree"][0], remote, scene, tmp_path)
     before = fingerprint(remote.root)
     done = coevo("push", remote.address, "first", "--workspace", source)
     assert (done.code, done.err.count("\n")) == (2, 1)

@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import pytest
 from mlflow import MlflowClient
-from support.small_run import build
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.upkeep.publishing import publish_the_rest
@@ -74,14 +73,6 @@ SAFEGUARDS = {
     "publish cursor": (publishes_what_was_committed, "coevo.lineage.cursor.Cursor.unpublished"),
     "file lock": (has_one_writer, "coevo.lineage.lock.FileLock.acquire"),
 }
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A workspace with the run ``first``. Nothing may change it."""
-    root = tmp_path_factory.mktemp("built")
-    build(root)
-    return root
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import lancedb
 import pytest
 from support.fsck import fsck
 from support.runs import published
-from support.small_run import build
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.upkeep.check import Check
@@ -17,14 +16,6 @@ from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """A workspace with the run ``first``, of which nothing is published. Nothing may change it."""
-    root = tmp_path_factory.mktemp("built")
-    build(root)
-    return root
 
 
 @pytest.fixture

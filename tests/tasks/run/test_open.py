@@ -4,7 +4,6 @@ import re
 import shutil
 
 import pytest
-from support.small_run import build
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
@@ -18,16 +17,9 @@ from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.open import episodes_since, open_session
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    root = tmp_path_factory.mktemp("run") / "made"
-    build(root)
-    return root
-
-
 @pytest.fixture
-def run(made, tmp_path):
-    place = Workspace(shutil.copytree(made, tmp_path, dirs_exist_ok=True))
+def run(built, tmp_path):
+    place = Workspace(shutil.copytree(built, tmp_path, dirs_exist_ok=True))
     paths = place.existing("first")
     with Lineage.open(paths.lineage, place.cache) as lineage:
         yield paths, lineage
