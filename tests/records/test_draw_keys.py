@@ -21,7 +21,7 @@ PINNED = """
 actions actions answer answer answers appliance attempt attempt author beyond check check critic custom demonstrations
 drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate exam expert
 goal guess guide homerules homerules init keys lessons lessons lessons noise notices notices notices order order others
-panel panel panels place play play pool pools probe probe probe probe probe queries random_entries random_entries
+panel panel panels place play pool pools probe probe probe probe probe queries random_entries random_entries
 reflections rehearsal rehearsal rehearsal replay restored retire retire retrieval retrieval retrieve retrieve rollout
 rollout sample sample search simulator split split step step task tasks tools update update warmstart warmstart
 warmstart weights words write writer
