@@ -6,6 +6,7 @@ that, and ask the new one. Everything else is for one thread at a time.
 
 from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
+from time import monotonic, sleep
 from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
@@ -18,6 +19,8 @@ from coevo.models.engines.vllm.server import Server
 
 T = TypeVar("T")
 Start = Callable[[Weights], Server]
+PAUSE = 0.2
+"""Seconds between two requests to empty a cache that is in use."""
 
 
 class Replica:
@@ -217,8 +220,12 @@ class Replica:
             self._client.post("/v1/unload_lora_adapter", {"lora_name": former})
 
     def _reset(self) -> None:
-        if not self._client.post("/reset_prefix_cache", {})["success"]:
-            raise UnreachableError(f"the vLLM server at {self.url} is still computing, and keeps its cache")
+        """Empty the prefix cache; while requests of other processes hold it, wait."""
+        until = monotonic() + self._config.timeout
+        while not self._client.post("/reset_prefix_cache", {})["success"]:
+            if monotonic() > until:
+                raise UnreachableError(f"the vLLM server at {self.url} is still computing, and keeps its cache")
+            sleep(PAUSE)
 
     def _verify(self) -> None:
         """Check the weights: by digests where the server has them, else by the probe; the first ones by both.

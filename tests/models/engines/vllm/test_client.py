@@ -3,6 +3,7 @@
 import socket
 import time
 from contextlib import contextmanager
+from itertools import count
 
 import pytest
 from support.completions import HANGS_UP, Answer, completions, refused
@@ -10,6 +11,7 @@ from support.weights import known
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.models.engines.vllm import replica as module
 from coevo.models.engines.vllm.check import Probe
 from coevo.models.engines.vllm.client import Client, MissingError, RefusedError, UnreachableError
 from coevo.models.engines.vllm.engine import _key
@@ -114,9 +116,18 @@ def test_a_server_without_our_extension_is_told_what_it_lacks(tmp_path):
     assert paths(asked) == ["/coevo/completions"]
 
 
-def test_a_cache_that_stays_is_an_error(tmp_path):
-    with serving(Answer({"success": False})) as (url, _), pytest.raises(CoevoError, match="keeps its cache"):
+def test_a_cache_that_another_process_uses_is_emptied_later(tmp_path):
+    with serving(*[Answer({"success": done}) for done in (False, False, True)]) as (url, asked):
         replica(url, tmp_path).forget()
+    assert len(asked) == 3
+
+
+def test_a_cache_that_stays_in_use_for_the_timeout_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "monotonic", count(step=200).__next__)
+    held = [Answer({"success": False})] * 2
+    with serving(*held) as (url, asked), pytest.raises(CoevoError, match="keeps its cache"):
+        replica(url, tmp_path).forget()
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize(("before", "token", "after"), OFF.values(), ids=OFF)
