@@ -201,8 +201,8 @@ class ClusterRetrievalConfig(RetrievalConfig):
 
     type: Literal["cluster"]
     """Name of the retrieval."""
-    per: Literal["step", "both"] = "step"
-    """Query at every turn with the observation; ``both`` also queries with the instruction."""
+    per: Literal["step"] = "step"
+    """Query at every turn with the observation: clusters are of observations, an instruction is in none."""
     k: int = Field(default=2, ge=0, le=1000)
     """Number of strategies retrieved (k+)."""
     warnings: int = Field(default=1, ge=0, le=1000)

@@ -164,7 +164,7 @@ REFUSED = {
     ),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
-    "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: task}"], "'step' or 'both'"),
+    "clusters of a task": (COEVO, [CLUSTERS, "bank.retrieval={type: cluster, per: both}"], "per", "'step'"),
     "clusters as anchors": (GIGPO, ["update.advantage.anchor=cluster"], "needs observation clusters", CLUSTERS),
     # retrieval, utility and admission
     **{
