@@ -7,6 +7,9 @@ from pydantic import Field, model_validator
 from coevo.configs.base import ROWS, TOKENS, Config
 from coevo.configs.rollout.engine import EngineConfig, TransformersEngineConfig
 
+MAX_TURNS = 50
+"""Maximum turns of an episode in an environment without a limit of its own."""
+
 
 class SamplingConfig(Config):
     """Sampling of tokens."""
@@ -32,7 +35,7 @@ class RolloutConfig(Config):
     """Sampling of tokens."""
     engine: EngineConfig = TransformersEngineConfig()
     """Generating engine."""
-    max_turns: int = Field(default=50, ge=1, le=10_000)
+    max_turns: int = Field(default=MAX_TURNS, ge=1, le=10_000)
     """Maximum number of turns per episode, in addition to the environment's own limit."""
     turns: int | None = Field(default=None, ge=1, le=10_000)
     """Turns per update in each of ``tasks`` parallel environments; null plays whole episodes.

@@ -11,13 +11,11 @@ import typer
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_env
-from coevo.configs.rollout.rollout import RolloutConfig
+from coevo.configs.rollout.rollout import MAX_TURNS
 from coevo.flows.console import output
 from coevo.records.demonstration import Answer, Moment
 
 Act = Callable[[Any, Moment], Answer]
-MAX_TURNS = RolloutConfig().max_turns
-"""Maximum turns in an environment without a limit of its own, as in a run with default settings."""
 RANDOM_EPISODES = 8
 """Number of demonstrations, of other worlds, whose actions the random agent draws from."""
 

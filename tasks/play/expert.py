@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from coevo.configs.rollout.rollout import RolloutConfig
+from coevo.configs.rollout.rollout import MAX_TURNS
 from coevo.envs.base import Environment
 from coevo.envs.failures import Loss, attempted, sound
 from coevo.records.demonstration import Answer, Moment, Note
@@ -11,7 +11,6 @@ from coevo.records.draws import Key, extend
 from coevo.records.task import Task
 from coevo.tasks.play.turns import turn_by_turn
 
-MAX_TURNS = RolloutConfig().max_turns
 REPEATS = 8
 """Episodes per task if the expert guesses; they cost almost nothing."""
 

@@ -25,6 +25,7 @@ from coevo.tasks.play.turns import Acted, turn_by_turn
 NOISE = 0.15
 """Share of actions that are drawn at random instead of asked of the expert: policies err as well."""
 MAX_TURNS = 64
+"""Maximum turns of an episode that is taught."""
 NOTHING = Completion((), (), "", True)
 
 Answered = tuple[Question, str]
