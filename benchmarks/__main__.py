@@ -36,7 +36,7 @@ from benchmarks.speed import (
     rollout_peers,
     vllm,
 )
-from benchmarks.update import forwarded, output_layer, trainer, update_peers, update_turns
+from benchmarks.update import forwarded, micro_batches, output_layer, trainer, update_peers, update_turns
 from coevo.configs.errors import CoevoError
 
 BENCHMARKS = {
@@ -60,6 +60,7 @@ BENCHMARKS = {
     "rollout_peers": rollout_peers.run,
     "update_peers": update_peers.run,
     "update_turns": update_turns.run,
+    "micro_batches": micro_batches.run,
     "forwarded": forwarded.run,
     "output_layer": output_layer.run,
     "gpu": gpu.run,

@@ -35,7 +35,7 @@ class Padded(ABC):
     def __init__(self, config: UpdateConfig, batch: Batch, size: int) -> None:
         torch.set_num_threads(1)
         self._config, self._batch, self._size = config, batch, size
-        self._model: Any = None
+        self.model: Any = None
         self._optimizer: Any = None
 
     def cpu(self) -> float:
@@ -50,15 +50,17 @@ class Padded(ABC):
     def _step(self, rows: list[int]) -> float:
         parts = [rows[start : start + self._size] for start in range(0, len(rows), self._size)]
         tokens = int(self._batch.mask[rows].sum())
-        total = 0.0
-        for part in parts:
-            loss = self._loss(padded(self._batch, part), part, tokens, len(parts))
-            torch.autograd.backward(loss)
-            total += float(loss.detach())
-        torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._config.optimizer.clip)
+        total = sum(self.backward(part, tokens, len(parts)) for part in parts)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._config.optimizer.clip)
         self._optimizer.step()
         self._optimizer.zero_grad()
         return total
+
+    def backward(self, rows: list[int], tokens: int, parts: int) -> float:
+        """Add the gradients of a micro-batch of a step of so many tokens and parts; return its part of the loss."""
+        loss = self._loss(padded(self._batch, rows), rows, tokens, parts)
+        torch.autograd.backward(loss)
+        return float(loss.detach())
 
     @abstractmethod
     def _loss(self, inputs: dict[str, Tensor], rows: list[int], tokens: int, parts: int) -> Tensor:
@@ -92,17 +94,17 @@ class Plain(Padded):
 
     def __init__(self, place: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
         super().__init__(config, batch, size)
-        self._model, self._frozen = load(place / "policy").model, load(place / "policy").model
+        self.model, self._frozen = load(place / "policy").model, load(place / "policy").model
         adam = config.optimizer
         self._optimizer = torch.optim.AdamW(
-            self._model.parameters(), lr=adam.lr, betas=adam.betas, weight_decay=adam.weight_decay
+            self.model.parameters(), lr=adam.lr, betas=adam.betas, weight_decay=adam.weight_decay
         )
 
     def _loss(self, inputs: dict[str, Tensor], rows: list[int], tokens: int, parts: int) -> Tensor:
         ids, mask, kept = joined(inputs)
         with torch.no_grad():
             reference = logprobs_of(self._frozen, ids, mask, kept)
-        logprobs = logprobs_of(self._model, ids, mask, kept)
+        logprobs = logprobs_of(self.model, ids, mask, kept)
         real, old = inputs["completion_mask"].bool(), inputs["old_per_token_logps"]
         weights = weights_of(real, self._batch.episodes[rows], kept, "token-mean") * (int(real.sum()) / tokens)
         told = Completions(
@@ -117,8 +119,8 @@ class Trl(Padded):
     def __init__(self, place: Path, config: UpdateConfig, batch: Batch, size: int) -> None:
         super().__init__(config, batch, size)
         self._trainer = grpo_trainer(place, config, max(size, GROUP))  # it wants whole groups
-        self._model, self._optimizer = self._trainer.model, self._trainer.create_optimizer()
-        self._model.train()
+        self.model, self._optimizer = self._trainer.model, self._trainer.create_optimizer()
+        self.model.train()
 
     def _loss(self, inputs: dict[str, Tensor], rows: list[int], tokens: int, parts: int) -> Tensor:
         ids, mask, kept = joined(inputs)
@@ -128,7 +130,7 @@ class Trl(Padded):
         # It scales by these two, whose ratio is 1 where one batch of completions makes one step.
         trainer.current_gradient_accumulation_steps = trainer.args.steps_per_generation = parts
         more = {"ref_per_token_logps": reference, "num_items_in_batch": torch.tensor(tokens)}
-        loss: Tensor = trainer.compute_loss(self._model, inputs | more)
+        loss: Tensor = trainer.compute_loss(self.model, inputs | more)
         return loss
 
 

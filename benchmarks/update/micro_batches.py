@@ -1,0 +1,100 @@
+"""One micro-batch at the shape of Qwen3-0.6B beside one of TRL's: forwards of reference and policy, and a backward.
+
+Ours holds an episode of 20 turns, each distinct token once. TRL's holds the turn whose length is nearest to the mean,
+and its seconds count once per turn: the ratio is scaled, not that of two whole updates. Weights are random, in float32.
+"""
+
+import shutil
+import time
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from benchmarks.bench import Bench, Result
+from benchmarks.gpu.cases import CASES, Case, build_policy
+from benchmarks.update.padded_updates import Trl, joined, logprobs_of, padded
+from benchmarks.update.turns import write_turns
+from benchmarks.update.update_turns import SETTINGS, TARGETS, TURNS
+from coevo.configs.errors import CoevoError
+from coevo.models.losses.aggregation import weights_of
+from coevo.models.losses.policy import Completions, policy_loss
+from coevo.models.policy.policy import load
+from coevo.models.trainer.batch import Batch, read
+from coevo.models.trainer.forward import Objective, PolicyForward
+from coevo.models.trainer.packing import pack_trie
+
+CASE = CASES["update-0.6b-full"]
+CLOSE = 1e-3
+"""Largest distance of log-probs, in nats, at which both have computed the same."""
+
+
+def run(bench: Bench) -> None:
+    """Measure what is missing and print it."""
+    for layout, target in TARGETS.items():
+        name = f"0.6b-{layout}".replace(" ", "-").replace(",", "")
+        found = bench.cell(name, partial(measure, bench.workspace.root, layout))
+        print(
+            f"\n{layout}, shape of Qwen3-0.6B: {found['seconds']:.0f} s for an episode; TRL {found['trl_seconds']:.0f} "
+            f"s for a turn of {found['row']} tokens: scaled to {found['turns']} turns, {found['ratio']:.1f} times as "
+            f"fast (target {target:.0f})"
+        )
+
+
+def measure(place: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> Result:
+    """Seconds of both.
+
+    Raises:
+        CoevoError: their log-probs differ.
+    """
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    build_policy(case, torch.float32, "cpu", place / "policy")
+    write_turns(place / "episode.parquet", layout, case.shape.vocabulary, (turns, turns), 1, 1)
+    batch = read(place / "episode.parquet")
+    lengths = [batch.length(row) for row in range(turns)]
+    row = min(range(turns), key=lambda row: abs(lengths[row] - sum(lengths) / turns))
+    trl_seconds, expected = _of_trl(place, batch, row)
+    seconds, logprobs = _of_coevo(place, batch)
+    shutil.rmtree(place)
+    gap = float((logprobs[row, : len(expected)] - expected).abs().max())
+    if not gap <= CLOSE:
+        raise CoevoError(f"log-probs of both differ by {gap:.1e} nats: not the same update")
+    return {
+        "turns": turns,
+        "row": lengths[row],
+        "seconds": seconds,
+        "trl_seconds": trl_seconds,
+        "ratio": turns * trl_seconds / seconds,
+        "gap": gap,
+        "threads": 1,
+    }
+
+
+def _of_trl(place: Path, batch: Batch, row: int) -> tuple[float, Tensor]:
+    """Seconds of one row, and its log-probs."""
+    contender, inputs = Trl(place, SETTINGS, batch, 1), padded(batch, [row])
+    with torch.no_grad():
+        logprobs = logprobs_of(contender.model, *joined(inputs))[0]
+    since = time.perf_counter()
+    contender.backward([row], int(batch.mask[row].sum()), parts=1)
+    return time.perf_counter() - since, logprobs
+
+
+def _of_coevo(place: Path, batch: Batch) -> tuple[float, Tensor]:
+    """Seconds of all rows, and their log-probs, [rows, longest completion]."""
+    policy, reference = (PolicyForward(load(place / "policy").model, 1.0) for _ in range(2))
+    weights = weights_of(batch.mask, batch.episodes, batch.mask.shape[1], SETTINGS.loss.aggregation)
+    old, since = batch.behaviour, time.perf_counter()
+    trie = pack_trie(batch, range(len(batch)))
+    with torch.no_grad():
+        frozen, _ = reference(trie)
+
+    def objective(logprobs: Tensor, entropies: Tensor) -> Tensor:
+        told = Completions(logprobs, old, old, frozen, entropies, batch.advantages, batch.mask, weights)
+        return policy_loss(told, SETTINGS.loss).loss
+
+    logprobs, _, loss = policy(trie, Objective(objective, by_token=True))
+    torch.autograd.backward(loss)
+    return time.perf_counter() - since, logprobs.detach()
