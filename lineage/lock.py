@@ -87,6 +87,11 @@ def in_use(run: Locked) -> bool:
     return held(run.lock)
 
 
+def was_used(run: Locked) -> bool:
+    """True if a process has held the run's lock: one that was just created may be about to be used."""
+    return _note(run).exists()
+
+
 def held(path: Path) -> bool:
     """True if a live process holds the lock of a file."""
     if not path.exists():

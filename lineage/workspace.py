@@ -12,7 +12,7 @@ import re
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -22,7 +22,7 @@ from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.configs.trust import chosen
 from coevo.lineage.files import make_private, remove, write_atomically
-from coevo.lineage.lock import runs_lock
+from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
 from coevo.lineage.trust import Trust
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
@@ -134,6 +134,12 @@ class RunPaths:
         """Resolved configuration as JSON."""
         return self.root / "config.json"
 
+    @property
+    def is_blank(self) -> bool:
+        """True if nothing of the run was ever committed, and no answer of an author is kept."""
+        objects = self.lineage / ".git" / "objects"
+        return not self.journal.exists() and not any(path.is_file() for path in objects.rglob("*"))
+
     def read_config(self) -> RunConfig:
         """Configuration for the run's next session.
 
@@ -236,12 +242,13 @@ class Workspace:
         return CoevoError(unknown("run", name, known, f"{remedy} ({self.root})"))
 
     def check_vacant(self, name: str) -> None:
-        """Check that a new run may have this name.
+        """Check that a new run may have this name. It may replace a run that ended before its first revision.
 
         Raises:
             CoevoError: the name is invalid or taken.
         """
-        if os.path.lexists(self.run(name).root):
+        run = self.run(name)
+        if os.path.lexists(run.root) and not (run.is_blank and was_used(run) and not in_use(run)):
             raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name")
 
     def create(self, name: str, config: RunConfig) -> RunPaths:
@@ -272,11 +279,19 @@ class Workspace:
                 fresh.created.write_text(f"{self._moment()}\n", encoding="utf-8")
                 fresh.write_config(config)
                 yield fresh
-                fresh.root.rename(run.root)
+                self._join(fresh, run)
         except OSError as error:
             raise CoevoError(f"{self.root}: {error.strerror}: name another directory with --workspace") from None
         finally:
             shutil.rmtree(fresh.root, ignore_errors=True)
+
+    def _join(self, fresh: RunPaths, run: RunPaths) -> None:
+        """Move a new run to its place, and remove a run that failed to start from there."""
+        with writer_lock(run) if os.path.lexists(run.root) else nullcontext():
+            if not run.is_blank:
+                raise CoevoError(f"run {run.name!r} was continued meanwhile: choose another name")
+            remove(run.root, self.root / "runs")
+            fresh.root.rename(run.root)
 
     def clear_unfinished(self) -> None:
         """Remove unfinished runs of killed processes. Call it only under the runs' lock."""

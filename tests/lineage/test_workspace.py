@@ -12,6 +12,7 @@ from support import small_run
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 
@@ -176,3 +177,42 @@ def test_a_path_that_no_uri_of_a_database_can_have_is_refused(tmp_path, name):
     with pytest.raises(CoevoError, match="name another"):
         Workspace(tmp_path / "link")
     assert Workspace(tmp_path / "a #1 %3f").root == tmp_path / "a #1 %3f"
+
+
+def used(run):
+    """The run, once a process has held its lock."""
+    with writer_lock(run):
+        return run
+
+
+def test_a_run_that_failed_before_its_first_revision_gives_its_name_back(workspace, config):
+    run = used(workspace.create("first", config))
+    run.engine.mkdir()
+    other = workspace.create("first", load_recipe(RECIPE, ["iterations=4"]))
+    assert other.read_config().iterations == 4
+    assert not run.engine.exists()
+
+
+KEPT = {
+    "not yet used by its process": lambda run: run,
+    "an answer of its author": lambda run: used(run).journal.write_text("{}"),
+    "an object of its history": lambda run: (
+        (run.lineage / ".git/objects/pack").mkdir(parents=True)
+        or (used(run).lineage / ".git/objects/pack/x").write_text("")
+    ),
+}
+
+
+@pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT)
+def test_a_run_that_may_hold_something_keeps_its_name(workspace, config, keep):
+    keep(workspace.create("first", config))
+    with pytest.raises(CoevoError, match="run 'first' is already in"):
+        workspace.create("first", config)
+
+
+def test_a_run_in_use_or_continued_meanwhile_keeps_its_name(workspace, config):
+    with writer_lock(workspace.create("first", config)), pytest.raises(CoevoError, match="is already in"):
+        workspace.create("first", config)
+    with pytest.raises(CoevoError, match="'first' was continued meanwhile"), workspace.staged("first", config):
+        workspace.run("first").journal.write_text("{}")
+    assert workspace.run("first").journal.exists()
