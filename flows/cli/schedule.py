@@ -163,7 +163,7 @@ def _cells(one: "Planned") -> dict[str, Any]:
         "run": row["run"],
         "schedule": f"{row['cron']} {row['timezone']}",
         "session": ", ".join(bounds),
-        "next": row["next"][:MINUTES].replace("T", " ") if row["next"] else "paused",
+        "next": row["next"][:MINUTES].replace("T", " ") if row["next"] else "paused" if row["paused"] else "soon",
         "last": row["last"],
     }
 

@@ -4,6 +4,7 @@ A run has at most one session at a time: a session that is due while another one
 were due while no worker ran, the first one runs and the others are therefore cancelled.
 """
 
+import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping
@@ -13,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from coevo.configs.errors import CoevoError
+from coevo.flows.servers.secret import home
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.lineage.workspace import Workspace
 
@@ -115,9 +117,7 @@ def prepare_server(place: Workspace) -> None:
 def planned(place: Workspace) -> list[Planned]:
     """Schedules of a workspace by run, including those of an earlier version."""
     with _client(place) as client:
-        from prefect.client.schemas.filters import FlowFilter, FlowFilterName
-
-        found = client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[FLOW, FORMER_FLOW])))
+        found = _all(client)
         return sorted((_planned(one, client) for one in found if _is_of(one, place)), key=lambda one: one.run)
 
 
@@ -162,7 +162,25 @@ def _client(place: Workspace) -> Iterator["SyncPrefectClient"]:
     from prefect.client.orchestration import get_client
 
     with prefect_in_use(), get_client(sync_client=True) as client:
+        if os.environ.get("PREFECT_HOME") == str(home(place.root)):
+            _follow(place, client)
         yield client
+
+
+def _follow(place: Workspace, client: "SyncPrefectClient") -> None:
+    """Point the schedules on a workspace's own server to its present path: it may have been moved or copied."""
+    from prefect.client.schemas.actions import DeploymentUpdate
+
+    for each in _all(client):
+        if not _is_of(each, place):
+            parameters = {**each.parameters, "workspace": str(place.root)}
+            client.update_deployment(each.id, DeploymentUpdate(parameters=parameters))
+
+
+def _all(client: "SyncPrefectClient") -> "list[DeploymentResponse]":
+    from prefect.client.schemas.filters import FlowFilter, FlowFilterName
+
+    return client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[FLOW, FORMER_FLOW])))
 
 
 def _check(schedule: Schedule) -> None:

@@ -159,6 +159,16 @@ def test_a_worker_has_its_sessions_whatever_becomes_of_the_server(tmp_path, no_s
         assert down(root) == ["prefect"]
         assert process.wait(60) == 2
     assert (tmp_path / "log").read_text().splitlines()[-1].endswith("start `coevo worker` again to continue")
+    moved = root.rename(tmp_path / "moved")
+    (listed,) = json.loads(coevo("schedule", "list", "--json", workspace=moved).stdout)
+    assert (listed["run"], listed["cron"]) == ("bereft", "0 2 1 1 *")
+    api = f"{server_of(moved).url}/api"
+    with (
+        temporary_settings({PREFECT_API_URL: api, PREFECT_API_AUTH_STRING: secret_of(moved)}),
+        get_client(sync_client=True) as client,
+    ):
+        assert client.read_deployment_by_name("session/bereft").parameters["workspace"] == str(moved)
+    assert down(moved) == ["prefect"]
 
 
 def server_of(root):
