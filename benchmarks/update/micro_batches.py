@@ -1,7 +1,8 @@
-"""One micro-batch at the shape of Qwen3-0.6B beside one of TRL's: forwards of reference and policy, and a backward.
+"""An episode at the shape of Qwen3-0.6B beside a turn of it in TRL: forwards of reference and policy, and a backward.
 
-Ours holds an episode of 20 turns, each distinct token once. TRL's holds the turn whose length is nearest to the mean,
-and its seconds count once per turn: the ratio is scaled, not that of two whole updates. Weights are random, in float32.
+Ours are the micro-batches of an episode of 20 turns: one if it is a conversation. TRL's holds the turn whose length is
+nearest to the mean, and its seconds count once per turn: the ratio is scaled, not that of two whole updates. Weights
+are random, in float32.
 """
 
 import shutil
@@ -23,9 +24,12 @@ from coevo.models.losses.policy import Completions, policy_loss
 from coevo.models.policy.policy import load
 from coevo.models.trainer.batch import Batch, read
 from coevo.models.trainer.forward import Objective, PolicyForward
+from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.packing import pack_trie
 
 CASE = CASES["update-0.6b-full"]
+TOKENS = 2048
+"""Distinct tokens of our micro-batches, where an episode is not one conversation."""
 CLOSE = 1e-3
 """Largest distance of log-probs, in nats, at which both have computed the same."""
 
@@ -86,15 +90,29 @@ def _of_coevo(place: Path, batch: Batch) -> tuple[float, Tensor]:
     """Seconds of all rows, and their log-probs, [rows, longest completion]."""
     policy, reference = (PolicyForward(load(place / "policy").model, 1.0) for _ in range(2))
     weights = weights_of(batch.mask, batch.episodes, batch.mask.shape[1], SETTINGS.loss.aggregation)
-    old, since = batch.behaviour, time.perf_counter()
-    trie = pack_trie(batch, range(len(batch)))
+    found, since = torch.zeros(batch.mask.shape), time.perf_counter()
+    for rows in tries(batch, range(len(batch)), TOKENS):
+        logprobs = _backward(policy, reference, batch, rows, weights)
+        found[rows, : logprobs.shape[1]] = logprobs
+    return time.perf_counter() - since, found
+
+
+def _backward(
+    policy: PolicyForward, reference: PolicyForward, batch: Batch, rows: list[int], weights: Tensor
+) -> Tensor:
+    """Add the gradients of a micro-batch, as the trainer does; return its log-probs."""
+    width = max(len(batch.completions[row]) for row in rows)
+    tensors = (batch.behaviour, batch.advantages, batch.mask, weights)
+    old, advantages, mask, weight = (values[rows, :width] for values in tensors)
+    trie = pack_trie(batch, rows)
     with torch.no_grad():
         frozen, _ = reference(trie)
 
     def objective(logprobs: Tensor, entropies: Tensor) -> Tensor:
-        told = Completions(logprobs, old, old, frozen, entropies, batch.advantages, batch.mask, weights)
+        told = Completions(logprobs, old, old, frozen, entropies, advantages, mask, weight)
         return policy_loss(told, SETTINGS.loss).loss
 
+    logprobs: Tensor
     logprobs, _, loss = policy(trie, Objective(objective, by_token=True))
     torch.autograd.backward(loss)
-    return time.perf_counter() - since, logprobs.detach()
+    return logprobs.detach()
