@@ -5,6 +5,7 @@ nearest to the mean, and its seconds count once per turn: the ratio is scaled, n
 are random, in float32.
 """
 
+import gc
 import shutil
 import time
 from functools import partial
@@ -60,6 +61,7 @@ def measure(place: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> 
     lengths = [batch.length(row) for row in range(turns)]
     row = min(range(turns), key=lambda row: abs(lengths[row] - sum(lengths) / turns))
     trl_seconds, expected = _of_trl(place, batch, row)
+    gc.collect()  # its trainer holds itself, and with it two models and a gradient
     seconds, logprobs = _of_coevo(place, batch)
     shutil.rmtree(place)
     gap = float((logprobs[row, : len(expected)] - expected).abs().max())

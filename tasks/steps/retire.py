@@ -36,7 +36,7 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
         return Result(decision)
     config, revision, spent = bank.retirement, session.draft.revision, Counter[str]()
     chosen, session.bank.standings = _chosen(session, config, decision)
-    left_out = _measured(session, config, chosen, spent)
+    left_out = _credited(session, config, chosen, spent)
     found = metrics([each.verdict for each in left_out], "bank/leave_one_out") if left_out else {}
     useless = [(entry, why) for each in left_out for entry in each.candidates if (why := reason(each.verdict))]
     decision = _decided(decision, useless, revision)
@@ -50,16 +50,38 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
 
 
 def _measured(
-    session: Session, config: RetirementConfig, chosen: Sequence[Entry], spent: Counter[str]
+    session: Session, config: RetirementConfig, cases: Sequence[tuple[Entry, Sequence[Entry]]], spent: Counter[str]
 ) -> tuple[Judged, ...]:
-    """Credit of entries: replays with the bank, and without the entry."""
-    trials = [Trial(read=(entry,), removed=gone) for entry in chosen for gone in ((), (entry,))]
+    """Gain of the bank over the bank without some entries, on tasks that retrieved the first of each case."""
+    trials = [Trial(read=(entry,), removed=removed) for entry, gone in cases for removed in ((), gone)]
     rewards = replay(session, spent, trials, config.replays) if trials else []
-    sides = zip(chosen, rewards[::2], rewards[1::2], strict=True)
+    sides = zip(cases, rewards[::2], rewards[1::2], strict=True)
     return tuple(
         Judged(ruled(measured([entry], ours, theirs, 0.0, session.draft.revision), config.delta), (entry,))
-        for entry, ours, theirs in sides
+        for (entry, _), ours, theirs in sides
     )
+
+
+def _credited(
+    session: Session, config: RetirementConfig, chosen: Sequence[Entry], spent: Counter[str]
+) -> tuple[Judged, ...]:
+    """Credit of entries by leaving each out; one that can be missed alone, but not beside others, stays.
+
+    Of those that can be missed alone, the least useful retires. Each further one is also left out with all before it.
+    """
+    found = _measured(session, config, [(entry, (entry,)) for entry in chosen], spent)
+    useless = sorted((each for each in found if not each.verdict.admitted), key=_gain)
+    gone = [entry for each in useless for entry in each.candidates]
+    beside = _measured(session, config, [(gone[n], gone[: n + 1]) for n in range(1, len(gone))], spent)
+    stay = {each.candidates for each in beside if each.verdict.admitted}
+    return tuple(
+        replace(each, verdict=replace(each.verdict, admitted=True)) if each.candidates in stay else each
+        for each in found
+    )
+
+
+def _gain(each: Judged) -> tuple[float, str]:
+    return each.verdict.difference, each.candidates[0].id
 
 
 def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> tuple[list[Entry], dict[str, Standing]]:

@@ -46,6 +46,38 @@ def test_a_bank_keeps_to_its_capacity(tmp_path):
     assert len(stored) > 5
 
 
+def test_of_two_entries_that_say_the_same_one_stays(tmp_path):
+    """Each can be missed alone; both cannot."""
+    wide = [*SETTINGS, "rollout.tasks=32", "rollout.group_size=2", "bank.retirement={entries: 64, replays: 2}"]
+    config = load_recipe("homerules-experience-only", wide)
+    with opened(tmp_path / "taught", config, played=expert_player()) as session:
+        for _ in range(2):
+            iterate(session)
+        useful = [each.candidates[0] for each in session.stores.bank.left_out() if each.verdict.difference > 0]
+    pairs = [tuple(replace(one, id=f"{n:06d}{twin:06d}") for twin in range(2)) for n, one in enumerate(useful)]
+    with opened(tmp_path / "twins", config, entries=[one for pair in pairs for one in pair],
+                played=expert_player()) as session:  # fmt: skip
+        shaped(session, batch(session))
+        gone = {entry.id for entry in do(session, retire, Decision()).entries}
+        outcomes = Counter(
+            (needed(session, pair), sum(one.id in gone for one in pair)) for pair in pairs if retrieved(session, pair)
+        )
+    assert outcomes[True, 1] > 0
+    assert outcomes[True, 2] == 0
+    assert outcomes[False, 2] > 0
+
+
+def needed(session, pair):
+    """Whether replays earn less without both entries."""
+    with_them, without = replay(session, Counter(), [Trial(read=pair), Trial(read=pair, removed=pair)], 2)
+    return fmean(with_them) > fmean(without)
+
+
+def retrieved(session, pair):
+    shown = {entry for episode in session.recent for turn in episode.turns for entry in turn.retrieved}
+    return all(one.id in shown for one in pair)
+
+
 @pytest.mark.parametrize(
     ("with_it", "without", "delta", "says"),
     [
