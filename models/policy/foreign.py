@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, get_args
 
 from transformers.utils import cached_file
@@ -62,7 +63,7 @@ def check_weights(path: str) -> None:
 
 def malformed(files: str, error: Exception) -> CoevoError:
     """Error for files that a library cannot read, from any exception."""
-    reason = " ".join(f"{type(error).__name__}: {error}".split())[:240]
+    reason = shorten(f"{type(error).__name__}: {error}", 240, placeholder=" ...")
     return CoevoError(f"{files}: cannot be read ({reason}): correct it, or name another directory")
 
 
@@ -158,6 +159,9 @@ def folder_of(path: str) -> Path | None:
 
 def absent(path: str, setting: str = "policy.path") -> CoevoError:
     """Error of a model that is not on this machine, with the command that downloads it if the path may name one."""
+    if Path(path).exists():
+        said = "has no config.json" if Path(path).is_dir() else "is a file"
+        return CoevoError(f"{setting} = {path!r} {said}: name a folder with a causal LM")
     download = f"`hf download {path}`, or " if HUB.fullmatch(path) else ""
     return CoevoError(
         f"{setting} = {path!r} cannot be read, it is not on this machine: {download}name a folder with a causal LM"

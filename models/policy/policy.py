@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import warnings
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -52,6 +53,8 @@ from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
 
 transformers_logging.disable_progress_bar()
+# PEFT reads an attribute that Transformers has renamed.
+warnings.filterwarnings("ignore", "`is_gradient_checkpointing` is deprecated", FutureWarning)
 
 WEIGHTS, PEFT_WEIGHTS, PEFT_CONFIG = "model.safetensors", "adapter_model.safetensors", "adapter_config.json"
 Full = Callable[[Tensor], Tensor]

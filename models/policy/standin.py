@@ -1,6 +1,7 @@
 """Tokenizers before the policy exists: the policy's own if it is on this machine, else one that estimates lengths."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from transformers import AutoTokenizer
@@ -17,6 +18,8 @@ MARKED = "<|im_start|>{role}\n{content}<|im_end|>\n"
 
 FILES = ("tokenizer.json", "tokenizer_config.json")
 """Files of a tokenizer; a model of which only the settings are here has none yet."""
+VOCABULARIES = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "spiece.model")
+"""Files with the words of a tokenizer."""
 
 
 class Guess:
@@ -65,10 +68,15 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
     except Exception as error:  # noqa: BLE001  (Transformers raises whatever a malformed file leads to)
         folder = folder_of(policy.path)
         named = [name for name in FILES if folder is not None and (folder / name).is_file()]
+        if folder is not None and any(folder.glob("*.safetensors")) and not _has_words(folder):
+            raise CoevoError(f"{policy.path}: no tokenizer.json: copy the model's own to it") from None
         if not named and isinstance(error, OSError | ValueError):
-            if folder is not None and any(folder.glob("*.safetensors")):
-                raise CoevoError(f"{policy.path}: no tokenizer ({FILES[0]}): copy the model's own to it") from None
             return Guess()
         raise malformed(f"{policy.path}: {' or '.join([*named, 'config.json'])}", error) from None
     check_promptable(found, policy.path)
     return found
+
+
+def _has_words(folder: Path) -> bool:
+    """Report whether a model's directory has the words of a tokenizer."""
+    return any((folder / name).is_file() for name in VOCABULARIES)

@@ -14,12 +14,15 @@ REASONS = {f"{FAULTS}{fault.replace(' ', '_')}": fault for fault in Fault}
 
 
 RULE = "rules quote feedback; another bank.writer, or imported entries"
+QUESTIONS = ("bank/writer/questions",)
+UNREAD = ("bank/writer/rejected_not_json", "bank/writer/rejected_not_words")
+"""Metrics that count answers of which nothing can be read."""
 MODEL = "bank/writer/unanswered and rejected, bank.writer.author"
 
 
 def alarms(manifest: Manifest) -> list[str]:
     """Alarms of a revision, in lines of at most 71 characters; none if it learns."""
-    return [*_unusable(manifest), *_flat(manifest), *_idle(manifest)]
+    return [*_unusable(manifest), *_flat(manifest), *_unread(manifest), *_idle(manifest)]
 
 
 def _unusable(manifest: Manifest) -> Iterator[str]:
@@ -32,12 +35,23 @@ def _unusable(manifest: Manifest) -> Iterator[str]:
 
 
 def _flat(manifest: Manifest) -> Iterator[str]:
-    limit = AlarmConfig(**manifest.state["config"].get("alarm", {})).flat
+    limit = _limits(manifest).flat
     count = manifest.metrics.get(STREAK, 0.0)
     if count >= limit:
         solved = manifest.metrics.get("agent/success/train", 0.0)
         yield f"no group has had different rewards for {count:.0f} iterations: nothing is learned"
         yield f"remedy: {'harder' if solved > 0.5 else 'easier'} tasks, or a larger rollout.group_size"
+
+
+def _unread(manifest: Manifest) -> Iterator[str]:
+    asked, unread = (sum(manifest.metrics.get(name, 0.0) for name in names) for names in (QUESTIONS, UNREAD))
+    if unread > asked * _limits(manifest).unusable:
+        yield f"{unread:.0f} of the writer's {asked:.0f} answers have not the form that it asks for"
+        yield "remedy: another bank.writer.author, or a policy that is taught to write"
+
+
+def _limits(manifest: Manifest) -> AlarmConfig:
+    return AlarmConfig(**manifest.state["config"].get("alarm", {}))
 
 
 def _writes(manifest: Manifest) -> str:
@@ -47,7 +61,7 @@ def _writes(manifest: Manifest) -> str:
 
 
 def _idle(manifest: Manifest) -> Iterator[str]:
-    limit = AlarmConfig(**manifest.state["config"].get("alarm", {})).idle
+    limit = _limits(manifest).idle
     unwritten, untaken = (manifest.metrics.get(name, 0.0) for name in (UNWRITTEN, UNTAKEN))
     if max(unwritten, untaken) < limit or manifest.metrics.get("agent/success/train", 0.0) >= SOLVED:
         return

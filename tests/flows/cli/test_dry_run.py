@@ -104,6 +104,14 @@ def test_a_recipe_at_full_scale_is_rehearsed_on_another_machine(coevo):
     assert said["prompts"]["guessed"]
 
 
+def test_a_folder_or_file_that_is_no_model_is_called_what_it_is(coevo, tmp_path):
+    (tmp_path / "file").write_text("")
+    for path, said in ((tmp_path, "has no config.json"), (tmp_path / "file", "is a file")):
+        done = coevo("run", SMALL, f"policy={{type: pretrained, path: {path}, shape: {SHAPE}}}", "warmstart=null",
+                     "context.style=chat", "--dry-run")  # fmt: skip
+        assert (done.code, f"'{path}' {said}: name a folder with a causal LM" in done.out + done.err) == (1, True)
+
+
 @pytest.mark.parametrize(("path", "load"), [("/nope", ""), ("Qwen/Qwen3-nope", "`hf download Qwen/Qwen3-nope`, or ")])
 def test_a_model_that_is_not_on_this_machine_is_a_problem_here_alone(coevo, path, load):
     recipe = [SMALL, f"policy={{type: pretrained, path: {path}, shape: {SHAPE}}}", "warmstart=null"]

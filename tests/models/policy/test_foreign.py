@@ -146,9 +146,12 @@ def test_adapters_within_a_base_model_are_refused(model):
 
 
 def test_weights_without_a_tokenizer_are_refused_and_settings_alone_are_not(model):
+    (model / "tokenizer.json").unlink()
+    with pytest.raises(CoevoError, match=r"no tokenizer\.json: copy the model's own to it"):
+        tokenizer_of(config(model), ())
     for file in model.glob("tokenizer*"):
         file.unlink()
-    with pytest.raises(CoevoError, match=r"no tokenizer \(tokenizer.json\): copy the model's own to it"):
+    with pytest.raises(CoevoError, match=r"no tokenizer\.json: copy the model's own to it"):
         tokenizer_of(config(model), ())
     (model / "model.safetensors").unlink()
     assert isinstance(tokenizer_of(config(model), ()), Guess)

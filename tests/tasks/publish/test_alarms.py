@@ -14,9 +14,11 @@ from coevo.configs.load.load import load_recipe
 from coevo.configs.update.advantage import GaeConfig, GrpoConfig, ReinforceConfig
 from coevo.flows.console.progress import Progress
 from coevo.lineage.revision.manifest import Manifest
+from coevo.memory.writers.model.answers import Posed, answers, counts
 from coevo.models.advantages.groups import zero_variance
 from coevo.records.faults import REMEDIES, Fault
 from coevo.records.metric_names import STREAK, UNTAKEN, UNWRITTEN
+from coevo.records.writing import Question, Reply
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.revision_page import page
 from coevo.tasks.steps.advantage import _streak, nothing_to_compare
@@ -158,3 +160,16 @@ def test_idle_firings_continue_from_the_revision_of_the_last_firing():
 def test_a_firing_whose_candidates_are_on_trial_is_neither_idle_nor_used():
     assert idle_firings(fired({}, {}), UNTAKEN, None) == {}
     assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, None) == {UNTAKEN: 4.0}
+
+
+@pytest.mark.parametrize("schema", ['{"type": "object"}', ""])
+def test_answers_that_nobody_can_read_alarm_at_once(schema):
+    """As the writer counts them: a model that writes no JSON, and a policy that was not taught to write."""
+    posed = Posed(Question("contrast", "", ("e1",), "", "x", schema), [SimpleNamespace(episode=episode())])
+    found = answers(lambda questions: [Reply("lorem ipsum", True, 1, 2) for _ in questions], [posed] * 4)
+    metrics = {f"bank__writer__{name}": count for name, count in counts(found).items()}
+    first, second = alarms(manifest(**metrics))
+    assert first == "4 of the writer's 4 answers have not the form that it asks for"
+    assert second == "remedy: another bank.writer.author, or a policy that is taught to write"
+    assert len(first) <= 71 and len(second) <= 71
+    assert alarms(manifest(**metrics | {"bank__writer__questions": 8.0})) == []
