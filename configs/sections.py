@@ -36,7 +36,10 @@ class AlarmConfig(Config):
     """Limits at which a run warns."""
 
     unusable: float = Field(default=0.5, ge=0, le=1)
-    """Share of an iteration's answers that are invalid or cut off; the run warns above it."""
+    """Share of an iteration's answers that are invalid or cut off, or of the writer's that cannot be read.
+
+    The run warns above it.
+    """
     flat: int = Field(default=3, ge=1, le=MANY)
     """Number of iterations in a row in which no group has different rewards; the run warns from then on."""
     idle: int = Field(default=5, ge=1, le=MANY, exclude_if=lambda idle: idle == 5)

@@ -136,9 +136,9 @@ class RunPaths:
 
     @property
     def is_blank(self) -> bool:
-        """True if nothing of the run was ever committed, and no answer of an author is kept."""
-        objects = self.lineage / ".git" / "objects"
-        return not self.journal.exists() and not any(path.is_file() for path in objects.rglob("*"))
+        """True if nothing of the run was ever committed, and no answer of an author is kept; never for a link."""
+        kept = (self.journal, self.published, *(self.lineage / ".git" / "objects").rglob("*"))
+        return not self.root.is_symlink() and not any(path.is_file() for path in kept)
 
     def read_config(self) -> RunConfig:
         """Configuration for the run's next session.

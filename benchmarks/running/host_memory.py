@@ -1,9 +1,9 @@
 """Host memory of runs at the shape of Qwen3-0.6B beside that of their dry runs: adapters, random weights, few tokens.
 
-The dry run's share for the trainer's heap was measured on the first run. The second one, in two processes with
+The dry run's share for the trainer's heap was measured on the first run. The second one, with two trainer processes and
 activation checkpointing, was not used for it.
 
-The whole run is in two processes of this machine, which generate and train on the CPU. Memory is the largest sum of
+A run generates and trains on the CPU of this machine. Memory is the largest sum of
 proportional set sizes, in which pages that processes share count once. Random weights earn nothing, so each turn costs
 a penalty: otherwise the update would have nothing to learn, and would take no memory. Without a bank, prompts are as
 long as the dry run says.

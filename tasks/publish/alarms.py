@@ -14,7 +14,6 @@ REASONS = {f"{FAULTS}{fault.replace(' ', '_')}": fault for fault in Fault}
 
 
 RULE = "rules quote feedback; another bank.writer, or imported entries"
-QUESTIONS = ("bank/writer/questions",)
 UNREAD = ("bank/writer/rejected_not_json", "bank/writer/rejected_not_words")
 """Metrics that count answers of which nothing can be read."""
 MODEL = "bank/writer/unanswered and rejected, bank.writer.author"
@@ -44,7 +43,8 @@ def _flat(manifest: Manifest) -> Iterator[str]:
 
 
 def _unread(manifest: Manifest) -> Iterator[str]:
-    asked, unread = (sum(manifest.metrics.get(name, 0.0) for name in names) for names in (QUESTIONS, UNREAD))
+    asked = manifest.metrics.get("bank/writer/questions", 0.0)
+    unread = sum(manifest.metrics.get(name, 0.0) for name in UNREAD)
     if unread > asked * _limits(manifest).unusable:
         yield f"{unread:.0f} of the writer's {asked:.0f} answers have not the form that it asks for"
         yield "remedy: another bank.writer.author, or a policy that is taught to write"

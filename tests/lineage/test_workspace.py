@@ -195,6 +195,8 @@ def test_a_run_that_failed_before_its_first_revision_gives_its_name_back(workspa
 
 KEPT = {
     "not yet used by its process": lambda run: run,
+    "a published revision": lambda run: used(run).published.write_text("{}"),
+    "on another disk": lambda run: run.root.symlink_to(used(run).root.rename(run.root.parents[1] / "disk")),
     "an answer of its author": lambda run: used(run).journal.write_text("{}"),
     "an object of its history": lambda run: (
         (run.lineage / ".git/objects/pack").mkdir(parents=True)

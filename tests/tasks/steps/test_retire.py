@@ -68,7 +68,7 @@ def test_of_two_entries_that_say_the_same_one_stays(tmp_path):
 
 
 def needed(session, pair):
-    """Whether replays earn less without both entries."""
+    """Return True if replays earn less without both entries."""
     with_them, without = replay(session, Counter(), [Trial(read=pair), Trial(read=pair, removed=pair)], 2)
     return fmean(with_them) > fmean(without)
 
