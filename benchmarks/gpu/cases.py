@@ -105,25 +105,27 @@ CASES = {
 }
 
 
-def build_policy(case: Case, dtype: torch.dtype, device: str, directory: Path) -> int:
-    """Write a policy with random weights, and return their number."""
+def build_policy(case: Case, dtype: torch.dtype, device: str, directory: Path, seed: int = 0) -> int:
+    """Write a policy with random weights, drawn from a seed, and return their number."""
     spoken = (*make(HomeRulesConfig()).vocabulary(), *CONTEXT_WORDS)
     words = (*spoken, *(f"word{number}" for number in range(case.shape.vocabulary - RESERVED - len(set(spoken)))))
     base = directory.with_name("base")
-    _write_noise(case.shape, words, dtype, device, base)
+    _write_noise(case.shape, words, dtype, device, base, seed)
     named = PretrainedPolicyConfig(type="pretrained", path=str(base), lora=case.lora, dtype=DTYPES[dtype])
     policy = build(named, (), key("gpu"))
     save(policy, directory)
     return sum(parameter.numel() for parameter in policy.model.parameters())
 
 
-def _write_noise(shape: ShapeConfig, words: Sequence[str], dtype: torch.dtype, device: str, directory: Path) -> None:
+def _write_noise(
+    shape: ShapeConfig, words: Sequence[str], dtype: torch.dtype, device: str, directory: Path, seed: int
+) -> None:
     """Write a policy of random weights whose tokenizer knows these words; ``device`` creates it, faster on a GPU."""
     tokenizer, config = word_tokenizer(words), stated(shape)
     config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
     config.bos_token_id = None
     with torch.random.fork_rng(devices=[]), torch.device(device):
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     save(Policy(model.eval(), tokenizer), directory)
 

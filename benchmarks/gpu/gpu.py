@@ -1,13 +1,11 @@
-"""Measurements on a GPU, in under ten minutes: updates of 16k packed tokens, and one iteration with vLLM.
+"""Measurements on a GPU, in under ten minutes: updates of 16k packed tokens, vLLM servers, and one iteration.
 
 Weights are random and nothing is downloaded. What was measured is kept, what was skipped is said with the reason.
 """
 
-import shutil
 import time
 from collections.abc import Callable, Mapping
-from contextlib import closing
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -15,24 +13,24 @@ import torch
 from benchmarks.bench import ROOT, Bench, Result
 from benchmarks.command import reach
 from benchmarks.gpu.cases import CASES, build_policy
-from benchmarks.gpu.updates import measure, used
+from benchmarks.gpu.servers import load, nap
+from benchmarks.gpu.updates import measure
 from coevo.configs.policy import LoraConfig
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.flows.history.cost import stages
 from coevo.models.capacity.devices import here
-from coevo.models.engines.base import Request
-from coevo.models.engines.vllm.engine import VllmEngine
-from coevo.records.draws import key
 
 MINUTES = 9
 """Nothing is begun that would end later, as far as ``EXPECTED`` knows."""
 VLLM = Path(".venv-vllm/bin/python")
 
-SLEEPERS = {"sleep-vllm-full": None, "sleep-vllm-lora": LoraConfig(r=64, alpha=64)}
-"""Servers that make room, by the adapters that they serve."""
-SLEEP = 120.0
-"""Seconds that one may take, its start included."""
+SERVERS: dict[str, Callable[[Bench], Result]] = {
+    "load-vllm-files": lambda bench: load(bench, "files"),
+    "load-vllm-ipc": lambda bench: load(bench, "ipc"),
+    "sleep-vllm-full": lambda bench: nap(bench, None),
+    "sleep-vllm-lora": lambda bench: nap(bench, LoraConfig(r=64, alpha=64)),
+}
+SERVER = 120.0
+"""Seconds that one of these may take, the start of its server included."""
 ITERATION = 200.0
 """Seconds that the iteration with vLLM may take."""
 
@@ -45,11 +43,11 @@ def run(bench: Bench) -> None:
     started, skipped = time.monotonic(), list[str]()
     print(f"\n{here()}")
     for name, case in CASES.items():
-        measured = lambda case=case: measure(case, "cuda", bench.workspace.root / "gpu")  # noqa: E731
-        _part(bench, name, case.expected, measured, started, skipped)
+        place = bench.workspace.root / "gpu"
+        _part(bench, name, case.expected, partial(measure, case, "cuda", place), started, skipped)
     if (ROOT / VLLM).is_file():
-        for name, lora in SLEEPERS.items():
-            _part(bench, name, SLEEP, lambda lora=lora: nap(bench, lora), started, skipped)  # type: ignore[misc]
+        for name, measured in SERVERS.items():
+            _part(bench, name, SERVER, partial(measured, bench), started, skipped)
         _part(bench, "iteration-vllm", ITERATION, lambda: iterate(bench), started, skipped)
     else:
         skipped.append(f"rollout, sync and iteration with vLLM: {VLLM} is not here, see make vllm-gpu")
@@ -64,36 +62,6 @@ def iterate(bench: Bench) -> Result:
     build_policy(case, torch.bfloat16, "cuda", place)
     history = reach(bench.workspace, "gpu", "homerules-grpo", 1, settings(place))
     return {"stages": stages(history[-1]), "metrics": _figures(history[-1].rates)}
-
-
-def nap(bench: Bench, lora: LoraConfig | None) -> Result:
-    """A server that sleeps and wakes: memory in use on the GPU, and seconds; each load checks the weights."""
-    place = bench.workspace.root / "sleep"
-    shutil.rmtree(place, ignore_errors=True)
-    place.mkdir(parents=True)
-    build_policy(replace(CASES["update-0.6b-full"], lora=lora), torch.bfloat16, "cuda", place / "policy")
-    config = VllmEngineConfig(
-        type="vllm", dtype="bfloat16", devices=("0",), gpu_memory_utilization=0.4, max_model_len=1024
-    )
-    sampling = SamplingConfig(temperature=1.0, max_new_tokens=16)
-    with closing(VllmEngine(place / "policy", config, sampling, place / "engine", sleeps=True)) as engine:
-        return {f"level {level}": _asleep(engine, place / "policy", level) for level in (1, 2)}
-
-
-def _asleep(engine: VllmEngine, policy: Path, level: int) -> Result:
-    asked = [Request(tuple(range(10, 40)), key("nap", row), "nap") for row in range(8)]
-    before, awake, since = engine.generate(asked), used(), time.perf_counter()
-    engine.sleep(level)
-    slept, asleep = time.perf_counter(), used()
-    engine.load(policy)
-    woken = time.perf_counter()
-    return {
-        "awake_gib": awake / 2**30,
-        "asleep_gib": asleep / 2**30,
-        "sleep_seconds": slept - since,
-        "wake_seconds": woken - slept,
-        "same_tokens": [it.token_ids for it in before] == [it.token_ids for it in engine.generate(asked)],
-    }
 
 
 def settings(policy: Path) -> list[str]:
