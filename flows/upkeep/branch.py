@@ -14,7 +14,7 @@ from coevo.envs.registry import make
 from coevo.flows.history.reference import Reading
 from coevo.flows.upkeep.gc import versions_of
 from coevo.lineage.lineage import Lineage
-from coevo.lineage.revision.code import changes, flat
+from coevo.lineage.revision.code import Code, changes, flat
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.trust import Trust, extend_path
 from coevo.lineage.workspace import Workspace
@@ -98,7 +98,7 @@ def state(start: Manifest, config: RunConfig) -> dict[str, object]:
     return {
         "config": settings,
         "config_hash": config.digest(),
-        "accepted_change": changes(start, settings, start.state["code"], start.state.get("packages", {})),
+        "accepted_change": changes(start, settings, Code.of(start)),
         "fired": start.revision + 1 if begins else start.state["fired"],
     }
 

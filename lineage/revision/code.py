@@ -3,10 +3,11 @@
 import hashlib
 import platform
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from coevo.lineage.revision.manifest import Manifest
 
@@ -35,10 +36,16 @@ def code_of(*packages: str) -> str:
 
 def source_hash(root: Path, packages: Iterable[str] = PACKAGES) -> str:
     """SHA-256 (hex) over path and content of every Python file of these packages under ``root``."""
+    files = (path for package in packages for path in (root / package).rglob("*.py"))
+    return hash_of_files({path.relative_to(root).as_posix(): path for path in files})
+
+
+def hash_of_files(files: Mapping[str, Path]) -> str:
+    """SHA-256 (hex) over names and content of files; the names come with them."""
     total = hashlib.sha256()
-    for path in sorted(path for package in packages for path in (root / package).rglob("*.py")):
+    for name, path in sorted(files.items(), key=lambda file: Path(file[0])):
         content = hashlib.sha256(path.read_bytes()).hexdigest()
-        total.update(f"{content} {path.relative_to(root).as_posix()}\n".encode())
+        total.update(f"{content} {name}\n".encode())
     return total.hexdigest()
 
 
@@ -49,27 +56,57 @@ def packages() -> Mapping[str, str]:
     return {"python": python, **{name: _version(name) for name in DECIDING}}
 
 
-def changes(head: Manifest, config: Mapping[str, Any], code: str, installed: Mapping[str, str]) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Code:
+    """Code that decides a revision.
+
+    Attributes:
+        revision: hash of coevo's sources.
+        packages: version of each deciding package.
+        modules: hash of each module of the user's own, by name.
+    """
+
+    revision: str
+    packages: Mapping[str, str]
+    modules: Mapping[str, str]
+
+    @classmethod
+    def of(cls, head: Manifest) -> Self:
+        """Code of a revision; one that did not record its packages or modules has none."""
+        return cls(head.state["code"], head.state.get("packages", {}), head.state.get("modules", {}))
+
+    def state(self) -> dict[str, object]:
+        """Entries of a manifest's state; modules only where there are some."""
+        modules = {"modules": self.modules} if self.modules else {}
+        return {"code": self.revision, "packages": self.packages, **modules}
+
+
+def changes(head: Manifest, config: Mapping[str, Any], code: Code) -> list[str]:
     """Differences from the last revision, one ``key: old -> new`` per change.
 
     Args:
         head: the last revision.
         config: current resolved configuration; ``iterations``, the length of the run, may differ.
-        code: current code revision.
-        installed: current ``packages``; a revision without a record of its packages agrees with any.
+        code: current code. A revision without a record of its packages agrees with any, and one that does not know a
+            module agrees with that.
     """
-    old, new = flat(head.state["config"]), flat(config)
+    old, new, made = flat(head.state["config"]), flat(config), Code.of(head)
     keys = [key for key in sorted(old.keys() | new.keys()) if key != "iterations"]
     changed = [
         f"{key}: {_shown(old, key)} -> {_shown(new, key)}" for key in keys if _shown(old, key) != _shown(new, key)
     ]
-    if head.state["code"] != code:
-        changed.append(f"code: {head.state['code'][:12]} -> {code[:12]}")
-    made_with = head.state.get("packages", installed)
+    if made.revision != code.revision:
+        changed.append(f"code: {made.revision[:12]} -> {code.revision[:12]}")
+    packages = made.packages or code.packages
+    changed += [
+        f"packages.{name}: {packages.get(name, 'absent')} -> {code.packages.get(name, 'absent')}"
+        for name in sorted(packages.keys() | code.packages.keys())
+        if packages.get(name) != code.packages.get(name)
+    ]
     return changed + [
-        f"packages.{name}: {made_with.get(name, 'absent')} -> {installed.get(name, 'absent')}"
-        for name in sorted(made_with.keys() | installed.keys())
-        if made_with.get(name) != installed.get(name)
+        f"module {name}: {made.modules[name][:12]} -> {found[:12]}"
+        for name, found in sorted(code.modules.items())
+        if made.modules.get(name, found) != found
     ]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
-from coevo.lineage.revision.code import code_revision, packages
+from coevo.lineage.revision.modules import code_of_run
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
 from coevo.tasks.artifacts import STANDINGS, TAUGHT, TRIALS, write_standings, write_taught, write_trials
@@ -84,8 +84,7 @@ def state(session: Session) -> dict[str, object]:
         "fired": session.fired,
         "config": config.model_dump(mode="json"),
         "config_hash": config.digest(),
-        "code": code_revision(),
-        "packages": packages(),
+        **code_of_run(config).state(),
         "accepted_change": session.accepted,
         "panels": {name: found.panel for name, found in session.draft.outcomes.items()},
         "outcomes": {name: found.solved for name, found in session.draft.outcomes.items()},

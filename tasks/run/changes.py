@@ -2,8 +2,9 @@
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
-from coevo.lineage.revision.code import changes, code_revision, packages
+from coevo.lineage.revision.code import changes
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.revision.modules import code_of_run
 
 
 def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: bool) -> list[str]:
@@ -12,7 +13,8 @@ def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: 
     Raises:
         CoevoError: there are changes, and they are not accepted.
     """
-    found = [] if head is None else changes(head, config.model_dump(mode="json"), code_revision(), packages())
+    code = code_of_run(config)  # also of a new run: what is edited later is not what it has imported
+    found = [] if head is None else changes(head, config.model_dump(mode="json"), code)
     if found and not accept:
         raise CoevoError(
             f"run {run!r} has changed since its last revision: {'; '.join(found)}; "

@@ -83,15 +83,20 @@ def test_the_entry_point_names_the_class_of_the_recipe(example):
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_the_loop_runs_it(example, prefect_url):
-    def coevo(*arguments):
+    def coevo(*arguments, code=0):
         command = [sys.executable, "-P", "-m", "coevo.flows", *arguments, "--workspace", str(example / "workspace")]
         env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         env["PREFECT_API_URL"] = prefect_url
         done = subprocess.run(command, cwd=example, env=env, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
 
     coevo("run", "lockers.yaml", "--name", "example")
     (run,) = json.loads(coevo("runs", "--json"))
     assert run["iteration"] == 6
     assert run["final_success"] > run["start_success"] + 0.2
+    with (example / "lockers.py").open("a", encoding="utf-8") as module:
+        module.write("\n# another rule\n")
+    refused = coevo("resume", "example", "--iterations", "7", code=2)
+    assert re.search(r"has changed since its last revision: module lockers: \w{12} -> \w{12};", refused)
+    coevo("resume", "example", "--iterations", "7", "--accept-change")

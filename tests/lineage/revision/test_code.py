@@ -6,7 +6,7 @@ import numpy
 import pytest
 import torch
 
-from coevo.lineage.revision.code import DECIDING, PACKAGES, changes, code_revision, packages, source_hash
+from coevo.lineage.revision.code import DECIDING, PACKAGES, Code, changes, code_revision, packages, source_hash
 from coevo.lineage.revision.manifest import Manifest
 
 CONFIG = {"seed": 1, "iterations": 5, "update": {"lr": 0.1, "kl": None}, "panels": ["a"], "extra": {}}
@@ -49,7 +49,7 @@ def test_the_installed_code_is_hashed():
 
 
 def test_nothing_changed():
-    assert changes(head(), {**CONFIG, "iterations": 50, "panels": ("a",)}, "aaaaaaaaaaaaaaaa", INSTALLED) == []
+    assert changes(head(), {**CONFIG, "iterations": 50, "panels": ("a",)}, Code("aaaaaaaaaaaaaaaa", INSTALLED, {})) == []
 
 
 def test_each_change_is_named_with_both_values():
@@ -60,7 +60,7 @@ def test_each_change_is_named_with_both_values():
         "panels": ["a", "b"],
         "extra": {"x": 1},
     }
-    assert changes(head(), now, "bbbbbbbbbbbbbbbb", INSTALLED) == [
+    assert changes(head(), now, Code("bbbbbbbbbbbbbbbb", INSTALLED, {})) == [
         "extra: {} -> absent",
         "extra.x: absent -> 1",
         "panels: ['a'] -> ['a', 'b']",
@@ -74,13 +74,21 @@ def test_each_change_is_named_with_both_values():
 def test_each_package_that_changed_is_named_with_both_versions():
     made_with = {"python": "3.11", "torch": "2.13.0", "peft": "0.21.2"}
     revision = Manifest.of({"config": CONFIG, "code": "a", "packages": made_with}, {})
-    assert changes(revision, CONFIG, "a", made_with) == []
-    assert changes(revision, CONFIG, "a", {"python": "3.12", "torch": "2.14.0", "scipy": "1.17.1"}) == [
+    assert changes(revision, CONFIG, Code("a", made_with, {})) == []
+    now = {"python": "3.12", "torch": "2.14.0", "scipy": "1.17.1"}
+    assert changes(revision, CONFIG, Code("a", now, {})) == [
         "packages.peft: 0.21.2 -> absent",
         "packages.python: 3.11 -> 3.12",
         "packages.scipy: absent -> 1.17.1",
         "packages.torch: 2.13.0 -> 2.14.0",
     ]
+
+
+def test_a_module_that_changed_is_named_and_one_that_the_revision_does_not_know_is_not():
+    revision = Manifest.of({"config": CONFIG} | Code("a", INSTALLED, {"shop": "1" * 64, "toys": "2" * 64}).state(), {})
+    now = Code("a", INSTALLED, {"shop": "3" * 64, "toys": "2" * 64, "fruit": "4" * 64})
+    assert changes(revision, CONFIG, now) == ["module shop: 111111111111 -> 333333333333"]
+    assert "modules" not in Code("a", INSTALLED, {}).state()
 
 
 def test_the_packages_that_are_installed():
