@@ -123,7 +123,7 @@ def _unconfirmed(run: str, left: Sequence[Setting]) -> UntrustedError:
     names = ",".join(each.name for each in left)
     return UntrustedError(
         f"run {run!r} has settings that are not confirmed here: {'; '.join(map(described, left))}; if you "
-        f"trust them, add --trust {names}, for example: coevo resume {run} --trust {names}"
+        f"trust them, add --trust {names} to the command, or to `coevo resume`"
     )
 
 

@@ -18,6 +18,6 @@ def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: 
     if found and not accept:
         raise CoevoError(
             f"run {run!r} has changed since its last revision: {'; '.join(found)}; "
-            f"to continue anyway: coevo resume {run} --accept-change"
+            "to continue anyway, add --accept-change to `coevo resume`"
         )
     return found

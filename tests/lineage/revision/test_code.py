@@ -49,7 +49,8 @@ def test_the_installed_code_is_hashed():
 
 
 def test_nothing_changed():
-    assert changes(head(), {**CONFIG, "iterations": 50, "panels": ("a",)}, Code("aaaaaaaaaaaaaaaa", INSTALLED, {})) == []
+    longer = {**CONFIG, "iterations": 50, "panels": ("a",)}
+    assert changes(head(), longer, Code("aaaaaaaaaaaaaaaa", INSTALLED, {})) == []
 
 
 def test_each_change_is_named_with_both_values():
