@@ -22,7 +22,7 @@ os.environ.setdefault("DS_ACCELERATOR", "cuda" if torch.cuda.is_available() else
 from peft import LoraConfig as PeftLoraConfig
 from peft import PeftConfig, PeftModel, get_peft_model, load_peft_weights, set_peft_model_state_dict
 from peft.tuners.tuners_utils import BaseTunerLayer
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
 from safetensors.torch import load_model
 from torch import Tensor
 from transformers import (
@@ -48,6 +48,7 @@ from coevo.models.policy.foreign import (
     named_base,
     weights_at,
 )
+from coevo.models.policy.stored import check_stored, saved_shapes
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
@@ -194,17 +195,12 @@ def check_fits(policy: Policy, directory: Path) -> None:
     adapted = isinstance(policy.model, PeftModel)
     path = weights_at(directory / (PEFT_WEIGHTS if adapted else WEIGHTS))
     shapes = {name.replace(".default.", "."): list(value.shape) for name, value in _state(policy.model).items()}
-    if not shapes.items() <= _saved_shapes(path).items():
-        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
-
-
-def _saved_shapes(path: Path) -> dict[str, list[int]]:
-    """Shape of each tensor of a file by name; empty if it is no safetensors file."""
     try:
-        with safe_open(path, framework="pt") as saved:
-            return {name: saved.get_slice(name).get_shape() for name in saved.keys()}  # noqa: SIM118
+        fits = shapes.items() <= saved_shapes(path).items()
     except SafetensorError:
-        return {}
+        fits = False
+    if not fits:
+        raise CoevoError(f"{path}: its weights do not fit the policy; load a policy of the same architecture")
 
 
 def bundle(directory: Path, into: Path) -> None:
@@ -278,6 +274,7 @@ def _pretrained(config: PretrainedPolicyConfig) -> Policy:
         raise absent(config.path)
     tokenizer = _read(AutoTokenizer, config.path)
     check_promptable(tokenizer, config.path)
+    check_stored(config.path)
     model = _model(config.path, getattr(torch, config.dtype))
     return Policy(model if config.lora is None else _adapted(model, config.lora), tokenizer)
 

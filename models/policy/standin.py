@@ -9,6 +9,7 @@ from transformers import AutoTokenizer
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import PolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
+from coevo.models.policy.stored import check_stored
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 
 LETTERS = 3
@@ -74,6 +75,7 @@ def tokenizer_of(policy: PolicyConfig, vocabulary: Sequence[str]) -> Any:
             return Guess()
         raise malformed(f"{policy.path}: {' or '.join([*named, 'config.json'])}", error) from None
     check_promptable(found, policy.path)
+    check_stored(policy.path)
     return found
 
 
