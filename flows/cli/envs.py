@@ -56,10 +56,12 @@ def check(
 
     from coevo.configs.load.load import load_env
     from coevo.envs.registry import make
+    from coevo.flows.console.patience import patience
     from coevo.tasks.checks.environment import check_environment
 
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     with ExitStack() as stack:
+        stack.enter_context(patience("the check of the environment"))
         made = make(load_env(env, settings or []))
         stack.callback(made.close)
         results = check_environment(made, tasks, action or (), seed)

@@ -103,12 +103,13 @@ def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool)
     from coevo.envs.registry import make
     from coevo.flows.console import output
     from coevo.flows.console.dry_run import report, show
+    from coevo.flows.console.patience import patience
     from coevo.models.capacity.devices import here, named
     from coevo.tasks.preflight.forecast import forecast, on_this_machine
     from coevo.tasks.preflight.rehearse import rehearse
     from coevo.tasks.run.assemble import check_panels, check_repeats
 
-    with closing(make(config.env)) as env:
+    with patience("the dry run"), closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
         found = forecast(config, rehearse(config, env), here(place.root) if on is None else named(on))
