@@ -24,6 +24,7 @@ from coevo.memory.bank.retention import Kept, copy
 FIXED = {
     "recipe": "it only names the origin of the run",
     "env.type": "the policy has learned another environment",
+    "policy.path": "adapters find their base model there; if the model has moved, link it to that place with `ln -s`",
     "policy": "its weights and words are those of the revision",
     "warmstart": "it happened before revision 0",
 }

@@ -6,6 +6,8 @@ import pytest
 from mlflow import MlflowClient
 from support.kept import recovered, retained, whole
 
+from coevo.configs.errors import CoevoError
+from coevo.flows.upkeep.branch import _check_fixed
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.code import code_revision
@@ -124,3 +126,10 @@ def test_it_is_published_as_a_run_of_its_own_from_revision_0(coevo, copied, monk
     points = {point.step: point.timestamp for point in client.get_metric_history(run.info.run_id, "cost/seconds/wall")}
     assert points == {0: 0, 1: 60_000, 2: 120_000}
     assert {item.path for item in client.list_artifacts(run.info.run_id, "bank")} == {"bank/r0.json", "bank/r2.json"}
+
+
+def test_a_model_that_has_moved_is_linked_to_its_place():
+    with pytest.raises(
+        CoevoError, match=r"policy.path: a branch cannot change it: .* link it to that place with `ln -s`"
+    ):
+        _check_fixed({"policy.path": "/models/a"}, {"policy.path": "/models/b"})
