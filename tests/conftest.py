@@ -1,5 +1,6 @@
 """Shared by every test: the one Prefect server of the session."""
 
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from coevo.flows.servers import servers
 from coevo.flows.servers.daemon import down
 from coevo.flows.servers.secret import VARIABLE, secret_of
 
+gc.disable()  # until the tests are imported, which makes many objects that stay: see pytest_collection_finish
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in its background without
 hypothesis.settings.register_profile("coevo", deadline=None)  # a loaded machine is no counterexample
 hypothesis.settings.load_profile("coevo")
@@ -35,7 +37,12 @@ def pytest_collection_modifyitems(items):
 
 
 def pytest_collection_finish(session):
-    """Start importing, beside the first tests, what commands import; where no test starts a command, do nothing."""
+    """Take what is imported out of every collection of garbage, and start importing what commands need.
+
+    The imports run beside the first tests; where no test starts a command, nothing is imported.
+    """
+    gc.freeze()
+    gc.enable()
     if warm := sys.modules.get("support.warm"):
         warm.prepare()
 
