@@ -2,11 +2,12 @@
 
 ``state`` is equal in a repeated run, bit for bit, so it has no times, no versions of tables and not the run's name:
 ``revision``, ``iteration``, ``parent``, ``restored_from``, ``config``, ``config_hash``, ``code``,
-``packages`` {name: version}, ``artifacts`` {name: content hash}, ``tables`` {table: content hash}, ``cursor``,
-``metrics``, ``panels`` {name: hash}, ``accepted_change``, and ``until_next`` [artifact] if the revision keeps some only
-until the next one. ``observed`` is the rest: ``timestamp`` (ms since 1970),
-``run``, ``tables`` {table: version}, ``metrics`` that are times or rates, ``mlflow_run``. Metrics keep the names that
-they were written with; ``Manifest.metrics`` and ``Manifest.rates`` have the current ones.
+``packages`` {name: version}, ``modules`` {name: hash} if the settings name modules of the user's own,
+``artifacts`` {name: content hash}, ``tables`` {table: content hash}, ``cursor``, ``metrics``, ``panels`` {name: hash},
+``accepted_change``, and ``until_next`` [artifact] if the revision keeps some only until the next one.
+``observed`` is the rest: ``timestamp`` (ms since 1970), ``run``, ``tables`` {table: version}, ``metrics`` that are
+times or rates, ``mlflow_run``. Metrics keep the names that they were written with; ``Manifest.metrics`` and
+``Manifest.rates`` have the current ones.
 """
 
 import json

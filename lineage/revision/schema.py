@@ -73,6 +73,7 @@ class State(_Part):
     metrics: Metrics
     fired: Number = 0
     packages: dict[Word, Word] = {}
+    modules: dict[Word, Digest] = {}
     panels: dict[Word, Digest] = {}
     outcomes: dict[Word, Outcomes] = {}
     accepted_change: Annotated[list[Text], Field(max_length=LONGEST_LIST)] = []

@@ -100,3 +100,4 @@ def test_the_loop_runs_it(example, prefect_url):
     refused = coevo("resume", "example", "--iterations", "7", code=2)
     assert re.search(r"has changed since its last revision: module lockers: \w{12} -> \w{12};", refused)
     coevo("resume", "example", "--iterations", "7", "--accept-change")
+    coevo("push", str(example / "remote"), "example")

@@ -24,6 +24,7 @@ FIRST = {
 LATER = {
     "fired": 1,
     "packages": {"torch": "2.13.0+cpu"},
+    "modules": {"shop.doors": "f" * 64},
     "panels": {"seen-houses": "d" * 64},
     "outcomes": {"seen-houses": "01-0"},
     "accepted_change": ["update.optimizer.lr 2e-4 → 1e-5"],
