@@ -1,36 +1,28 @@
 """Modules of the user's own that a configuration names: environments and parts from outside of coevo."""
 
+import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from importlib.metadata import distributions
 from itertools import chain
-from modulefinder import ModuleFinder
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.lineage.revision.code import Code, code_revision, flat, hash_of_files, packages
 
 
 def code_of_run(config: RunConfig) -> Code:
-    """Code that decides the revisions of a run made now.
-
-    Raises:
-        CoevoError: a module of the user's own cannot be parsed.
-    """
+    """Code that decides the revisions of a run made now."""
     return Code(code_revision(), packages(), own_modules(config))
 
 
 def own_modules(config: RunConfig) -> Mapping[str, str]:
     """SHA-256 (hex) over the sources of each module that the settings name, by module; nothing is imported.
 
-    Sources of a module in ``python_path`` are its package, and the modules there that it imports anywhere in its code.
-    Sources of an installed module are its package. They are read once per process, as Python imports them once.
-
-    Raises:
-        CoevoError: a module cannot be parsed.
+    Sources of an installed module are its package. Sources of a module in ``python_path`` are its package, and the
+    packages there that its code imports anywhere. They are read once per process, as Python imports them once.
     """
     return _own_modules(tuple(sorted(set(_named(config)))), config.python_path)
 
@@ -52,32 +44,36 @@ def _named(config: RunConfig) -> Iterator[str]:
 
 def _sources(name: str, folders: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     """Source files of a module, each with its path below the folder that it is imported from."""
-    spec = PathFinder.find_spec(name.partition(".")[0], [*sys.path, *folders])  # the installed one comes first
-    if spec is None:
-        return  # the import says that there is no such module
-    package, files = _package(spec)
-    if package in folders:
-        files |= set(_imported(files, folders))
-    for path in files:
-        yield next(path.relative_to(each).as_posix() for each in (package, *folders) if path.is_relative_to(each)), path
+    seen, left = set[str](), [name.partition(".")[0]]
+    while left:
+        package = left.pop()
+        place, files = _package(package, folders)
+        if package in seen or (seen and place not in folders):
+            continue
+        seen.add(package)
+        yield from ((path.relative_to(place).as_posix(), path) for path in files)
+        if place in folders:
+            left += (each for path in files for each in _imported(path))
 
 
-def _package(spec: ModuleSpec) -> tuple[str, set[Path]]:
+def _package(name: str, folders: tuple[str, ...]) -> tuple[str, list[Path]]:
     """Folder that a module without a dot is imported from, and its source files: those of a package, or its own."""
-    places = list(map(Path, spec.submodule_search_locations or ()))
+    spec = PathFinder.find_spec(name, [*sys.path, *folders])  # the installed one comes first
+    places = [] if spec is None else list(map(Path, spec.submodule_search_locations or ()))
     if places:
-        return str(places[0].parent), {path for place in places for path in place.rglob("*.py")}
-    module = Path(spec.origin or "")
-    return str(module.parent), {module} if module.suffix == ".py" else set()
+        return str(places[0].parent), sorted(places[0].rglob("*.py"))
+    module = Path((spec.origin if spec else None) or "")
+    return str(module.parent), [module] if module.suffix == ".py" else []
 
 
-def _imported(files: Iterable[Path], folders: tuple[str, ...]) -> Iterator[Path]:
-    """Modules in the folders that these files import, directly or not."""
-    finder = ModuleFinder(list(folders))
+def _imported(path: Path) -> Iterator[str]:
+    """First names of the modules that a file imports anywhere; its own package's are known."""
     try:
-        for path in files:
-            finder.run_script(str(path))
-    except SyntaxError as error:
-        raise CoevoError(f"{error.filename}, line {error.lineno}: {error.msg}: mend the module") from error
-    found = (getattr(module, "__file__", None) for module in finder.modules.values())
-    yield from (Path(file) for file in found if file)
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return  # whoever imports it says so
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]

@@ -5,7 +5,6 @@ import textwrap
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.revision.modules import _own_modules, own_modules
 
@@ -67,10 +66,21 @@ def test_a_module_that_is_nowhere_is_left_to_the_import(folder):
     assert hashed(folder, "nowhere:Shop") == {}
 
 
-def test_a_module_that_cannot_be_parsed_is_named_with_its_line(folder):
-    (folder / "shop.py").write_text("\n\ndef (:\n")
-    with pytest.raises(CoevoError, match=r"shop.py, line 3: .*: mend the module"):
-        hashed(folder)
+def test_a_module_that_cannot_be_parsed_counts_and_is_left_to_the_import(folder):
+    before = hashed(folder)
+    (folder / "prices.py").write_text("\n\ndef (:\n")
+    assert hashed(folder) != before
+
+
+def test_a_folder_without_init_counts_and_one_that_an_installed_package_shadows_does_not(folder):
+    (folder / "market" / "__init__.py").unlink()
+    (folder / "json").mkdir()
+    (folder / "json" / "extra.py").touch()
+    before = hashed(folder)
+    (folder / "json" / "extra.py").write_text("apple = 5\n")
+    assert hashed(folder) == before
+    (folder / "market" / "fruit.py").write_text("apple = 5\n")
+    assert hashed(folder) != before
 
 
 def test_an_installed_module_is_its_package_and_an_installed_part_is_found_by_its_name(folder, monkeypatch):
