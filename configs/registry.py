@@ -49,7 +49,7 @@ class Registry(Generic[Part]):
         """The object at ``package.module:attribute``; ``name`` is the value of the setting, for messages.
 
         Raises:
-            ConfigError: the module cannot be imported, or lacks the attribute.
+            ConfigError: the module cannot be imported or parsed, or lacks the attribute.
         """
         module, _, attribute = reference.partition(":")
         try:
@@ -58,6 +58,10 @@ class Registry(Generic[Part]):
             raise ConfigError(
                 f"{self._setting} = {name!r}: {module} cannot be imported ({error}); install its package, or "
                 "name the folder of a module of your own in python_path"
+            ) from error
+        except SyntaxError as error:
+            raise ConfigError(
+                f"{self._setting} = {name!r}: {error.filename}, line {error.lineno}: {error.msg}: mend the module"
             ) from error
         part: Part | None = getattr(home, attribute, None)
         if part is None:

@@ -56,6 +56,7 @@ def package(tmp_path, monkeypatch):
     """A package outside the repository, as an installer would leave it: a module and its metadata."""
     (tmp_path / "echo_package.py").write_text(SOURCE)
     (tmp_path / "broken_package.py").write_text("import a_module_that_nobody_has\n")
+    (tmp_path / "unfinished_package.py").write_text("\ndef (:\n")
     metadata = tmp_path / "echo_package-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: echo-package\nVersion: 1.0\n")
@@ -96,6 +97,7 @@ def test_an_optional_part_that_is_missing_is_named(package):
         ("ekko", {}, "No environment 'ekko'.*package.module:Class"),
         ("no_such_package:Echo", {}, "no_such_package cannot be imported.*install"),
         ("broken_package:Echo", {}, "broken_package cannot be imported.*a_module_that_nobody_has"),
+        ("unfinished_package:Echo", {}, r"unfinished_package\.py, line 2: .*: mend the module"),
         ("echo_package:Missing", {}, "echo_package has no Missing; name an attribute of the module"),
         ("echo_package:half", {}, r"echo_package has no half\. Did you mean 'Half'\?"),
         ("lost", {}, "echo_package has no Lost"),
