@@ -2,10 +2,10 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.machinery import PathFinder
-from importlib.metadata import distributions
+from importlib.metadata import EntryPoint, distributions
 from itertools import chain
 from pathlib import Path
 
@@ -37,9 +37,14 @@ def _named(config: RunConfig) -> Iterator[str]:
     """Modules of the settings ``type`` with an import path, or with the name of an installed part."""
     kinds = {str(value) for key, value in flat(config.model_dump(mode="json")).items() if key.endswith(".type")}
     yield from (kind.partition(":")[0] for kind in kinds if ":" in kind)
-    for part in chain.from_iterable(each.entry_points for each in distributions()):
-        if part.group.startswith("coevo.") and part.name in kinds:
-            yield part.module
+    yield from (part.module for part in _installed_parts() if part.name in kinds)
+
+
+@cache
+def _installed_parts() -> Sequence[EntryPoint]:
+    """Parts that installed packages register; reading them takes milliseconds, and each revision asks."""
+    found = chain.from_iterable(each.entry_points for each in distributions())
+    return [part for part in found if part.group.startswith("coevo.")]
 
 
 def _sources(name: str, folders: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
@@ -47,21 +52,22 @@ def _sources(name: str, folders: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
     seen, left = set[str](), [name.partition(".")[0]]
     while left:
         package = left.pop()
-        place, files = _package(package, folders)
-        if package in seen or (seen and place not in folders):
+        if package in seen:
             continue
+        place, files = _package(package, folders)
+        if place in folders or not seen:
+            found = list(files)
+            yield from ((path.relative_to(place).as_posix(), path) for path in found)
+            left += (each for path in found for each in _imported(path)) if place in folders else ()
         seen.add(package)
-        yield from ((path.relative_to(place).as_posix(), path) for path in files)
-        if place in folders:
-            left += (each for path in files for each in _imported(path))
 
 
-def _package(name: str, folders: tuple[str, ...]) -> tuple[str, list[Path]]:
+def _package(name: str, folders: tuple[str, ...]) -> tuple[str, Iterable[Path]]:
     """Folder that a module without a dot is imported from, and its source files: those of a package, or its own."""
     spec = PathFinder.find_spec(name, [*sys.path, *folders])  # the installed one comes first
     places = [] if spec is None else list(map(Path, spec.submodule_search_locations or ()))
     if places:
-        return str(places[0].parent), sorted(places[0].rglob("*.py"))
+        return str(places[0].parent), places[0].rglob("*.py")  # found as they are read: most are of no interest
     module = Path((spec.origin if spec else None) or "")
     return str(module.parent), [module] if module.suffix == ".py" else []
 

@@ -24,7 +24,7 @@ def check_stored(path: str) -> None:
         CoevoError: a file is incomplete or missing, or a tensor is missing or has another shape.
     """
     folder = folder_of(path)
-    files = [] if folder is None else [*_files(folder)]
+    files = [] if folder is None else _files(folder)
     model = _outline(path) if files else None
     if model is None:
         return
@@ -58,14 +58,18 @@ def saved_shapes(path: Path) -> dict[str, list[int]]:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Files of the weights: those that the index names, or the one; none if there are none."""
-    if (folder / INDEX).is_file():
-        names = set(map(str, dict(settings_of(folder / INDEX).get("weight_map") or {}).values()))
-        absent = sorted(name for name in names if not (folder / name).is_file())
-        if absent:
-            raise CoevoError(f"{folder}: {absent[0]} is missing, which {INDEX} names: download the model again")
-        return [folder / name for name in sorted(names)]
-    return [file for file in (folder / "model.safetensors",) if file.is_file()]
+    """Files of the weights, as Transformers looks for them: the one, else those that the index names; maybe none."""
+    whole, index = folder / "model.safetensors", folder / INDEX
+    if whole.is_file() or not index.is_file():
+        return [whole] if whole.is_file() else []
+    places = settings_of(index).get("weight_map")
+    if not isinstance(places, dict):
+        raise CoevoError(f"{index}: has no weight_map: download the model again")
+    names = sorted(set(map(str, places.values())))
+    absent = [name for name in names if not (folder / name).is_file()]
+    if absent:
+        raise CoevoError(f"{folder}: {absent[0]} is missing, which {INDEX} names: download the model again")
+    return [folder / name for name in names]
 
 
 def _whole(file: Path) -> dict[str, list[int]]:

@@ -6,14 +6,19 @@ import textwrap
 import pytest
 
 from coevo.configs.load.load import load_recipe
-from coevo.lineage.revision.modules import _own_modules, own_modules
+from coevo.lineage.revision.modules import _installed_parts, _own_modules, own_modules
 
 
 @pytest.fixture(autouse=True)
 def _anew():
-    _own_modules.cache_clear()
+    _forget()
     yield
-    _own_modules.cache_clear()
+    _forget()
+
+
+def _forget():
+    for cached in (_own_modules, _installed_parts):
+        cached.cache_clear()
 
 
 @pytest.fixture

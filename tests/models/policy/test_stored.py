@@ -81,9 +81,13 @@ def test_a_layer_that_is_missing(model):
     refused(model, r"model.layers.\d+.\S+ is missing; .*: take both from the same model")
 
 
-def test_a_damaged_index(model):
-    (model / INDEX).write_text("{")
-    with pytest.raises(CoevoError, match=INDEX):
+@pytest.mark.parametrize(("text", "said"), [("{", "not readable"), ('{"weight_map": [1]}', "has no weight_map")])
+def test_a_damaged_index(model, text, said):
+    (model / INDEX).write_text(text)
+    check_stored(str(model))  # the one file comes first
+    split(model)
+    (model / INDEX).write_text(text)
+    with pytest.raises(CoevoError, match=f"{INDEX}: {said}"):
         check_stored(str(model))
 
 
