@@ -203,15 +203,20 @@ def test_an_endpoint_that_answers_now_and_then_is_asked_every_question():
 
 
 def test_closing_abandons_what_is_not_answered_yet_and_no_question_is_no_request():
-    with completions(lambda it: said("x") if it.user == "0" else HANGS) as (url, requests):
-        replies = author(url).replies([question(str(number)) for number in range(4)])
-        since = time.monotonic()
+    arrived = threading.Barrier(4)
+
+    def behave(request):
+        arrived.wait(30)  # opens when all four are in flight: one that arrives after the count would be a late one
+        return said("x") if request.user == "0" else HANGS
+
+    with completions(behave) as (url, requests):
+        replies = author(url, concurrency=4).replies([question(str(number)) for number in range(4)])
         assert next(replies)[0] == 0
+        since = time.monotonic()
         replies.close()
-        sent = len(requests)
         assert asked(url, []) == []
         assert time.monotonic() - since < 10
-    assert len(requests) == sent
+        assert len(requests) == 4
     assert not threads()
 
 
