@@ -11,6 +11,8 @@ BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 # One process more than cores: tests wait for servers and processes of their own for a third of the time.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Tests start hundreds of processes, which would compile coevo anew where this variable is set.
+quick test-full: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 VLLM := .venv-vllm/bin/python

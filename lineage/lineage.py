@@ -68,8 +68,7 @@ class Lineage:
 
     def head(self) -> Manifest | None:
         """Last revision; None before the first."""
-        commits = self._repository.commits()[-1:]
-        return self._repository.manifests(commits)[0] if commits else None
+        return next(iter(self._repository.manifests(self._repository.commits()[-1:])), None)
 
     def manifest(self, revision: int) -> Manifest:
         """One revision by its number.
@@ -93,28 +92,25 @@ class Lineage:
         Raises:
             CoevoError: the revision does not exist.
         """
-        commits = self._repository.commits()
-        if not 0 <= revision < len(commits):
-            has = f"it has 0 to {len(commits) - 1}" if commits else "it has none yet"
-            raise CoevoError(f"revision {revision} is not in {self._repository.root}: {has}")
-        return commits[revision]
+        return self._numbered(self._repository.commits(), revision)
 
     def retained(self) -> list[int]:
         """Revisions that are kept whole; of the others only commit and manifest are guaranteed."""
         dropped = self._repository.tags.dropped()
         return [revision for revision in range(len(self.commits())) if revision not in dropped]
 
-    def require(self, revision: int) -> None:
-        """Check that a revision is kept whole.
+    def require(self, revision: int) -> str:
+        """Git commit of a revision that is kept whole.
 
         Raises:
             CoevoError: the revision does not exist, or was dropped.
         """
-        self.commit_hash(revision)
-        kept = self.retained()
-        if revision not in kept:
-            run = self._repository.root.parent.name
-            raise CoevoError(f"revision {revision} of run {run!r} was dropped by gc: kept ones are {ranges(kept)}")
+        commits, dropped = self._repository.commits(), self._repository.tags.dropped()
+        commit = self._numbered(commits, revision)
+        if revision in dropped:
+            run, kept = self._repository.root.parent.name, ranges(sorted({*range(len(commits))} - dropped))
+            raise CoevoError(f"revision {revision} of run {run!r} was dropped by gc: kept ones are {kept}")
+        return commit
 
     def lost(self, revision: int) -> list[str]:
         """Artifacts of a revision that were removed when a newer one had them."""
@@ -155,8 +151,7 @@ class Lineage:
         Raises:
             CoevoError: the revision does not exist or was dropped, or the name is malformed or taken.
         """
-        self.require(revision)
-        self._repository.tags.add(name, self.commit_hash(revision))
+        self._repository.tags.add(name, self.require(revision))
 
     def untag(self, name: str) -> None:
         """Remove a name; the revision stays until a gc that nothing else keeps it from.
@@ -213,8 +208,8 @@ class Lineage:
             CoevoError: the revision does not exist or was dropped, or a part of it cannot be restored.
         """
         self._clear()
-        self.require(to)
-        head, target = self.head(), self.manifest(to)
+        commit = self.require(to)
+        head, (target,) = self.head(), self._repository.manifests([commit])
         state = _restored(target, without)
         if head is not None and head.state == state | {name: head.state[name] for name in PLACE if name in head.state}:
             with suppress(CoevoError):  # a damaged one is created again
@@ -224,7 +219,7 @@ class Lineage:
         with self._naming(to):
             self._repository.artifacts.check(state["artifacts"])
             restore(bank, target)
-            self._repository.check_out(self.commit_hash(to), without)
+            self._repository.check_out(commit, without)
         last = head.observed if head else {}
         observed = {key: value for key, value in last.items() if key not in OWN}
         return self._seal(head, state, {**observed, "tables": dict(bank.versions())})
@@ -256,8 +251,7 @@ class Lineage:
         Raises:
             CoevoError: the revision or artifact does not exist, was dropped, or ``into`` exists.
         """
-        self.require(revision)
-        artifacts = self.manifest(revision).artifacts
+        artifacts = self._repository.manifests([self.require(revision)])[0].artifacts
         if artifact not in artifacts:
             raise CoevoError(f"revision {revision} has no artifact {artifact!r}: it has {', '.join(sorted(artifacts))}")
         if into.exists():
@@ -277,6 +271,12 @@ class Lineage:
             content = {artifact: manifest.artifacts[artifact]}
             self._repository.artifacts.check(content)
             return self._repository.artifacts.files(content[artifact])
+
+    def _numbered(self, commits: Sequence[str], revision: int) -> str:
+        if not 0 <= revision < len(commits):
+            has = f"it has 0 to {len(commits) - 1}" if commits else "it has none yet"
+            raise CoevoError(f"revision {revision} is not in {self._repository.root}: {has}")
+        return commits[revision]
 
     def _clear(self) -> tuple[list[str], list[str]]:
         """Remove locks and files of a killed process and return their names."""

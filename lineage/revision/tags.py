@@ -71,7 +71,8 @@ class Tags:
 
     def mend(self, commits: Sequence[str]) -> list[str]:
         """Give every kept revision its ``r<N>``, and no other; return the refs that were missing or wrong."""
-        present, marks, dropped = self._refs("tags"), self._refs("dropped"), self.dropped()
+        present, marks = self._refs("tags"), self._refs("dropped")
+        dropped = {int(name[1:]) for name in marks}
         wanted = {f"r{number}": commit for number, commit in enumerate(commits) if number not in dropped}
         wrong = sorted(name for name, commit in wanted.items() if present.get(name) != commit)
         stale = sorted(f"r{number}" for number in dropped if f"r{number}" in present)

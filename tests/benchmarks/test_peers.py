@@ -56,6 +56,7 @@ def test_an_answer_ends_with_its_end_token():
     assert rollout_peers.ended([5, 6], [2]) == (5, 6)
 
 
+@pytest.mark.full
 def test_generate_answers_as_the_engine_does_and_other_answers_are_noticed(monkeypatch, tmp_path):
     monkeypatch.setattr(rollout_peers, "SIZES", (5, 64))
     monkeypatch.setattr(rollout_peers, "ROUNDS", 1)

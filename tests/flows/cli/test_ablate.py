@@ -28,6 +28,7 @@ def mine(tmp_path):
     return str(path)
 
 
+@pytest.mark.full
 def test_the_list_has_every_study_with_its_cost_or_what_it_needs(coevo):
     rows = {row["name"]: row for row in json.loads(coevo("ablate", "--list", "--json").out)}
     assert list(rows) == [study.name for study in load_studies()]

@@ -229,6 +229,7 @@ def test_a_parquet_file_cut_short_is_refused(tmp_path):
         assert "not readable as Parquet" in refusal(path)
 
 
+@pytest.mark.full
 @given(st.integers(0), st.integers(0, 255))
 @settings(max_examples=60, deadline=None)
 def test_any_byte_of_a_parquet_file_may_be_wrong(tmp_path_factory, place, byte):

@@ -178,6 +178,7 @@ def test_memory_that_runs_out_is_named_with_what_takes_less(error):
     assert "\n" not in said
 
 
+@pytest.mark.full
 def test_a_policy_that_is_not_there_is_named(samples_path, tmp_path, monkeypatch):
     (tmp_path / "models").mkdir()
     (tmp_path / "models" / "__init__.py").write_text("raise ImportError('not this one')")

@@ -137,6 +137,7 @@ def test_where_there_is_nothing_to_read_success_alone_decides(tmp_path):
     assert "warmstart.read=1.0" in warning
 
 
+@pytest.mark.full
 def test_where_vllm_generates_the_policy_is_built_in_a_process_of_its_own_and_equal(tmp_path, monkeypatch):
     here = warm_start(config("warmstart=null"), environment(), tmp_path / "here", Silent())
     monkeypatch.setattr("coevo.tasks.run.warmstart.build", None)
@@ -148,6 +149,7 @@ def test_where_vllm_generates_the_policy_is_built_in_a_process_of_its_own_and_eq
     }
 
 
+@pytest.mark.full
 def test_a_policy_that_cannot_be_built_there_is_one_line(tmp_path):
     missing = config(
         "warmstart=null", "rollout.engine.type=vllm", f"policy={{type: pretrained, path: {tmp_path}/none}}"
