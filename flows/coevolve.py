@@ -6,6 +6,7 @@ from pathlib import Path
 
 from prefect import flow
 
+from coevo.flows.console.interrupt import committing
 from coevo.flows.history.mark import marked
 from coevo.flows.servers.stale import mark_crashed
 from coevo.memory.writers.base import Proposal
@@ -45,6 +46,7 @@ def coevolve(
     """
     limit = Limit(iterations, max_hours, RESERVE if unattended else 0)
     with (
+        committing(),
         open_session(run, Path(workspace), reporter(), accept_change) as session,
         marked(session.stores.paths),
         recording(session.seconds),

@@ -23,7 +23,7 @@ from coevo.records.task import Panel, key_by
 from coevo.tasks.artifacts import REFERENCES, references_of
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
-from coevo.tasks.publish.report import reporter
+from coevo.tasks.publish.report import in_stage, reporter
 from coevo.tasks.run.assemble import open_engine, player_with
 from coevo.tasks.run.author import open_writing, spent_before
 from coevo.tasks.steps.discover import Learner, discover
@@ -58,6 +58,7 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         policy = _artifact(run, "policy", scratch)
         engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
         player = player_with(config, env, engine)
+        stack.enter_context(in_stage(f"r{run.manifest.revision} evaluate"))
         episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)
         vendi = diversity(episodes, config.evaluation.encoder)
         if not request.discovery:

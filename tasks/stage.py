@@ -17,6 +17,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
+from coevo.tasks.publish.report import in_stage
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -84,10 +86,11 @@ class Stage(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run the stage."""
         call = self._called(*args, **kwargs)
-        if FlowRunContext.get() is None:
-            call.run()
-        else:
-            self._task(call)
+        with in_stage(call.label):
+            if FlowRunContext.get() is None:
+                call.run()
+            else:
+                self._task(call)
         return call.result
 
     @contextmanager

@@ -1,5 +1,6 @@
 """``coevo evaluate``."""
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -70,13 +71,15 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
 
 
 def _played(run: str, request: "Request", through: str | None, place: Workspace) -> "Evaluation":
-    if through is None:
-        from coevo.flows.evaluate import evaluate_revision
-
-        return evaluate_revision(run, request, place)
+    from coevo.flows.console.progress import Progress
+    from coevo.flows.evaluate import evaluate_revision
     from coevo.flows.packages.through import evaluate_through
+    from coevo.tasks.publish.report import reporting_to
 
-    return evaluate_through(through, run, request, place)
+    with closing(Progress(output.console(stderr=True), 0)) as progress, reporting_to(progress):
+        if through is None:
+            return evaluate_revision(run, request, place)
+        return evaluate_through(through, run, request, place)
 
 
 COMMANDS = (evaluate,)

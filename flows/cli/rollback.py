@@ -33,7 +33,7 @@ def rollback(
         revision = there.manifest.revision
     from coevo.flows.upkeep.rollback import restore
 
-    output.line(restore(place, paths, revision, left_out(without_optimizer)))
+    restore(place, paths, revision, output.line, left_out(without_optimizer))
     output.line(f"Continue with: coevo resume {run}{workspace_option(place)}")
 
 

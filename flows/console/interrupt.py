@@ -23,7 +23,8 @@ from types import FrameType
 from typing import NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-LINE = "stopping: committed revisions are safe; press Ctrl-C again to stop now"
+LINE = "stopping; press Ctrl-C again to stop now"
+COMMITTING = "stopping: committed revisions are safe; press Ctrl-C again to stop now"
 BOUNCE = 0.2
 """Seconds within which a second Ctrl-C is a copy of the first one, forwarded by a parent process."""
 LOOK = 0.3
@@ -43,6 +44,7 @@ class _Heed:
 
     def __init__(self) -> None:
         self.number: int | None = None
+        self.line = LINE
         self.said = threading.Event()
         self.actions: list[Callable[[], object]] = []
         self._main = threading.main_thread().ident or 0
@@ -77,7 +79,7 @@ class _Heed:
             return
         if not self.said.is_set():
             self.number, self._heard = self.number or number, time.monotonic()
-            _say(LINE)
+            _say(self.line)
             self.said.set()
         elif number == signal.SIGINT and time.monotonic() - self._heard > BOUNCE:
             self.end_now()
@@ -146,7 +148,7 @@ def heeded() -> Iterator[None]:
     finally:
         if heed.number is not None:
             if not heed.said.wait(BOUNCE):  # a library has replaced the wakeup descriptor
-                _say(LINE)
+                _say(heed.line)
             heed.leave()
         sys.unraisablehook = unraisable
         for number, handler in before.items():
@@ -168,6 +170,18 @@ def at_once(action: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         actions.remove(action)
+
+
+@contextmanager
+def committing() -> Iterator[None]:
+    """Say inside the block that committed revisions are safe."""
+    for heed in _heeds:
+        heed.line = COMMITTING
+    try:
+        yield
+    finally:
+        for heed in _heeds:
+            heed.line = heed.line if heed.number else LINE  # a signal that ends the block is answered from it
 
 
 def _unraisable(error: "sys.UnraisableHookArgs") -> None:

@@ -1,9 +1,12 @@
 """Progress of a run: one line per revision, and the current stage."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
+from threading import Event, RLock, Thread
 from time import monotonic
 
 from rich.console import Console
+from rich.markup import escape
 from rich.status import Status
 
 from coevo.flows.history.cost import stages
@@ -15,46 +18,78 @@ COLUMNS = (
 )  # fmt: skip
 """Columns of a row and their widths; a row has 80 characters."""
 
-PAUSE = 15.0
-"""Seconds between two reports of a running stage without a terminal."""
+PAUSE, LONG = 15.0, 60.0
+"""Seconds between two reports of a running stage without a terminal; the second, for stages of a revision."""
+OF_REVISION = re.compile(r"r\d+ ")
+"""Beginning of the name of a stage of a revision."""
 
 
 class Progress:
-    """Reporter that prints rows to a console, with a spinner on a terminal and periodic lines elsewhere."""
+    """Reporter that prints rows to a console, with a spinner on a terminal and periodic lines elsewhere.
+
+    A revision has many stages, so elsewhere one of them is named only if it takes long.
+    """
 
     def __init__(self, console: Console, iterations: int, clock: Callable[[], float] = monotonic) -> None:
         self.console = console
         self.iterations = iterations
         self.status: Status | None = None
-        self.stage = ""
+        self.stage = self.text = ""
         self.rows = 0
         self.clock = clock
-        self.said = self.started = clock()
+        self.said = self.began = self.started = clock()
         self.first_iteration: int | None = None
+        self.closed, self.lock = Event(), RLock()
+        self.watcher: Thread | None = None
 
     def note(self, text: str) -> None:
-        """Show the current stage; without a terminal, print a line at its start and every ``PAUSE`` seconds."""
-        if not self.console.is_terminal:
-            self._log(text)
-            return
-        if self.status is None:
-            self.status = self.console.status(text)
-            self.status.start()
-        self.status.update(text)
+        """Show the current stage; without a terminal, print a line every now and then."""
+        with self.lock:
+            if not self.console.is_terminal:
+                self._log(text)
+                return
+            if self.status is None:
+                self.status = self.console.status(escape(text))
+                self.status.start()
+            self.status.update(escape(text))
 
     def _log(self, text: str) -> None:
-        stage, _, _ = text.partition(":")
-        if stage == self.stage and self.clock() - self.said < PAUSE:
+        stage, self.text = text.partition(":")[0], text
+        if stage == self.stage:
+            self.remind()
             return
-        self.console.print(f"{stage} ..." if stage != self.stage else text, markup=False, soft_wrap=True)
         self.stage, self.said = stage, self.clock()
+        self.began = self.said
+        if stage and not OF_REVISION.match(stage):
+            self.console.print(f"{stage} ...", markup=False, soft_wrap=True)
+        elif stage and self.watcher is None:
+            self.watcher = Thread(target=self._watch, name="progress", daemon=True)
+            self.watcher.start()
+
+    def remind(self) -> None:
+        """Print how far the current stage is, if it was not named for long."""
+        with self.lock:
+            now, inside = self.clock(), OF_REVISION.match(self.stage)
+            if not self.stage or now - self.said < (LONG if inside else PAUSE):
+                return
+            so_far = f"{': ' if self.text == self.stage else ', '}{int(now - self.began) // 60} min so far"
+            self.console.print(f"{self.text}{so_far if inside else ''}", markup=False, soft_wrap=True)
+            self.said = now
+
+    def _watch(self) -> None:
+        """Remind of a stage that reports nothing itself, such as an update."""
+        while not self.closed.wait(1.0):
+            self.remind()
 
     def warn(self, text: str) -> None:
         """Print a warning."""
         self.console.print(f"warning: {text}", style="yellow", markup=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Stop the spinner."""
+        """Stop the spinner, or the watcher."""
+        self.closed.set()
+        if self.watcher is not None:
+            self.watcher.join()
         if self.status is not None:
             self.status.stop()
             self.status = None

@@ -12,6 +12,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.diversity import diversity
 from coevo.tasks.play.endpoint import ServedPlayer
 from coevo.tasks.play.retrieve import NOTHING
+from coevo.tasks.publish.report import in_stage
 from coevo.tasks.steps.evaluate import play_panel
 
 
@@ -26,10 +27,11 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
         what = f"--bank {request.bank}" if request.bank != "own" else f"--discovery {request.discovery}"
         raise CoevoError(f"{what}: an agent that is served has its own bank, and keeps it; leave out one of the two")
     with reading(reference, place) as opened:
-        config, iteration = opened.config, opened.manifest.iteration
+        config, manifest = opened.config, opened.manifest
         place.trust.demand(opened.paths.name, config)
     tasks = request.tasks or config.evaluation.tasks
-    found = play_through(url, config, iteration, request.panel, tasks)
+    with in_stage(f"r{manifest.revision} evaluate"):
+        found = play_through(url, config, manifest.iteration, request.panel, tasks)
     return replace(found, vendi=diversity(found.episodes, config.evaluation.encoder))
 
 

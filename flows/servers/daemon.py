@@ -15,7 +15,7 @@ import psutil
 from filelock import FileLock
 
 from coevo.configs.processes import Launch, ServerProcess, free_port, wait, wait_ready
-from coevo.flows.servers.records import read_records, records_lock, write_records
+from coevo.flows.servers.records import is_at, read_records, records_lock, write_records
 from coevo.flows.servers.secret import VARIABLE
 from coevo.flows.servers.server import Server, ServerError, reach_directly
 from coevo.lineage.files import make_private
@@ -45,7 +45,7 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
     with _starting(workspace, name):
         known = read_records(workspace).get(name)
         if known is not None:
-            if known.health == health and known.runs() and known.answers():
+            if is_at(known, workspace) and known.health == health and known.runs() and known.answers():
                 return known
             known.stop()
         log = workspace / f"{name}.log"

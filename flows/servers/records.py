@@ -1,13 +1,13 @@
 """``servers.json``: the servers that were started for a workspace.
 
-It is valid for the path of its workspace. In a copy of the workspace, it names servers of the original, which commands
-on the copy neither use nor stop.
+In a copy of the workspace, it names servers of the original, which commands on the copy neither use nor stop. In a
+workspace that was moved, it names servers that still look for their files at the old path: commands stop them.
 """
 
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -24,7 +24,7 @@ def records_lock(workspace: Path) -> FileLock:
 
 
 def read_records(workspace: Path) -> dict[str, Server]:
-    """Servers that were started for the workspace at this path, by name, running or not.
+    """Servers that were started for this workspace, at its path or before it was moved, by name, running or not.
 
     Raises:
         ServerError: the file is damaged.
@@ -38,15 +38,24 @@ def read_records(workspace: Path) -> dict[str, Server]:
         raise _damaged(path, error.errors()[0]["msg"]) from None
     if len({server.name for server in servers}) < len(servers):
         raise _damaged(path, "a name occurs twice")
-    here = os.path.realpath(workspace)
-    return {server.name: server for server in servers if server.workspace in ("", here)}
+    return {server.name: server for server in servers if is_at(server, workspace) or _was_moved(server, workspace)}
+
+
+def is_at(server: Server, workspace: Path) -> bool:
+    """Return True if the server was started for the workspace at this path."""
+    return server.workspace in ("", os.path.realpath(workspace))
+
+
+def _was_moved(server: Server, workspace: Path) -> bool:
+    return server.folder == workspace.stat().st_ino and not os.path.lexists(server.workspace)
 
 
 def write_records(workspace: Path, servers: Mapping[str, Server]) -> None:
     """Replace the file atomically."""
     part = workspace / "servers.json.part"
-    here = os.path.realpath(workspace)
-    part.write_text(json.dumps([{**asdict(server), "workspace": here} for server in servers.values()], indent=1))
+    here, folder = os.path.realpath(workspace), workspace.stat().st_ino
+    whole = [replace(one, workspace=one.workspace or here, folder=one.folder or folder) for one in servers.values()]
+    part.write_text(json.dumps([asdict(server) for server in whole], indent=1))
     part.replace(workspace / "servers.json")
 
 

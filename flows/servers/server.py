@@ -26,6 +26,7 @@ class Server:
         port: port on 127.0.0.1.
         health: path that answers 200.
         workspace: path of its workspace; empty in records of earlier versions.
+        folder: inode of that directory, which a moved one keeps; 0 in records of earlier versions.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Server:
     port: Annotated[int, Field(ge=1, le=65535)]
     health: Annotated[str, Field(pattern=r"^/[\w/.-]*$")]
     workspace: str = ""
+    folder: Annotated[int, Field(ge=0)] = 0
 
     @property
     def url(self) -> str:

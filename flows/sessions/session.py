@@ -103,9 +103,10 @@ def guard(place: Workspace, account: Account, most: float | None) -> Account:
     paths = place.existing(account.run)
     with Lineage.open(paths.lineage, place.cache) as lineage:
         lost = lineage.lost(account.start)  # nobody is there to choose another revision
-    said = restore(place, paths, account.start, lost)
+    said: list[str] = []
+    restore(place, paths, account.start, said.append, lost)
     falls = ", ".join(f"{panel.name} fell from {panel.start:.3f} to {panel.end:.3f}" for panel in fallen)
-    return replace(account, undone=f"Rolled back because {falls}, by more than {most:g}: {said}")
+    return replace(account, undone=f"Rolled back because {falls}, by more than {most:g}: {said[0]}")
 
 
 def history_of(place: Workspace, paths: RunPaths) -> list[Manifest]:

@@ -1,6 +1,6 @@
 """Rollback to an earlier revision, which makes a new one."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from coevo.flows.upkeep.publishing import publish_if_quick
 from coevo.lineage.cursor import Cursor
@@ -10,8 +10,10 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 
 
-def restore(place: Workspace, paths: RunPaths, to: int, without: Collection[str] = ()) -> str:
-    """Make a revision with all state of an earlier one, and publish it; return one line that describes it.
+def restore(
+    place: Workspace, paths: RunPaths, to: int, say: Callable[[str], object], without: Collection[str] = ()
+) -> None:
+    """Make a revision with all state of an earlier one, ``say`` one line that describes it, and publish it.
 
     Artifacts in ``without`` are left out.
 
@@ -27,9 +29,8 @@ def restore(place: Workspace, paths: RunPaths, to: int, without: Collection[str]
         before = lineage.head()
         made = lineage.rollback(to, bank, without)
         kept = ", ".join(sorted(name for name in made.artifacts if name != "episodes"))
-        entries = bank.size()
+        done = "Already rolled back" if made == before else "Rolled back"
+        less = "".join(f" without its {artifact}" for artifact in without)
+        holds = f"iteration {made.iteration}, {kept}, {bank.size()} entries"
+        say(f"{done} to revision {to}{less}; recorded as {paths.name}@{made.revision} ({holds}).")
         publish_if_quick(place, paths, lineage, bank)
-    done = "Already rolled back" if made == before else "Rolled back"
-    name = f"{paths.name}@{made.revision}"
-    less = "".join(f" without its {artifact}" for artifact in without)
-    return f"{done} to revision {to}{less}; recorded as {name} (iteration {made.iteration}, {kept}, {entries} entries)."

@@ -14,6 +14,7 @@ from coevo.tasks.commit.seal import Sealed, seal
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
+from coevo.tasks.publish.report import Silent, reporting_to
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 
@@ -47,10 +48,11 @@ class Committer:
 
 
 def _keep(stores: Stores, sealed: Sealed) -> None:
-    manifest = commit(stores, sealed)
-    if is_sparse(stores.lineage.sizes()):
-        _remove_superseded(stores)
-    publish(stores, sealed, manifest)
+    with reporting_to(Silent()):  # the rollout beside it reports its progress
+        manifest = commit(stores, sealed)
+        if is_sparse(stores.lineage.sizes()):
+            _remove_superseded(stores)
+        publish(stores, sealed, manifest)
 
 
 def _remove_superseded(stores: Stores) -> None:

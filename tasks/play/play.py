@@ -1,8 +1,9 @@
 """Playing episodes: a batch of attempts, turn by turn; an attempt leaves the batch when it is over."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from threading import Event, Lock
 
 from coevo.envs.base import Environment, Step
@@ -14,6 +15,7 @@ from coevo.records.draws import extend
 from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running, group_of, overlong
 from coevo.tasks.play.pace import Item, Loop, Result, each_alone, in_step
+from coevo.tasks.publish.report import counting
 
 
 class Playing(ABC):
@@ -35,19 +37,22 @@ class Playing(ABC):
 
     def play(self, attempts: Sequence[Attempt]) -> list[Episode]:
         """Play every attempt to its end, or to ``max_turns``; return episodes in the order of the attempts."""
-        return self.paced(self._to_the_end, attempts)
+        counted = counting(f"{{over}} of {len(attempts)} episodes are over, {{turns}} turns played")
+        return self.paced(partial(self._to_the_end, counted), attempts)
 
     def paced(self, loop: Loop[Item, Result], items: Sequence[Item]) -> list[Result]:
         """Run one loop over all items, or one per item, according to the player's pace."""
         return each_alone(loop, items) if self.alone else in_step(loop, items)
 
-    def _to_the_end(self, attempts: Sequence[Attempt], halted: Event) -> list[Episode]:
+    def _to_the_end(self, counted: Callable[..., None], attempts: Sequence[Attempt], halted: Event) -> list[Episode]:
         everyone = self.begin(attempts)
         running = self.left(everyone)
+        counted(over=len(everyone) - len(running))
         try:
             while running and not halted.is_set():
                 self.play_turn(running)
-                running = self.left(running)
+                played, running = running, self.left(running)
+                counted(over=len(played) - len(running), turns=len(played))
         finally:
             self.release(running)
         return [live.part() for live in everyone]

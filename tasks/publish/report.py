@@ -1,8 +1,10 @@
 """Reports of a run to its user."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from coevo.lineage.revision.manifest import Manifest
@@ -13,7 +15,11 @@ class Reporter(Protocol):
     """Receiver of reports: the command line shows them; a scheduled run logs them."""
 
     def note(self, text: str) -> None:
-        """Report progress; a later note replaces it."""
+        """Report progress, from any thread; a later note replaces it.
+
+        Args:
+            text: ``stage`` or ``stage: how far it is``; empty between two stages.
+        """
         ...
 
     def warn(self, text: str) -> None:
@@ -39,6 +45,7 @@ class Silent:
 
 
 _reporter: ContextVar[Reporter] = ContextVar("reporter")
+_stage: ContextVar[str] = ContextVar("stage", default="")
 
 
 @contextmanager
@@ -54,6 +61,34 @@ def reporting_to(reporter: Reporter) -> Iterator[None]:
 def reporter() -> Reporter:
     """Receiver of reports at this place; ``Silent`` if none is set."""
     return _reporter.get(Silent())
+
+
+@contextmanager
+def in_stage(name: str) -> Iterator[None]:
+    """Report a stage, from its start to its end; ``counting`` within names it."""
+    token = _stage.set(name)
+    try:
+        reporter().note(name)
+        yield
+    finally:
+        _stage.reset(token)
+        reporter().note(_stage.get())
+
+
+def counting(text: str) -> Callable[..., None]:
+    """Function that adds to counts by name and reports them with the current stage.
+
+    Args:
+        text: format with the names of counts, such as ``{over} of 128 episodes``.
+    """
+    to, name, done, adding = reporter(), _stage.get(), Counter[str](), Lock()
+
+    def add(**more: int) -> None:
+        with adding:
+            done.update(more)
+            to.note(f"{name}: {text.format_map(done)}")
+
+    return add if name else lambda **_: None
 
 
 def headline(manifest: Manifest) -> str:

@@ -12,6 +12,7 @@ from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Ask, Reject, nobody
 from coevo.models.authors.base import Author
 from coevo.records.writing import Question, Reply
+from coevo.tasks.publish.report import counting
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.journal import Answered, Journal
 from coevo.tasks.writing.spent import Spent, exhausted
@@ -160,12 +161,14 @@ class Writing:
     def _replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """One reply per question, as they arrive; once the budget is spent, the others get a fault."""
         left, over = set(range(len(questions))), exhausted(self._spent, self._config)
+        counted = counting(f"{{answered}} of {len(questions)} questions are answered")
         if left and not over:
             try:
                 with closing(self._author.replies(questions)) as replies:
                     for place, reply in replies:
                         left.remove(place)
                         self._spent = self._spent.plus([reply])  # a refusal costs as well
+                        counted(answered=1)
                         yield place, reply
                         if over := exhausted(self._spent, self._config):
                             break

@@ -105,6 +105,15 @@ def test_the_command_shows_types_and_attempts(evaluated, capsys):
     assert "trajectories  vendi" in shown[0]
 
 
+def test_progress_is_on_standard_error_and_the_document_alone(evaluated, monkeypatch, capsys):
+    monkeypatch.setattr("coevo.flows.console.progress.LONG", 0.0)
+    with pytest.raises(SystemExit):
+        main(["evaluate", "run", "--tasks", "8", "--workspace", str(evaluated[0].root), "--json"])
+    done = capsys.readouterr()
+    assert json.loads(done.out)["tasks"] == 8
+    assert "r1 evaluate: 8 of 8 episodes are over, " in done.err
+
+
 def test_a_type_whose_episodes_are_all_lost_has_no_success(evaluated, monkeypatch, capsys):
     place, _ = evaluated
     result = evaluate_revision("run", Request(PANEL), place)

@@ -93,7 +93,7 @@ def test_where_mlflow_cannot_be_reached_one_line_says_so_and_the_cursor_stays(co
     result = coevo("rollback", "first", "--to", 1)
     assert (result.code, result.err.count("\n")) == (0, 1)
     assert re.fullmatch(r"coevo: not published: MLflow at \S+ .*; `coevo resume` publishes the rest\n", result.err)
-    assert "Rolled back to revision 1; recorded as first@4" in result.out
+    assert "Rolled back to revision 1; recorded as first@4" in result.out.splitlines()[0]
     assert Cursor(copied / "runs/first/published.json").read() == 3
 
 

@@ -15,6 +15,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.trust import chosen
 from coevo.flows.cli.app import main
+from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.workspace import Workspace
 
 NAMES = "env.type,env.options,policy.path,rollout.engine.python,update.deepspeed.hostfile,python_path"
@@ -108,6 +109,14 @@ def pulled(sent, tmp_path, coevo, monkeypatch, tracking_uri, traps):
     for name in NAMES.split(","):
         assert f"confirm before use: {name} = " in done.out
     return tmp_path / "mine"
+
+
+def test_a_rollback_is_reported_before_that_it_was_not_published(pulled, capsys):
+    place = Workspace(pulled)
+    restore(place, place.existing("first"), 2, lambda line: print(line, file=sys.stderr))
+    done, warning = capsys.readouterr().err.splitlines()
+    assert done.startswith("Rolled back to revision 2; recorded as first@4")
+    assert warning.startswith("coevo: not published: ")
 
 
 def test_a_pull_for_programs_lists_what_is_to_be_confirmed(sent, tmp_path, coevo):

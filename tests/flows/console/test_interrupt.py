@@ -12,7 +12,7 @@ import psutil
 import pytest
 from support.runs import ROOT, RUN, coevo, revisions, states
 
-from coevo.flows.console.interrupt import LINE
+from coevo.flows.console.interrupt import COMMITTING, LINE
 
 AT_ONCE = 1.0
 """Seconds until the line stands there; on a machine that does much else, once in a while a little more."""
@@ -86,6 +86,13 @@ IN_C = """
 import hashlib
 def work():
     hashlib.pbkdf2_hmac("sha256", b"", b"", 3 * 10**6)
+"""
+COMMITS = """
+from coevo.flows.console.interrupt import committing
+def work():
+    with committing():
+        print("within", flush=True)
+        time.sleep(60)
 """
 STUBBORN = """
 def work():
@@ -175,6 +182,14 @@ def test_it_is_answered_at_once_and_never_lost(body):
         assert it.out == ["up"]
         assert it.err.count(LINE) == 1
         assert "Traceback" not in "".join(it.err)
+
+
+def test_only_what_commits_revisions_speaks_of_them():
+    with program(COMMITS) as it:
+        it.wait_for(lambda: "within" in it.out)
+        it.process.send_signal(signal.SIGTERM)
+        assert it.end(30) == 143
+        assert it.err == [COMMITTING]
 
 
 @pytest.mark.parametrize("body", [STUBBORN, IN_C_FOR_LONG], ids=["finally", "c"])

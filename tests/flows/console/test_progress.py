@@ -1,6 +1,8 @@
 """Progress of a run: one row per revision, lines for people and logs alike."""
 
 import io
+import time
+from contextlib import closing
 
 from rich.console import Console
 
@@ -22,6 +24,13 @@ def manifest(revision, **metrics):
         "cost/seconds/wall": 2.0,
     }
     return Manifest.of(state, {"metrics": seconds})
+
+
+def wait_until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def shown(act, iterations=4):
@@ -62,6 +71,41 @@ def test_where_there_is_no_terminal_a_stage_is_named_once():
         progress.warn("it [did] not read")
 
     assert shown(notes) == ["warm start ...", "warning: it [did] not read"]
+
+
+def test_where_there_is_no_terminal_a_stage_of_a_revision_is_named_once_it_takes_long():
+    now, out = [0.0], io.StringIO()
+    progress = Progress(Console(file=out, width=60), 4, lambda: now[0])
+    for name, turns in (("r3 rollout", 5), ("r3 [judge]", 3)):
+        progress.note(name)
+        for turn in range(turns):
+            now[0] += 25.0
+            progress.note(f"{name}: {turn} of 8 episodes are over")
+        progress.note("")
+        now[0] += 100.0
+        progress.remind()  # between two stages
+    progress.close()
+    assert out.getvalue().splitlines() == [
+        "r3 rollout: 2 of 8 episodes are over, 1 min so far",
+        "r3 [judge]: 2 of 8 episodes are over, 1 min so far",
+    ]
+
+
+def test_a_stage_that_reports_nothing_is_named_as_well(monkeypatch):
+    monkeypatch.setattr("coevo.flows.console.progress.LONG", 0.0)
+    out = io.StringIO()
+    with closing(Progress(Console(file=out, width=60), 4)) as progress:
+        progress.note("r3 update")
+        wait_until(out.getvalue)
+    assert out.getvalue().splitlines()[0] == "r3 update: 0 min so far"
+    assert not progress.watcher.is_alive()
+
+
+def test_on_a_terminal_the_stage_stands_beside_the_spinner():
+    out = io.StringIO()
+    with closing(Progress(Console(file=out, width=60, force_terminal=True), 4)) as progress:
+        progress.note("r3 rollout: 2 of 8 [episodes] are over")
+    assert "r3 rollout: 2 of 8 [episodes] are over" in out.getvalue()
 
 
 def test_where_there_is_no_terminal_a_long_stage_is_told_of_every_so_often():

@@ -54,6 +54,28 @@ def test_a_copy_leaves_the_servers_of_its_original_alone_and_starts_its_own(plac
     assert start(place).pid == server.pid
 
 
+def test_servers_of_a_workspace_that_was_moved_are_stopped_and_replaced(place, tmp_path, coevo):
+    there = tmp_path / "there"
+    first = start(place)
+    place.rename(there)
+    second = start(there)  # the first has its files open at a path that is gone
+    assert second.pid != first.pid and not first.runs()
+    there.rename(place)
+    assert coevo("down", "--workspace", place)[1].startswith("Stopped")
+    assert not second.runs()
+
+
+def test_a_server_started_before_another_in_a_moved_workspace_stays_recorded_as_moved(place, tmp_path):
+    there = tmp_path / "there"
+    first = start(place)
+    place.rename(there)
+    try:
+        ensure(there, "files", COMMAND, "/", {})
+        assert start(there).pid != first.pid and not first.runs()
+    finally:
+        assert down(there) == ["files", "pages"]
+
+
 def test_a_proxy_is_not_asked_for_a_server_of_this_machine(place, monkeypatch):
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
     for name in ("no_proxy", "NO_PROXY"):

@@ -60,7 +60,7 @@ def test_a_schedule_fires_and_the_next_session_goes_on_and_what_falls_due_meanwh
         wait_for(lambda: in_use(paths))
         meanwhile = sessions.begin()
         with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled session\)"):
-            restore(Workspace(place), paths, 0)
+            restore(Workspace(place), paths, 0, print)
         assert sessions.end_of(meanwhile).message == "Deployment concurrency limit reached."
         (last,) = (row.last for row in schedules.planned(Workspace(place)) if row.run == "nightly")
         assert last in {"Running", "Completed"}  # and not how the one ended that was refused
