@@ -1,6 +1,7 @@
 """Rough duration of an iteration: matrix products at a usual share of a device's rate."""
 
-from coevo.models.capacity.devices import Device
+from coevo.configs.rollout.engine import EngineConfig, VllmEngineConfig
+from coevo.models.capacity.devices import Device, Machine
 from coevo.models.capacity.shape import Shape
 
 BUSY = 0.3
@@ -36,3 +37,10 @@ def decoding(shape: Shape, rows: float, prompt: int, answer: int, device: Device
     work = 2 * shape.parameters * mine / (BUSY * device.flops)
     read = shape.bytes * shape.parameters / (STREAMED * device.bandwidth)
     return prompt * work + answer * max(work, read)
+
+
+def generator(engine: EngineConfig, machine: Machine) -> tuple[Device, int]:
+    """Device on which an engine generates, and the number of its copies there."""
+    if not isinstance(engine, VllmEngineConfig):
+        return machine.host, 1
+    return (machine.gpus[0] if machine.gpus else machine.host), len(engine.urls) or engine.replicas

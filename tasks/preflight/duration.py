@@ -3,11 +3,12 @@
 from coevo.configs.bank.admission import ReplayAdmissionConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
-from coevo.models.capacity.devices import Device, Machine
-from coevo.models.capacity.pace import decoding, storing, updating
+from coevo.models.capacity.devices import Machine
+from coevo.models.capacity.pace import decoding, generator, storing, updating
 from coevo.models.capacity.shape import Shape
 from coevo.models.capacity.storage import optimizer, weights
 from coevo.tasks.preflight.memory import Lengths, processes_of
+from coevo.tasks.preflight.writing import writing
 
 CANDIDATES = 16
 """Tasks that a replay plays, for writers without a maximum of candidates."""
@@ -26,11 +27,12 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
 
     def play(rows: float) -> float:
         prompt = (lengths.shortest + lengths.longest) // 2
-        return turns * decoding(shape, rows, prompt, lengths.answer, *_generates(config, machine))
+        return turns * decoding(shape, rows, prompt, lengths.answer, *generator(config.rollout.engine, machine))
 
     rows = config.rollout.tasks * config.rollout.group_size
     played = rows * (config.rollout.turns or turns) / turns
     spent = {"rollout": play(played), "judging": play(rows) * _judged(config) / rows}
+    spent["writing"] = writing(config, machine, shape, lengths)
     spent["evaluation"] = play(config.evaluation.tasks) * _evaluations(config)
     if config.update is not None:
         spent["update"] = _updating(config, machine, shape, lengths, rows * (config.rollout.turns or turns))
@@ -65,10 +67,3 @@ def _updating(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else machine.host
     processes = processes_of(update.deepspeed)
     return updating(shape, turns * (prompt + lengths.answer), on, policy + critic, processes)
-
-
-def _generates(config: RunConfig, machine: Machine) -> tuple[Device, int]:
-    engine = config.rollout.engine
-    if not isinstance(engine, VllmEngineConfig):
-        return machine.host, 1
-    return (machine.gpus[0] if machine.gpus else machine.host), len(engine.urls) or engine.replicas

@@ -2,25 +2,24 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from pathlib import Path
 from shlex import join
 from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import PretrainedPolicyConfig
-from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
-from coevo.models.capacity.devices import GIB, Machine, here
-from coevo.models.capacity.footprint import peak
+from coevo.models.capacity.devices import Machine, here
 from coevo.models.capacity.shape import Shape, shape_of
-from coevo.models.capacity.storage import stored
 from coevo.models.policy.foreign import absent
+from coevo.tasks.preflight.disk import disk_of, full
 from coevo.tasks.preflight.duration import durations
+from coevo.tasks.preflight.limits import talkative, too_long
 from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
 from coevo.tasks.preflight.remedy import changed_by, remedy, spread, used
+from coevo.tasks.preflight.writing import untimed
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +33,8 @@ class Forecast:
         needs: memory needed per device.
         disk: what the whole run keeps there, and the free space.
         seconds: rough seconds per iteration, by step.
-        notices: long conversations that do not fit, settings that would use idle GPUs, and a disk that fills, one line
-            each.
+        notices: long conversations that do not fit, settings that would use idle GPUs, a disk that fills, and answers
+            that are not in the time, one line each.
         problems: reasons why it cannot start there, one line each.
     """
 
@@ -56,20 +55,20 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forec
         CoevoError: the model is not on this machine, and the configuration does not give its shape.
     """
     shape, lengths = shape_of(config.policy, rehearsal.words), lengths_of(config, rehearsal)
-    problems, found = [*_too_long(config, shape, lengths), *rehearsal.problems], list[Need]()
+    problems, found = [*too_long(config, shape, lengths), *rehearsal.problems], list[Need]()
     try:
         found = needs(config, machine, shape, lengths)
     except MissingGpusError as error:
         problems.append(f"{error}: {remedy(config, machine, lengths, rehearsal.words)}")
     for need in found:
         if not need.fits:
-            problems.append(f"{_lack(need)}: {remedy(config, machine, lengths, rehearsal.words)}")
+            problems.append(f"{need.lack}: {remedy(config, machine, lengths, rehearsal.words)}")
             break
     turns, disk = max(1.0, rehearsal.length), disk_of(config, machine, shape)
     seconds = {} if problems else durations(config, machine, shape, lengths, turns)
     idle = () if problems else _idle(config, machine, shape, lengths, turns)
-    cut = () if problems else _talkative(config, machine, shape, lengths, rehearsal.at_most)
-    noticed = (*cut, *idle, *_full(config, disk))
+    cut = () if problems else talkative(config, machine, shape, lengths, rehearsal.at_most)
+    noticed = (*cut, *idle, *full(config, disk), *(() if problems else untimed(config)))
     return Forecast(machine, shape, rehearsal, tuple(found), disk, seconds, noticed, tuple(problems))
 
 
@@ -78,23 +77,6 @@ def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
     if isinstance(config.policy, PretrainedPolicyConfig) and found.rehearsal.guessed:
         return replace(found, problems=(*found.problems, str(absent(config.policy.path))))
     return found
-
-
-def disk_of(config: RunConfig, machine: Machine, shape: Shape) -> Need:
-    """Disk of all revisions of a run, episodes and bank aside."""
-    revisions = config.iterations // config.lineage.every if config.update is not None else 0
-    critic = config.update is not None and config.update.critic is not None
-    items = stored(shape, 1 + revisions, config.lineage.optimizer_every, critic)
-    return Need("the disk", peak(items), machine.disk, tuple(items))
-
-
-def _full(config: RunConfig, disk: Need) -> Iterator[str]:
-    if disk.fits or disk.there is None:
-        return
-    yield (
-        f"{config.iterations} iterations keep {disk.bytes / GIB:.0f} GiB of policies, and {disk.there / GIB:.0f} are "
-        "free: set lineage.every higher or policy.lora, or run `coevo gc` on the way"
-    )
 
 
 def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> Iterator[str]:
@@ -126,42 +108,3 @@ def check_fits(config: RunConfig, env: Environment[Any], workspace: Path) -> Non
 def lengths_of(config: RunConfig, rehearsal: Rehearsal) -> Lengths:
     """Lengths of prompts and answers in tokens."""
     return Lengths(rehearsal.shortest, rehearsal.longest, config.rollout.sampling.max_new_tokens)
-
-
-def _lack(need: Need) -> str:
-    first = ", ".join(f"{item.what} {item.bytes / GIB:.1f}" for item in need.parts[:3])
-    there = 0 if need.there is None else need.there
-    return f"{need.where} has {there / GIB:.1f} GiB, and {need.bytes / GIB:.1f} are needed ({first})"
-
-
-def _too_long(config: RunConfig, shape: Shape, lengths: Lengths) -> Iterator[str]:
-    limit, name = _limit(config, shape)
-    if lengths.longest + lengths.answer > limit:
-        yield (
-            f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
-            f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
-        )
-
-
-def _talkative(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, at_most: int) -> Iterator[str]:
-    """Notices of conversations that fit with short answers alone: past ``_limit``, or past the memory."""
-    limit, name = _limit(config, shape)
-    if at_most + lengths.answer > limit:
-        yield (
-            f"if all answers of a conversation have {lengths.answer} tokens, the longest prompt and answer come to "
-            f"{at_most} + {lengths.answer}, and {name} attends to {limit}, where the episode ends (overlong): lower "
-            "context.memory_length, rollout.max_turns or rollout.sampling.max_new_tokens"
-        )
-    longest = max(lengths.longest, min(at_most, limit - lengths.answer))
-    lacking = (need for need in needs(config, machine, shape, replace(lengths, longest=longest)) if not need.fits)
-    for need in islice(lacking, 1):
-        yield f"if all answers of a conversation have {lengths.answer} tokens, {_lack(need)}"
-
-
-def _limit(config: RunConfig, shape: Shape) -> tuple[int, str]:
-    """Tokens that the policy attends to, or its server if that is less, and which of the two it is."""
-    engine = config.rollout.engine
-    served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None
-    if served is not None and served < shape.positions:
-        return served, "rollout.engine.max_model_len"
-    return shape.positions, "the policy"

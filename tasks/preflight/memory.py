@@ -77,6 +77,13 @@ class Need:
         """Report whether the device has enough memory."""
         return self.there is None or self.bytes <= self.there
 
+    @property
+    def lack(self) -> str:
+        """Needed and available memory in words, with the largest parts."""
+        first = ", ".join(f"{item.what} {item.bytes / GIB:.1f}" for item in self.parts[:3])
+        there = 0 if self.there is None else self.there
+        return f"{self.where} has {there / GIB:.1f} GiB, and {self.bytes / GIB:.1f} are needed ({first})"
+
 
 def needs(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> list[Need]:
     """Memory of a run on every kind of device, for the device of each kind with the highest use.

@@ -76,7 +76,8 @@ def test_a_recipe_at_full_scale_fits_the_machine_it_names(recipe, machine):
     config = load_recipe(recipe)
     steps = {"rollout", "update", "save", "evaluation"} | ({"sync"} if config.rollout.engine.type == "vllm" else set())
     replays = config.bank is not None and config.bank.admission.type == "replay"
-    assert set(found.seconds) == steps | ({"judging"} if replays else set())
+    asks = config.bank is not None and config.bank.writer.type.startswith("model-")
+    assert set(found.seconds) == steps | ({"judging"} if replays else set()) | ({"writing"} if asks else set())
     assert found.rehearsal.guessed
 
 

@@ -1,0 +1,45 @@
+"""Lengths of prompts and answers against what the policy attends to, and against the memory."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+
+from coevo.configs.rollout.engine import VllmEngineConfig
+from coevo.configs.run import RunConfig
+from coevo.models.capacity.devices import Machine
+from coevo.models.capacity.shape import Shape
+from coevo.tasks.preflight.memory import Lengths, needs
+
+
+def too_long(config: RunConfig, shape: Shape, lengths: Lengths) -> Iterator[str]:
+    """Problem of a prompt that leaves no room for an answer."""
+    limit, name = _limit(config, shape)
+    if lengths.longest + lengths.answer > limit:
+        yield (
+            f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
+            f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
+        )
+
+
+def talkative(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, at_most: int) -> Iterator[str]:
+    """Notices of conversations that fit with short answers alone: past ``_limit``, or past the memory."""
+    limit, name = _limit(config, shape)
+    if at_most + lengths.answer > limit:
+        yield (
+            f"if all answers of a conversation have {lengths.answer} tokens, the longest prompt and answer come to "
+            f"{at_most} + {lengths.answer}, and {name} attends to {limit}, where the episode ends (overlong): lower "
+            "context.memory_length, rollout.max_turns or rollout.sampling.max_new_tokens"
+        )
+    longest = max(lengths.longest, min(at_most, limit - lengths.answer))
+    lacking = (need for need in needs(config, machine, shape, replace(lengths, longest=longest)) if not need.fits)
+    for need in islice(lacking, 1):
+        yield f"if all answers of a conversation have {lengths.answer} tokens, {need.lack}"
+
+
+def _limit(config: RunConfig, shape: Shape) -> tuple[int, str]:
+    """Tokens that the policy attends to, or its server if that is less, and which of the two it is."""
+    engine = config.rollout.engine
+    served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None
+    if served is not None and served < shape.positions:
+        return served, "rollout.engine.max_model_len"
+    return shape.positions, "the policy"

@@ -1,0 +1,104 @@
+"""Seconds that a language model takes for the questions of a writer; rough, like ``duration``."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from coevo.configs.bank.author import AuthorConfig, EndpointAuthorConfig, FrozenAuthorConfig
+from coevo.configs.bank.writer import (
+    ModelContrastConfig,
+    ModelEditorConfig,
+    ModelExtremesConfig,
+    ModelReflectionConfig,
+    ModelSkillsConfig,
+    ModelWriterConfig,
+)
+from coevo.configs.rollout.engine import EngineConfig
+from coevo.configs.run import RunConfig
+from coevo.models.capacity.devices import Machine
+from coevo.models.capacity.pace import decoding, generator
+from coevo.models.capacity.shape import Shape
+from coevo.tasks.preflight.author import frozen_shape
+from coevo.tasks.preflight.memory import Lengths
+from coevo.tasks.run.author import author_config
+
+KINDS = 6
+"""Kinds of tasks of an environment, as ALFWorld has; the writer of skills asks once for each."""
+CHARACTERS = 4
+"""Characters of a transcript per token."""
+FRAME = 400
+"""Tokens of a question without its transcripts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Questions of one firing, at most.
+
+    Attributes:
+        questions: their number.
+        attempts: attempts that one of them shows.
+    """
+
+    questions: int
+    attempts: int
+
+
+def writing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> float:
+    """Mean seconds per iteration that the writer waits for answers of full length.
+
+    0 where nobody is asked, and where it cannot be known (``untimed``). ``shape`` is that of the policy.
+    """
+    author, asked = author_config(config), asking(config)
+    model = _author_shape(author, shape)
+    if config.bank is None or author is None or asked is None or model is None or not asked.questions:
+        return 0.0
+    writer = config.bank.writer
+    assert isinstance(writer, ModelWriterConfig)
+    shown = min(writer.transcript // CHARACTERS, asked.attempts * (lengths.longest + lengths.answer))
+    prompt = min(FRAME + shown, model.positions - 1)
+    answer = min(author.max_new_tokens, model.positions - prompt)
+    engine = author.engine if isinstance(author, FrozenAuthorConfig) else config.rollout.engine
+    rounds = asked.questions if _one_by_one(author, engine) else 1
+    seconds = decoding(model, asked.questions / rounds, prompt, answer, *generator(engine, machine))
+    return min(rounds * seconds, author.seconds) / config.bank.every
+
+
+def untimed(config: RunConfig) -> Iterator[str]:
+    """Notice of answers that the forecast does not time."""
+    author, asked = author_config(config), asking(config)
+    if config.bank is None or author is None or asked is None or not asked.questions:
+        return
+    most = f"at most bank.writer.author.seconds={author.seconds:g} per firing"
+    often = f"up to {asked.questions} questions every {config.bank.every} iterations, {most}"
+    if isinstance(author, EndpointAuthorConfig):
+        yield f"the answers of {author.model} at {author.url} are not in the time: {often}"
+    elif isinstance(author, FrozenAuthorConfig) and frozen_shape(author) is None:
+        yield f"{author.path} is not on this machine, so its answers are not in the time: {often}"
+
+
+def asking(config: RunConfig) -> Asking | None:
+    """Questions of a firing; None where the writer is a rule, or there is none."""
+    if config.bank is None:
+        return None
+    tasks, found = config.rollout.tasks * config.bank.every, None
+    match config.bank.writer:
+        case ModelContrastConfig() as writer:
+            found = Asking(min(writer.candidates, tasks), 2)
+        case ModelEditorConfig() as writer:
+            found = Asking(tasks, writer.trajectories + writer.successes)
+        case ModelReflectionConfig() as writer:
+            found = Asking(tasks * config.rollout.group_size, 1 + (writer.induction == "pairwise"))
+        case ModelExtremesConfig() as writer:
+            found = Asking(bool(writer.strategies) + bool(writer.warnings), writer.trajectories)
+        case ModelSkillsConfig() as writer:
+            found = Asking(min(KINDS, tasks), writer.failures + 1)
+    return found
+
+
+def _author_shape(author: AuthorConfig | None, policy: Shape) -> Shape | None:
+    if isinstance(author, FrozenAuthorConfig):
+        return frozen_shape(author)
+    return None if isinstance(author, EndpointAuthorConfig) else policy
+
+
+def _one_by_one(author: AuthorConfig, engine: EngineConfig) -> bool:
+    return isinstance(author, FrozenAuthorConfig) and engine.type == "transformers" and author.dtype == "bfloat16"

@@ -1,0 +1,108 @@
+"""Seconds of a writer's answers, worked out by hand, and a notice where they cannot be known."""
+
+from dataclasses import replace
+
+import pytest
+from support.policies import qwen
+
+from coevo.configs.load.load import load_recipe
+from coevo.models.capacity.devices import Device, Machine
+from coevo.models.capacity.shape import shape_of
+from coevo.models.policy.policy import save
+from coevo.tasks.preflight.duration import durations
+from coevo.tasks.preflight.memory import Lengths
+from coevo.tasks.preflight.writing import Asking, asking, untimed, writing
+
+RECIPE = "textworld-coevo-rl-qwen3-0.6b"
+EDITS, REFERENCES = "bank.admission={type: edits}", "bank.references=4"
+MACHINE = Machine((), Device("cpu", 2**33, 1e11, 2e10))
+LENGTHS = Lengths(shortest=500, longest=900, answer=100)
+ENDPOINT = "author: {type: endpoint, url: 'http://localhost:8000/v1', model: big, seconds: 60}"
+PER_TOKEN = 2 * 10**6 / (0.3 * 1e11)
+"""Seconds of a token of a policy of a million weights: 2 flops a parameter, at 0.3 of the rate."""
+
+
+def config(writer, *more):
+    sizes = ["rollout.tasks=4", "rollout.group_size=2", "bank.every=5"]
+    return load_recipe(RECIPE, [f"bank.writer={{{writer}}}", *sizes, *more])
+
+
+def shape(policy):
+    return replace(shape_of(policy, 0), parameters=10**6, bytes=4)
+
+
+def seconds(found):
+    return writing(found, MACHINE, shape(found.policy), LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("writer", "asked"),
+    [
+        ("type: quote-contrast", None),
+        ("type: model-contrast, candidates: 16", Asking(16, 2)),
+        ("type: model-contrast, candidates: 64", Asking(20, 2)),
+        ("type: model-editor, trajectories: 3, successes: 1", Asking(20, 4)),
+        ("type: model-reflection", Asking(40, 2)),
+        ("type: model-reflection, induction: single", Asking(40, 1)),
+        ("type: model-extremes", Asking(2, 5)),
+        ("type: model-extremes, warnings: 0", Asking(1, 5)),
+        ("type: model-skills, failures: 3", Asking(6, 4)),
+    ],
+)
+def test_a_firing_asks_at_most_so_much(writer, asked):
+    assert asking(config(writer, *([EDITS] if "editor" in writer else []), REFERENCES)) == asked
+
+
+def test_nobody_is_asked_without_a_bank():
+    found = load_recipe(RECIPE, ["bank=null"])
+    assert (asking(found), list(untimed(found)), seconds(found)) == (None, [], 0.0)
+
+
+def test_the_policy_answers_all_questions_at_once():
+    # A prompt of 400 tokens and two attempts of 900 + 100, answers of 50: 16 rows, every fifth iteration.
+    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
+    assert seconds(found) == pytest.approx(16 * (2400 + 50) * PER_TOKEN / 5)
+    assert durations(found, MACHINE, shape(found.policy), LENGTHS, 4.0)["writing"] == seconds(found)
+    short = config("type: model-contrast, candidates: 16, transcript: 2000, author: {type: policy, max_new_tokens: 50}")
+    assert seconds(short) == pytest.approx(16 * (400 + 2000 // 4 + 50) * PER_TOKEN / 5)
+
+
+def test_no_firing_waits_longer_than_it_may():
+    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50, seconds: 1}")
+    assert seconds(found) == pytest.approx(1 / 5)
+
+
+def test_a_question_longer_than_the_model_attends_to_is_counted_up_to_that():
+    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
+    small = replace(shape(found.policy), positions=1000)
+    assert writing(found, MACHINE, small, LENGTHS) == pytest.approx(16 * 1000 * PER_TOKEN / 5)
+
+
+@pytest.mark.parametrize(("dtype", "at_once"), [("float32", True), ("bfloat16", False)])
+def test_a_frozen_model_answers_in_its_own_engine(dtype, at_once, tmp_path):
+    save(qwen(), tmp_path / "author")
+    author = f"author: {{type: frozen, path: {tmp_path / 'author'}, dtype: {dtype}, max_new_tokens: 50}}"
+    found = config(f"type: model-extremes, {author}")
+    held = shape_of(found.policy.model_copy(update={"path": str(tmp_path / "author"), "dtype": dtype}), 0)
+    prompt = min(400 + 16_000 // 4, held.positions - 1)
+    answer = min(50, held.positions - prompt)
+    read, work = held.bytes * held.parameters / (0.6 * 2e10), 2 * held.parameters / (0.3 * 1e11)
+    rows = 2 if at_once else 1
+    turn = prompt * rows * work + answer * max(rows * work, read)
+    assert seconds(found) == pytest.approx((1 if at_once else 2) * turn / 5)
+    assert list(untimed(found)) == []
+
+
+def test_answers_that_cannot_be_timed_are_named(tmp_path):
+    found = config(f"type: model-editor, {ENDPOINT}", EDITS)
+    assert seconds(found) == 0.0
+    assert list(untimed(found)) == [
+        "the answers of big at http://localhost:8000/v1 are not in the time: up to 20 questions every 5 iterations, at "
+        "most bank.writer.author.seconds=60 per firing"
+    ]
+    missing = config(f"type: model-extremes, author: {{type: frozen, path: {tmp_path / 'none'}}}")
+    assert seconds(missing) == 0.0
+    assert list(untimed(missing)) == [
+        f"{tmp_path / 'none'} is not on this machine, so its answers are not in the time: up to 2 questions every 5 "
+        "iterations, at most bank.writer.author.seconds=600 per firing"
+    ]
