@@ -1,5 +1,7 @@
 """Rough duration of an iteration: matrix products at a usual share of a device's rate."""
 
+from dataclasses import replace
+
 from coevo.configs.rollout.engine import EngineConfig, VllmEngineConfig
 from coevo.models.capacity.devices import Device, Machine
 from coevo.models.capacity.shape import Shape
@@ -22,13 +24,13 @@ def storing(size: int) -> float:
     return size / DISK
 
 
-def decoding(shape: Shape, rows: float, prompt: int, answer: int, device: Device, copies: int) -> float:
+def decoding(shape: Shape, rows: float, prompt: float, answer: int, device: Device, copies: int) -> float:
     """Seconds of one turn: a forward of the prompts, then one token after another for all rows at once.
 
     Args:
         shape: of the policy.
         rows: rows that play the turn, divided among the copies.
-        prompt: tokens of a prompt.
+        prompt: tokens of a prompt that are computed, not held from an earlier turn.
         answer: tokens of an answer.
         device: device of each copy.
         copies: number of copies of the policy that generate in parallel.
@@ -42,5 +44,10 @@ def decoding(shape: Shape, rows: float, prompt: int, answer: int, device: Device
 def generator(engine: EngineConfig, machine: Machine) -> tuple[Device, int]:
     """Device on which an engine generates, and the number of its copies there."""
     if not isinstance(engine, VllmEngineConfig):
-        return machine.host, 1
-    return (machine.gpus[0] if machine.gpus else machine.host), len(engine.urls) or engine.replicas
+        return on_host(engine, machine), 1
+    return (machine.gpus[0] if machine.gpus else on_host(engine, machine)), len(engine.urls) or engine.replicas
+
+
+def on_host(engine: EngineConfig, machine: Machine) -> Device:
+    """The host with the threads that an engine and its trainer use there; its rate is that of one."""
+    return replace(machine.host, flops=engine.threads * machine.host.flops)

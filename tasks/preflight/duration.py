@@ -4,11 +4,11 @@ from coevo.configs.bank.admission import ReplayAdmissionConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.models.capacity.pace import decoding, generator, storing, updating
+from coevo.models.capacity.pace import decoding, generator, on_host, storing, updating
 from coevo.models.capacity.shape import Shape
 from coevo.models.capacity.storage import optimizer, weights
 from coevo.tasks.preflight.memory import Lengths, processes_of
-from coevo.tasks.preflight.writing import writing
+from coevo.tasks.preflight.writing import asking, writing
 
 CANDIDATES = 16
 """Tasks that a replay plays, for writers without a maximum of candidates."""
@@ -25,9 +25,10 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
         turns: turns of an episode.
     """
 
+    new = fresh(config, lengths, turns)
+
     def play(rows: float) -> float:
-        prompt = (lengths.shortest + lengths.longest) // 2
-        return turns * decoding(shape, rows, prompt, lengths.answer, *generator(config.rollout.engine, machine))
+        return turns * decoding(shape, rows, new, lengths.answer, *generator(config.rollout.engine, machine))
 
     rows = config.rollout.tasks * config.rollout.group_size
     played = rows * (config.rollout.turns or turns) / turns
@@ -35,7 +36,9 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     spent["writing"] = writing(config, machine, shape, lengths)
     spent["evaluation"] = play(config.evaluation.tasks) * _evaluations(config)
     if config.update is not None:
-        spent["update"] = _updating(config, machine, shape, lengths, rows * (config.rollout.turns or turns))
+        whole = new if config.update.packing == "trie" else (lengths.shortest + lengths.longest) / 2
+        taught = rows * (config.rollout.turns or turns)
+        spent["update"] = _updating(config, machine, shape, taught * (whole + lengths.answer))
         kept = optimizer(shape, config.update.critic is not None)
         spent["save"] = storing(weights(shape) + kept) / config.lineage.every
         if isinstance(config.rollout.engine, VllmEngineConfig):
@@ -43,12 +46,28 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     return {step: seconds for step, seconds in spent.items() if seconds}
 
 
+def fresh(config: RunConfig, lengths: Lengths, turns: float) -> float:
+    """Mean tokens of a prompt that no earlier prompt of its episode begins with: the others are computed once.
+
+    A conversation grows; after ``context.memory_length`` turns it starts again with the latest half of them. Any other
+    prompt, and the rows of an update without a trie, count whole.
+    """
+    context, mean = config.context, (lengths.shortest + lengths.longest) / 2
+    if context.style != "conversation":
+        return mean
+    held = turns if context.memory_length is None else max(1.0, context.memory_length / 2)
+    return min(mean, max(1.0, turns / held) * lengths.longest / turns)
+
+
 def _judged(config: RunConfig) -> float:
     """Episodes of an iteration that admission replays, on average."""
     bank = config.bank
     if bank is None or not isinstance(bank.admission, ReplayAdmissionConfig):
         return 0.0
-    return 2 * bank.admission.replays * getattr(bank.writer, "candidates", CANDIDATES) / bank.every
+    most = getattr(bank.writer, "candidates", CANDIDATES)
+    if (asked := asking(config)) is not None:
+        most = min(most, asked.questions * getattr(bank.writer, "lessons", most))
+    return 2 * bank.admission.replays * most / bank.every
 
 
 def _evaluations(config: RunConfig) -> float:
@@ -59,11 +78,12 @@ def _evaluations(config: RunConfig) -> float:
     return len(evaluation.panels) * (1 / evaluation.every + 1 / whole + arms) + last
 
 
-def _updating(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> float:
-    update, prompt = config.update, (lengths.shortest + lengths.longest) // 2
+def _updating(config: RunConfig, machine: Machine, shape: Shape, tokens: float) -> float:
+    update = config.update
     assert update is not None
     policy = 1 + update.optimizer.epochs * (4 if update.deepspeed.activation_checkpointing else 3)
     critic = 0 if update.critic is None else 1 + 3 * update.critic.optimizer.epochs
-    on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else machine.host
+    here = on_host(config.rollout.engine, machine)
+    on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else here
     processes = processes_of(update.deepspeed)
-    return updating(shape, turns * (prompt + lengths.answer), on, policy + critic, processes)
+    return updating(shape, tokens, on, policy + critic, processes)

@@ -23,7 +23,7 @@ PER_TOKEN = 2 * 10**6 / (0.3 * 1e11)
 
 
 def config(writer, *more):
-    sizes = ["rollout.tasks=4", "rollout.group_size=2", "bank.every=5"]
+    sizes = ["rollout.tasks=4", "rollout.group_size=2", "bank.every=5", "rollout.engine.threads=1"]
     return load_recipe(RECIPE, [f"bank.writer={{{writer}}}", *sizes, *more])
 
 
