@@ -8,6 +8,7 @@ from rich.console import Console
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
+from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.options import workspace_option
 from coevo.flows.console.progress import Progress
 from coevo.flows.console.summary import summarise
@@ -53,7 +54,11 @@ def operate(
         return _finished(place, paths, console)
     for said in notices(config):
         console.print(said, soft_wrap=True, markup=False)
-    with _saying_how_to_go_on(paths.name, console), closing(Progress(console, config.iterations)) as progress:
+    with (
+        _saying_how_to_go_on(paths.name, console),
+        closing(Progress(console, config.iterations)) as progress,
+        at_once(progress.show_cursor),
+    ):
         left = config.iterations - (0 if before is None else before.iteration)
         reached = _play(place, paths, progress, left, max_hours, accept_change, alone)
     after = head_of(place, paths)

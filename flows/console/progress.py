@@ -1,7 +1,9 @@
 """Progress of a run: one line per revision, and the current stage."""
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from threading import Event, RLock, Thread
 from time import monotonic
 
@@ -20,6 +22,7 @@ COLUMNS = (
 
 PAUSE, LONG = 15.0, 60.0
 """Seconds between two reports of a running stage without a terminal; the second, for stages of a revision."""
+SHOW_CURSOR = b"\x1b[?25h"
 OF_REVISION = re.compile(r"r\d+ ")
 """Beginning of the name of a stage of a revision."""
 
@@ -93,6 +96,12 @@ class Progress:
         if self.status is not None:
             self.status.stop()
             self.status = None
+
+    def show_cursor(self) -> None:
+        """Show the cursor that a spinner hides, without waiting for a lock: the process ends at once."""
+        if self.status is not None:
+            with suppress(OSError, ValueError):  # closed, or without a reader
+                os.write(self.console.file.fileno(), SHOW_CURSOR)
 
     def revision(self, manifest: Manifest) -> None:
         """Print the row of a revision."""

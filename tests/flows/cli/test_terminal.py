@@ -25,12 +25,25 @@ main(sys.argv[1:])
 """
 
 
-def on_a_terminal(arguments, **variables):
-    """Output of progress, a table and a command on a terminal."""
+KILLED = """
+import os
+from coevo.flows.console.interrupt import at_once, heeded, _heeds
+from coevo.flows.console.output import console
+from coevo.flows.console.progress import Progress
+with heeded():
+    progress = Progress(console(), 3)
+    with at_once(progress.show_cursor):
+        progress.note("r1 update")
+        _heeds[0].end_now()
+"""
+
+
+def on_a_terminal(arguments, script=SHOW, **variables):
+    """Output of a script on a terminal; by default of progress, a table and a command."""
     ours, theirs = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
     process = subprocess.Popen(
-        [sys.executable, "-c", SHOW, *arguments],
+        [sys.executable, "-c", script, *arguments],
         cwd=ROOT, stdin=theirs, stdout=theirs, stderr=theirs, env={**environment, "TERM": "xterm", **variables},
     )  # fmt: skip
     os.close(theirs)
@@ -62,6 +75,12 @@ def test_who_wants_no_colour_gets_no_escape_code_at_all(variables):
 
 def test_others_get_them():
     assert "\x1b[1m" in on_a_terminal(["nope"])
+
+
+def test_the_cursor_is_back_after_an_immediate_end():
+    said = on_a_terminal([], KILLED)
+    assert said.rindex("\x1b[?25h") > said.index("\x1b[?25l")
+    assert "\x1b" not in on_a_terminal([], KILLED, NO_COLOR="1")
 
 
 def test_the_workspace_may_be_named_before_the_command_and_after_it(coevo, small_workspace, tmp_path, monkeypatch):
