@@ -6,6 +6,7 @@ that allows no such namespaces fails the test, since nothing else makes the syst
 
 import resource
 import subprocess
+import time
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -58,9 +59,16 @@ class SmallDisk:
 
 
 def cover(place):
-    """Mount a small disk over itself, read-only, from inside: while files there are open it cannot be remounted."""
+    """Mount a small disk over itself, read-only, from inside: while files there are open it cannot be remounted.
+
+    Another thread may open one between the two commands; it does not keep it for long.
+    """
     subprocess.run(["mount", "--bind", place, place], check=True)
-    subprocess.run(["mount", "-o", "remount,bind,ro", place], check=True)
+    for left in reversed(range(200)):
+        done = subprocess.run(["mount", "-o", "remount,bind,ro", place], check=not left, capture_output=left > 0)
+        if done.returncode == 0:
+            return
+        time.sleep(0.05)
 
 
 def fill(place):

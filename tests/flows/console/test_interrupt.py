@@ -128,7 +128,7 @@ class Interrupted:
 
     def _read(self, pipe, lines):
         for line in pipe:
-            if LINE in line:
+            if LINE in line or COMMITTING in line:
                 self.answered = time.monotonic()
             lines.append(line.rstrip("\n"))
 
