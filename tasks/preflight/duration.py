@@ -36,7 +36,7 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     spent["writing"] = writing(config, machine, shape, lengths)
     spent["evaluation"] = play(config.evaluation.tasks) * _evaluations(config)
     if config.update is not None:
-        whole = new if config.update.packing == "trie" else (lengths.shortest + lengths.longest) / 2
+        whole = new if config.update.packing == "trie" else lengths.mean
         taught = rows * (config.rollout.turns or turns)
         spent["update"] = _updating(config, machine, shape, taught * (whole + lengths.answer))
         kept = optimizer(shape, config.update.critic is not None)
@@ -49,14 +49,14 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
 def fresh(config: RunConfig, lengths: Lengths, turns: float) -> float:
     """Mean tokens of a prompt that no earlier prompt of its episode begins with: the others are computed once.
 
-    A conversation grows; after ``context.memory_length`` turns it starts again with the latest half of them. Any other
-    prompt, and the rows of an update without a trie, count whole.
+    A conversation grows; after ``context.memory_length`` turns it starts again with the latest half of them. Prompts of
+    another style count whole.
     """
-    context, mean = config.context, (lengths.shortest + lengths.longest) / 2
+    context = config.context
     if context.style != "conversation":
-        return mean
+        return lengths.mean
     held = turns if context.memory_length is None else max(1.0, context.memory_length / 2)
-    return min(mean, max(1.0, turns / held) * lengths.longest / turns)
+    return min(lengths.mean, max(1.0, turns / held) * lengths.longest / turns)
 
 
 def _judged(config: RunConfig) -> float:

@@ -55,6 +55,11 @@ class Lengths:
     longest: int
     answer: int
 
+    @property
+    def mean(self) -> float:
+        """Mean tokens of a prompt, between the shortest and the longest."""
+        return (self.shortest + self.longest) / 2
+
 
 @dataclass(frozen=True, slots=True)
 class Need:

@@ -26,7 +26,6 @@ main(sys.argv[1:])
 
 
 KILLED = """
-import os
 from coevo.flows.console.interrupt import at_once, heeded, _heeds
 from coevo.flows.console.output import console
 from coevo.flows.console.progress import Progress
