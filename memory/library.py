@@ -46,9 +46,9 @@ class Library:
     def __len__(self) -> int:
         return len(self.catalogue)
 
-    def entry(self, row: int) -> Entry:
-        """The entry of a row."""
-        return self.catalogue.seen[int(self.catalogue.numbers[row])]
+    def some(self, rows: Rows) -> list[Entry]:
+        """The entries of some rows, in their order."""
+        return list(map(self.catalogue.seen.__getitem__, self.catalogue.numbers[rows].tolist()))
 
     def rows(self, scope: str | None) -> Rows:
         """Rows of the entries of a scope and of those without scope; all rows for None."""

@@ -93,7 +93,7 @@ def _plain(library: Library, score: Callable[[Question], Any], text: str) -> lis
     """The best by the scores of all entries."""
     question = Question(text, library.rows(None), frozenset(), key("plain"), None, None)  # type: ignore[arg-type]
     scores = score(question).round(12)
-    return [Hit(library.entry(row), float(scores[row])) for row in top(scores, K)]
+    return [Hit(library.entries[row], float(scores[row])) for row in top(scores, K)]
 
 
 def _scikit_learn(entries: Sequence[Entry]) -> Callable[[str], Any]:

@@ -4,6 +4,7 @@ BM25_f sums, over the words of the question, ln(1 + (n - df + 1/2) / (df + 1/2))
 for a word that the field contains t times, where l is the length of the field and L its mean over all n active entries.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from coevo.configs.bank.retrieval import Bm25Config, Bm25EmbeddingConfig
 from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.lexicon import Asked, Lexicon
+from coevo.memory.retrieval.lexicon import Lexicon
 from coevo.memory.retrieval.postings import Postings
 from coevo.memory.retrieval.segment import Ints
 
@@ -53,18 +54,18 @@ class _Weights:
     k1: float
     b: float
 
-    @property
-    def merged(self) -> bool:
-        """True: the factor is the count in the question."""
-        return True
+    def question(self, words: Sequence[int], times: Sequence[int]) -> tuple[Sequence[int], Sequence[float]]:
+        """A key is a word, in all fields; its factor is the count in the question."""
+        return words, times
 
-    def question(self, asked: Asked) -> Floats:
-        """Count in the question."""
-        return asked.times.astype(float)
+    def terms(self, keys: Rows) -> tuple[Rows, Rows]:
+        """The word in each field."""
+        fields = len(self.fields)
+        return (keys[:, None] * fields + np.arange(fields)).ravel(), np.arange(len(keys)).repeat(fields)
 
-    def terms(self, asked: Asked) -> Floats:
+    def values(self, terms: Rows) -> Floats:
         """Weight of the field, times idf."""
-        return self.fields[asked.fields] * self.idf[asked.terms]
+        return self.fields[terms % len(self.fields)] * self.idf[terms]
 
     def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
         """Saturated count."""

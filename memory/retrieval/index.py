@@ -19,6 +19,8 @@ from coevo.records.task import BY_SCOPE, Key
 
 FEW = 256
 """Scores that are sorted in full, which costs less than selecting the best first."""
+NOWHERE = np.zeros(0, np.intp)
+"""Positions of no result."""
 
 
 _Shelves = tuple[tuple[Rows, int], ...]
@@ -94,10 +96,10 @@ class Index:
         """
         pool = self._pool(scope if self.config.scoped else None)
         question = Question(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
-        found = self._found(question, pool.shelves)
-        return [Hit(self.library.entry(pool.rows[place]), score) for place, score in found]
+        places, scores = self._found(question, pool.shelves)
+        return list(map(Hit, self.library.some(pool.rows[places]), scores.tolist()))
 
-    def _found(self, question: Question, shelves: _Shelves) -> list[tuple[int, float]]:
+    def _found(self, question: Question, shelves: _Shelves) -> tuple[Rows, Floats]:
         """Positions in ``question.rows`` and scores of the results.
 
         Scores are rounded, so that entries with the same words tie whatever the order of summation.
@@ -106,9 +108,9 @@ class Index:
             return _best_of(self._best, question, shelves[0][1])
         scores = self.score(question).round(12)
         if scores.max(initial=NEVER) == NEVER:
-            return []
+            return NOWHERE, scores[NOWHERE]
         best = np.concatenate([places[top(scores[places], k)] for places, k in shelves])
-        return list(zip(best.tolist(), scores[best].tolist(), strict=True))
+        return best, scores[best]
 
     def _pool(self, scope: str | None) -> "_Pool":
         if scope not in self._pools:
@@ -133,17 +135,17 @@ class _Pool:
     without: frozenset[str]
 
 
-def _best_of(score: BestScore, question: Question, k: int) -> list[tuple[int, float]]:
+def _best_of(score: BestScore, question: Question, k: int) -> tuple[Rows, Floats]:
     able, scores = score.best(question, k)
     scores = scores.round(12)
     best = top(scores, k)
-    return list(zip(able[best].tolist(), scores[best].tolist(), strict=True))
+    return able[best], scores[best]
 
 
 def top(scores: Floats, k: int) -> Rows:
     """Positions of the k best scores above ``NEVER``, best first, the earlier of equals first."""
     if k == 0:
-        return np.zeros(0, np.intp)
+        return NOWHERE
     if k >= len(scores) or len(scores) <= FEW:
         best = (-scores).argsort(kind="stable")[:k]
         return best[scores[best] > NEVER]
@@ -164,7 +166,7 @@ def _nothing(question: Question) -> Floats:
 def _shelves(library: Library, rows: Rows, config: AnyRetrievalConfig) -> _Shelves:
     """Positions of the entries that compete for places in the prompt, with the number of places."""
     if isinstance(config, ClusterRetrievalConfig):
-        warning = np.array([library.entry(row).zone == "warning" for row in rows], bool)
+        warning = np.array([entry.zone == "warning" for entry in library.some(rows)], bool)
         return (np.flatnonzero(~warning), config.k), (np.flatnonzero(warning), config.warnings)
     if config.general is not None:
         general = library.catalogue.scopes[rows] == 0

@@ -56,35 +56,13 @@ class Counts:
     segments: Sequence[Segment]
     vocabulary: Mapping[str, int]
 
-    def asked(self, text: str, without: frozenset[str]) -> "Asked":
-        """The terms of a text that the library has."""
+    def asked(self, text: str, without: frozenset[str]) -> tuple[list[int], list[int]]:
+        """Numbers of a text's words that the library may have, in the order of the text, and their counts in it."""
         count_of = Counter(filterfalse(without.__contains__, WORD.findall(text.lower())))
-        frequency = self.frequency.reshape(-1, len(self.words))
-        numbers = [(self.vocabulary.get(word, len(frequency)), times) for word, times in count_of.items()]
-        table = np.array([pair for pair in numbers if pair[0] < len(frequency)], np.intp).reshape(-1, 2)
-        words, fields = np.nonzero(frequency[table[:, 0]])
-        return Asked(table[words, 0] * len(self.words) + fields, fields, words, table[words, 1])
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Terms of a question, in the order of its words.
-
-    Attributes:
-        terms: (terms,) number.
-        fields: (terms,) field.
-        words: (terms,) position of the word among those of the question.
-        times: (terms,) count of the word in the question.
-    """
-
-    terms: Rows
-    fields: Rows
-    words: Rows
-    times: Rows
-
-    def some(self, chosen: slice | npt.NDArray[np.bool_]) -> "Asked":
-        """The chosen ones of the terms."""
-        return Asked(self.terms[chosen], self.fields[chosen], self.words[chosen], self.times[chosen])
+        number, end = self.vocabulary.get, len(self.frequency) // len(self.words)
+        found = [(number(word, end), times) for word, times in count_of.items()]
+        held = [pair for pair in found if pair[0] < end]
+        return [word for word, _ in held], [times for _, times in held]
 
 
 class Lexicon:

@@ -7,6 +7,7 @@ words whose bounds add up to less cannot be among the best: the entries of these
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -24,6 +25,9 @@ DENSE = 16
 """Postings of a word that are all added in the time in which it is looked up in one entry."""
 BLOCK = 32
 """Entries of which the best is found first."""
+LONG = 1 << 16
+"""Postings from which on adding up word by word is faster."""
+NONE, NOTHING = np.zeros(0, np.int32), np.zeros(0)
 ROUNDING, RELATIVE = 1e-11, 1e-9
 """Scores this close may be equal once they are rounded, or but for the order of summation."""
 
@@ -78,39 +82,38 @@ class Sum:
     """Scores as sums.
 
     Attributes:
-        numbers: (postings,) entries of rare words.
-        values: (postings,) what each adds to the score of its entry.
-        parts: common words; each has an entry.
+        parts: words of the question; each has an entry.
         size: number of all entries.
     """
 
-    numbers: Ints
-    values: Floats
     parts: Sequence[Part]
     size: int
 
-    def __len__(self) -> int:
-        return len(self.numbers) + sum(len(part.entries.numbers) for part in self.parts)
+    @cached_property
+    def postings(self) -> int:
+        """Number of all that is added up."""
+        return sum(part.size for part in self.parts)
 
     def entries(self) -> Ints:
         """Numbers of the entries with a word of the question, ascending."""
-        found = np.sort(np.concatenate([self.numbers, *(part.entries.numbers for part in self.parts)]))
+        found = np.sort(np.concatenate([NONE, *(part.entries.numbers for part in self.parts)]))
         return found[np.flatnonzero(np.diff(found, prepend=-1))]
 
     def all(self) -> Floats:
         """(size,) scores of all entries."""
-        sums = self.rare()
-        for part in self.parts:
-            part.add_to(sums)
-        return sums
+        if self.postings > LONG:
+            sums = np.zeros(self.size)
+            for part in self.parts:
+                part.add_to(sums)
+            return sums
+        numbers = np.concatenate([NONE, *(part.entries.numbers for part in self.parts)])
+        values = np.concatenate([NOTHING, *(part.entries.values for part in self.parts)])
+        factors = np.array([part.factor for part in self.parts]).repeat([part.size for part in self.parts])
+        return np.bincount(numbers, factors * values, self.size).astype(float, copy=False)
 
-    def rare(self) -> Floats:
-        """(size,) sums over the rare words."""
-        return np.bincount(self.numbers, self.values, self.size).astype(float, copy=False)
-
-    def of(self, numbers: Ints, rare: Floats) -> Floats:
-        """Scores of some entries, equal to those of ``all``; ``rare`` are the sums over the rare words."""
-        scores = rare[numbers]
+    def of(self, numbers: Ints) -> Floats:
+        """Scores of some entries, equal to those of ``all``."""
+        scores = np.zeros(len(numbers))
         for part in self.parts:
             scores += part.of(numbers)
         return scores
@@ -134,12 +137,11 @@ def best(scores: Sum, pool: Pool | None, k: int) -> tuple[Ints, Floats]:
         pool: (size,) True for the entries to search; None to search all.
         k: at least 1.
     """
-    rare = scores.rare()
-    least = _below(_kth(scores, rare, pool, k))
+    least = _below(_kth(scores, pool, k))
     ascending = sorted(scores.parts, key=lambda part: part.most)
     together = [0.0, *np.cumsum([part.most for part in ascending]).tolist()]
     skipped = max(bisect_left(together, least) - 1, 0)
-    sums = rare.copy()
+    sums = np.zeros(scores.size)
     for part in ascending[skipped:]:
         part.add_to(sums)
     found = _reaching(sums if pool is None else sums * pool, least - together[skipped])
@@ -151,19 +153,19 @@ def best(scores: Sum, pool: Pool | None, k: int) -> tuple[Ints, Floats]:
         else:
             sums[found] += part.of(found)
     found = found[sums[found] >= least]
-    return found, scores.of(found, rare)
+    return found, scores.of(found)
 
 
-def _kth(scores: Sum, rare: Floats, pool: Pool | None, k: int) -> float:
+def _kth(scores: Sum, pool: Pool | None, k: int) -> float:
     """A lower bound of the k-th best score: that among the entries with the best sums over some rarer words."""
-    sums, read = rare.copy(), len(scores.numbers)
+    sums, read = np.zeros(scores.size), 0
     for part in sorted(scores.parts, key=attrgetter("size")):
         if read > k + SAMPLE and read + part.size > READ:
             break
         part.add_to(sums)
         read += part.size
     chosen = leading(sums if pool is None else sums * pool, k + SAMPLE)
-    return float(np.partition(scores.of(chosen, rare), -k)[-k]) if len(chosen) >= k else 0.0
+    return float(np.partition(scores.of(chosen), -k)[-k]) if len(chosen) >= k else 0.0
 
 
 def _below(score: float) -> float:

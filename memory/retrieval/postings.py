@@ -1,10 +1,12 @@
 """Scores of TF-IDF and BM25: sums over the words of a question, of every entry or of those that can be the best.
 
-The parts of a score depend on the library and the question alone, and are added up in one order: rare words in the
-order of the question, then common ones. Therefore scores do not depend on how the library came about, in one step or
-in many, and an entry has the same score whichever way it is found.
+What a word adds to the scores depends on the library and the question alone, is computed once per library, and is added
+up in the order of the question. Therefore scores do not depend on how the library came about, in one step or in many,
+and an entry has the same score whichever way it is found.
 """
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -13,33 +15,33 @@ from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats
 from coevo.memory.retrieval import maxscore
 from coevo.memory.retrieval.base import NEVER, Question
-from coevo.memory.retrieval.lexicon import Asked, Counts
+from coevo.memory.retrieval.lexicon import Counts
 from coevo.memory.retrieval.maxscore import Entries, Part, Pool, Sum, leading
 from coevo.memory.retrieval.segment import Ints, Segment, positions
 
 COMMON = 128
-"""A word with more entries is common: their values are computed once per library, not once per question."""
+"""A key with more postings is learned alone, which bounds the memory; the others of a question are learned together."""
 MANY = 1 << 18
 """Postings of a question that are all read, which costs less than bounds."""
 FEW = 16
 """Entries per posting from which on the entries found are sorted rather than all sums searched."""
 
-NONE = np.zeros(0, np.int32)
-
 
 class Weights(Protocol):
-    """Score of a term in an entry, as a product of three factors above 0."""
+    """Score of a term in an entry, as a product of three factors above 0.
 
-    @property
-    def merged(self) -> bool:
-        """True if the factor of the question is the same in all fields, so that fields can be added up beforehand."""
+    A key stands for the terms with one factor of the question, whose values are added up once per library.
+    """
+
+    def question(self, words: Sequence[int], times: Sequence[int]) -> tuple[Sequence[int], Sequence[float]]:
+        """Keys of a question, and their factors, from the numbers of its words and their counts."""
         ...
 
-    def question(self, asked: Asked) -> Floats:
-        """(terms,) factors that depend on the question."""
+    def terms(self, keys: Rows) -> tuple[Rows, Rows]:
+        """Terms of keys, in their order, and the place of the key of each."""
         ...
 
-    def terms(self, asked: Asked) -> Floats:
+    def values(self, terms: Rows) -> Floats:
         """(terms,) factors that depend on the term and its field."""
         ...
 
@@ -61,7 +63,7 @@ class Postings:
         self._counts, self._weights, self._missing = counts, weights, missing
         self._active = counts.row_of >= 0
         self._whole = len(counts.numbers) == len(counts.row_of)
-        self._common: dict[int, Entries] = {}
+        self._known: dict[int, Entries | None] = {}
 
     def __call__(self, question: Question) -> Floats:
         """(rows,) scores."""
@@ -72,14 +74,14 @@ class Postings:
         """Positions in ``question.rows``, ascending, and scores; see ``BestScore``."""
         total, rows, numbers = self._sum(question), question.rows, self._counts.numbers
         whole = len(rows) == len(numbers)
-        if len(total) > MANY:
+        if total.postings > MANY:
             found, scores = maxscore.best(total, None if whole else self._pool(rows), max(k, 1))
         else:
             sums = total.all()
             if not whole:
                 places = leading(sums[numbers[rows]], max(k, 1)).astype(np.intp)
                 return places, sums[numbers[rows[places]]]
-            found = leading(sums, max(k, 1)) if len(total) * FEW > total.size else total.entries()
+            found = leading(sums, max(k, 1)) if total.postings * FEW > total.size else total.entries()
             scores = sums[found]
         places = self._counts.row_of[found].astype(np.intp)
         if not whole:
@@ -94,41 +96,44 @@ class Postings:
 
     def _sum(self, question: Question) -> Sum:
         """The scores of all entries, not yet added up."""
-        asked, weights = self._counts.asked(question.text, question.without), self._weights
-        factors = weights.question(asked)
-        groups = asked.words if weights.merged else np.arange(len(factors))
-        common = np.bincount(groups, self._counts.frequency[asked.terms])[groups] > COMMON
-        numbers, values = self._read(asked.some(~common), factors[~common])
-        chosen = asked.terms[common].tolist(), groups[common].tolist(), factors[common].tolist()
-        firsts = {group: (term, factor) for term, group, factor in reversed([*zip(*chosen, strict=True)])}
-        parts = [
-            Part(factor, self._common.get(term) or self._learn(term, asked.some(groups == group)))
-            for group, (term, factor) in reversed(firsts.items())
-        ]
-        return Sum(numbers, values, parts, len(self._active))
+        words, times = self._counts.asked(question.text, question.without)
+        keys, factors = self._weights.question(words, times)
+        known = self._known
+        if new := [key for key in keys if key not in known]:
+            self._learn(new)
+        found = ((factor, known[key]) for key, factor in zip(keys, factors, strict=True))
+        return Sum([Part(factor, held) for factor, held in found if held is not None], len(self._active))
 
-    def _read(self, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
-        """Entry and part of the score of every posting of some terms, in their order within each segment."""
-        factors = factors * self._weights.terms(asked)
-        found = [self._postings(segment, asked, factors) for segment in self._counts.segments] if len(factors) else []
-        if len(found) == 1:
-            return found[0]
-        return np.concatenate([NONE, *(n for n, _ in found)]), np.concatenate([np.zeros(0), *(v for _, v in found)])
+    def _learn(self, keys: Sequence[int]) -> None:
+        new = np.array(keys, np.intp)
+        terms, place = self._weights.terms(new)
+        common = np.bincount(place, self._counts.frequency[terms], len(new)) > COMMON
+        for some in filter(len, (new[~common], *new[common][:, None])):
+            self._known |= zip(some.tolist(), self._read(some), strict=True)
 
-    def _postings(self, segment: Segment, asked: Asked, factors: Floats) -> tuple[Ints, Floats]:
-        starts, ends = segment.bounds(asked.terms)
+    def _read(self, keys: Rows) -> Sequence[Entries | None]:
+        """Entries of each key with the sums of their values; None without any."""
+        terms, place = self._weights.terms(keys)
+        factors, size = self._weights.values(terms), len(self._active)
+        read = [self._postings(segment, terms, factors, place) for segment in self._counts.segments]
+        distinct, at = np.unique(np.concatenate([posting for posting, _ in read]), return_inverse=True)
+        values = np.bincount(at, np.concatenate([value for _, value in read])).astype(float, copy=False)
+        held, starts = np.unique(distinct // size, return_index=True)
+        numbers, highest = (distinct % size).astype(np.int32), np.maximum.reduceat(values, starts)
+        found: list[Entries | None] = [None] * len(keys)
+        spans = pairwise([*starts.tolist(), len(values)])
+        for key, (first, end), most in zip(held.tolist(), spans, highest.tolist(), strict=True):
+            found[key] = Entries(numbers[first:end], values[first:end], most)
+        return found
+
+    def _postings(self, segment: Segment, terms: Rows, factors: Floats, place: Rows) -> tuple[Rows, Floats]:
+        """Number of the entry of every posting of some terms, plus all entries for each key before; its value."""
+        starts, ends = segment.bounds(terms)
         at, term = positions(starts, ends)
-        numbers = segment.numbers[at]
-        values = factors[term] * self._weights.entries(numbers, asked.fields[term], segment.times[at])
+        numbers, fields = segment.numbers[at], terms[term] % len(self._counts.words)
+        values = factors[term] * self._weights.entries(numbers, fields, segment.times[at])
+        postings = place[term] * len(self._active) + numbers
         if self._whole:
-            return numbers, values
+            return postings, values
         active = self._active[numbers]
-        return numbers[active], values[active]
-
-    def _learn(self, first: int, asked: Asked) -> Entries:
-        """The entries that have one of some terms, with the sums of their values; kept under the first term."""
-        numbers, parts = self._read(asked, np.ones(len(asked.terms)))
-        distinct, place = np.unique(numbers, return_inverse=True)
-        values = np.bincount(place, parts).astype(float, copy=False)
-        self._common[first] = Entries(distinct, values, float(values.max()))
-        return self._common[first]
+        return postings[active], values[active]

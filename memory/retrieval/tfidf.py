@@ -4,7 +4,7 @@ Every field has its own vocabulary of lower-case words and smoothed inverse docu
 ln((1 + n) / (1 + df)) + 1 over all n active entries, whatever their scope.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from coevo.configs.bank.retrieval import TfidfConfig, TfidfEmbeddingConfig, Tfid
 from coevo.memory.catalogue import Rows
 from coevo.memory.library import Floats, Library
 from coevo.memory.retrieval.base import NEVER
-from coevo.memory.retrieval.lexicon import CHUNK, Asked, Counts, Lexicon
+from coevo.memory.retrieval.lexicon import CHUNK, Counts, Lexicon
 from coevo.memory.retrieval.postings import Postings
 from coevo.memory.retrieval.segment import Ints, positions
 
@@ -51,20 +51,22 @@ class _Weights:
         # (numbers, fields) norms; computed when first needed, since those of all entries change with every idf.
         self._norms = np.full(counts.sizes.shape, np.nan)
 
-    @property
-    def merged(self) -> bool:
-        """False: each field has a norm of its own."""
-        return False
+    def question(self, words: Sequence[int], times: Sequence[int]) -> tuple[Sequence[int], Sequence[float]]:
+        """A key is a term, since each field has a norm of its own; its factor is the question's part of the cosine."""
+        numbers = np.array(words, np.intp)
+        place, fields = np.nonzero(self._counts.frequency.reshape(-1, len(self._fields))[numbers])
+        terms = numbers[place] * len(self._fields) + fields
+        values = np.array(times)[place] * self._idf[terms]
+        norms = np.sqrt(np.bincount(fields, values**2, len(self._fields)))
+        return terms.tolist(), (values / norms[fields]).tolist()
 
-    def question(self, asked: Asked) -> Floats:
-        """The question's part of the cosine."""
-        values = asked.times * self._idf[asked.terms]
-        norms = np.sqrt(np.bincount(asked.fields, values**2, len(self._fields)))
-        return values / norms[asked.fields]
+    def terms(self, keys: Rows) -> tuple[Rows, Rows]:
+        """The keys themselves."""
+        return keys, np.arange(len(keys))
 
-    def terms(self, asked: Asked) -> Floats:
+    def values(self, terms: Rows) -> Floats:
         """Weight of the field, times idf."""
-        return self._fields[asked.fields] * self._idf[asked.terms]
+        return self._fields[terms % len(self._fields)] * self._idf[terms]
 
     def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
         """Count over the norm of the entry's field."""

@@ -11,19 +11,18 @@ SIZE = 200
 
 
 def drawn(seed):
-    """Scores with many ties, three common words and some rare ones, and a pool of half the entries."""
+    """Scores with many ties, three common words and a rare one, and a pool of half the entries."""
     draws = generator(key(seed, "parts"))
 
     def some(share):
         return np.flatnonzero(draws.random(SIZE) < share).astype(np.int32)
 
     parts = []
-    for share in (0.9, 0.5, 0.3):
+    for share in (0.1, 0.9, 0.5, 0.3):
         numbers = some(share)
         values = draws.choice([0.25, 0.5, 1.0], len(numbers))
         parts.append(Part(float(draws.choice([0.5, 1.0, 4.0])), Entries(numbers, values, float(values.max()))))
-    rare = some(0.1)
-    return Sum(rare, draws.choice([1.0, 2.0], len(rare)), parts, SIZE), draws.random(SIZE) < 0.5
+    return Sum(parts, SIZE), draws.random(SIZE) < 0.5
 
 
 @pytest.mark.parametrize("dense", [0, 1, 1000])
@@ -45,7 +44,21 @@ def test_the_best_and_all_that_tie_with_the_last_are_found(seed, dense, monkeypa
 def test_a_sum_has_the_entries_of_all_its_words():
     total, _ = drawn(0)
     assert total.entries().tolist() == np.flatnonzero(total.all()).tolist()
-    assert len(total) == len(total.numbers) + sum(part.size for part in total.parts)
+    assert Sum([], 3).entries().tolist() == []
+
+
+@pytest.mark.parametrize("long", [0, 1 << 16])
+def test_words_are_added_up_in_their_order_however_many_postings_they_have(long, monkeypatch):
+    monkeypatch.setattr(maxscore, "LONG", long)
+    first = Part(1.0, Entries(np.array([0, 2], np.int32), np.array([1e16, 1.0]), 1e16))
+    second = Part(2.0, Entries(np.array([0], np.int32), np.array([0.5]), 0.5))
+    third = Part(1.0, Entries(np.array([0, 1], np.int32), np.array([-1e16, 3.0]), 3.0))
+    total = Sum([first, second, third], 4)
+    assert total.postings == 5
+    # 1e16 + 1 rounds to 1e16.
+    assert total.all().tolist() == [0.0, 3.0, 1.0, 0.0]
+    assert Sum([first, third, second], 4).all().tolist() == [1.0, 3.0, 1.0, 0.0]
+    assert Sum([], 2).all().tolist() == [0.0, 0.0]
 
 
 def test_a_part_adds_its_factor_times_the_value_of_its_word():

@@ -65,7 +65,7 @@ def test_right_are_the_entries_that_the_task_was_a_source_of():
     known = {source(each, replica): each for each in (first, second, third) for replica in (0, 1)}
 
     def texts(rows):
-        return sorted(library.entry(row).strategy for row in rows)
+        return sorted(entry.strategy for entry in library.some(rows))
 
     found = queries_of(library, known, BY_SCOPE)
     assert [(query.task, query.text) for query in found] == [(e.id, e.instruction) for e in (first, second, third)]
@@ -96,7 +96,7 @@ def test_in_the_whole_bank_ranks_are_those_of_the_index(config):
     for query in queries:
         (right,) = query.right
         hits = index.search(query.text, "")
-        score = next(hit.score for hit in hits if hit.entry is library.entry(right))
+        score = next(hit.score for hit in hits if hit.entry is library.entries[right])
         ranks.append(fmean(1 / (n + 1) for n, hit in enumerate(hits) if hit.score == score))
     found = measure(scorer_of(config).fit(library), queries, None, 4, 0)
     assert found.queries == len(queries) == 30
