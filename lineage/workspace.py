@@ -249,7 +249,8 @@ class Workspace:
         """
         run = self.run(name)
         if os.path.lexists(run.root) and not (run.is_blank and was_used(run) and not in_use(run)):
-            raise CoevoError(f"run {name!r} is already in {self.root}: resume it, or choose another name")
+            remedy = "wait until the process that works on it ends" if in_use(run) else "resume it"
+            raise CoevoError(f"run {name!r} is already in {self.root}: {remedy}, or choose another name")
 
     def create(self, name: str, config: RunConfig) -> RunPaths:
         """Create a run; of two processes with the same name, one succeeds. Its settings count as confirmed.

@@ -20,7 +20,7 @@ from coevo.flows.history.cost import stages
 from coevo.models.capacity.devices import here
 
 MINUTES = 9
-"""Nothing is begun that would end later, as far as ``EXPECTED`` knows."""
+"""No part is begun that is expected to end later."""
 VLLM = Path(".venv-vllm/bin/python")
 
 SERVERS: dict[str, Callable[[Bench], Result]] = {

@@ -208,12 +208,15 @@ KEPT = {
 @pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT)
 def test_a_run_that_may_hold_something_keeps_its_name(workspace, config, keep):
     keep(workspace.create("first", config))
-    with pytest.raises(CoevoError, match="run 'first' is already in"):
+    with pytest.raises(CoevoError, match="run 'first' is already in .*: resume it"):
         workspace.create("first", config)
 
 
 def test_a_run_in_use_or_continued_meanwhile_keeps_its_name(workspace, config):
-    with writer_lock(workspace.create("first", config)), pytest.raises(CoevoError, match="is already in"):
+    with (
+        writer_lock(workspace.create("first", config)),
+        pytest.raises(CoevoError, match="the process that works on it ends"),
+    ):
         workspace.create("first", config)
     with pytest.raises(CoevoError, match="'first' was continued meanwhile"), workspace.staged("first", config):
         workspace.run("first").journal.write_text("{}")
