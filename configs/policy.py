@@ -86,6 +86,10 @@ class WarmStartConfig(Config):
     """
     lessons: float = Field(default=1.0, gt=0, le=1, exclude_if=lambda share: share == 1)
     """Probability with which a taught reflection tells a lesson; below 1 the choice is left to ``update.writer``."""
+    asides: float = Field(default=0.0, ge=0, le=1, exclude_if=lambda share: share == 0)
+    """Probability with which a taught reflection tells a line that is no lesson: an action and its answer. Above 0 the
+    choice of lines is left to ``update.writer``.
+    """
     lr: float = Field(default=5e-3, gt=0, le=100)
     """Learning rate after warm-up (Muon on matrices, AdamW on the rest)."""
     warmup: int = Field(default=20, ge=0, le=MANY)
@@ -104,5 +108,5 @@ class WarmStartConfig(Config):
     """Success above that with wrong lessons from which cloning may stop."""
     write: float = Field(default=0.9, ge=0, le=1, exclude_if=lambda share: share == 0.9)
     """Share of reflections as its teacher gives them, word for word, from which cloning may stop. Random predictions do
-    not count, and nothing is asked for where the lessons are drawn.
+    not count, and nothing is asked for where the lessons, or asides, are drawn.
     """

@@ -130,7 +130,8 @@ def _clone(
     check_demonstrations(material(0), directory.with_suffix(".quarantine"))
     context = Context(config.context, policy.tokenizer)
     more = reflections(config, env, policy.tokenizer)
-    asked = [example for step in EXAMINED for example in more(step)] if warm.lessons == 1 else []
+    certain = warm.lessons == 1 and not warm.asides
+    asked = [example for step in EXAMINED for example in more(step)] if certain else []
     guesses = policy.tokenizer.convert_tokens_to_ids([YES, NO]) if warm.predictions == "random" else []
 
     def examined(probed: Policy) -> ProbeResult:

@@ -28,7 +28,7 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
         return lambda step: ()
     pool, base = key_by(bank.key), key(config.seed, "warmstart", "reflections")
     writer, prompts, count = writer_of(asked, pool), Prompts(tokenizer, config.context.template), warm.reflections
-    chance = Chance(warm.predictions == "random", warm.lessons)
+    chance = Chance(warm.predictions == "random", warm.lessons, warm.asides)
 
     def examples(step: int) -> Examples:
         draw = extend(base, step)

@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
+
+from numpy.random import Generator
 
 from coevo.configs.errors import CoevoError, ConfigError
 from coevo.envs.base import Environment, MissingPartError
@@ -38,10 +41,12 @@ class Chance:
     Attributes:
         guesses: True if predictions are.
         share: probability with which a lesson is written.
+        asides: probability with which a line is written that reveals nothing.
     """
 
     guesses: bool = False
     share: float = 1.0
+    asides: float = 0.0
 
 
 CERTAIN = Chance()
@@ -136,12 +141,20 @@ class Teacher:
             fields = form(shown)
             if self._chance.guesses and "success" in fields:
                 fields["success"] = bool(rng.integers(2))
-            lessons = list(self._lessons(question.purpose, shown))
-            share = self._chance.share
-            fields["lessons"] = [each for each in lessons if share == 1 or rng.random() < share]
+            fields["lessons"] = self._told(question.purpose, shown, rng)
             text = json.dumps(fields) if question.schema else words.written(fields | {"subtasks": parts_of(shown[0])})
             self.answered.append((question, text))
         return [Reply(text, True) for _, text in self.answered[-len(questions) :]]
+
+    def _told(self, purpose: str, shown: Sequence[Episode], rng: Generator) -> list[dict[str, Any]]:
+        """The lessons and lines that the draws choose; with lines of the first attempt, by step."""
+        share, more = self._chance.share, self._chance.asides
+        told = [each for each in self._lessons(purpose, shown) if share == 1 or rng.random() < share]
+        if not more or rng.random() >= more:
+            return told
+        known = {found.step for found in self._revealed(shown[0])}
+        steps = [step for step in range(len(shown[0].turns)) if step not in known]
+        return sorted([*told, *_aside(steps, shown[0], rng)], key=itemgetter("attempt", "step"))
 
     def _lessons(self, purpose: str, shown: Sequence[Episode]) -> Iterator[dict[str, Any]]:
         written = set[str]()
@@ -157,6 +170,16 @@ class Teacher:
             return self._env.revealed(each)
         except MissingPartError as error:
             raise ConfigError(f"{error}: it cannot train an author") from None
+
+
+def _aside(steps: Sequence[int], shown: Episode, rng: Generator) -> list[dict[str, Any]]:
+    """Action and answer of one of some steps; none without any step."""
+    if not steps:
+        return []
+    step = int(rng.choice(steps))
+    turn = shown.turns[step]
+    line = {"lesson": f"{turn.action} {turn.feedback}", "when": shown.task.instruction, "when_not": ""}
+    return [line | {"attempt": 1, "step": step + 1}]
 
 
 def _contrast(shown: Sequence[Episode]) -> dict[str, Any]:

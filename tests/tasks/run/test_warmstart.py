@@ -71,7 +71,13 @@ def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("more", "asked"), [((), True), (("warmstart.predictions=random",), True), (("warmstart.lessons=0.5",), False)]
+    ("more", "asked"),
+    [
+        ((), True),
+        (("warmstart.predictions=random",), True),
+        (("warmstart.lessons=0.5",), False),
+        (("warmstart.asides=0.5",), False),
+    ],
 )
 def test_reflections_are_asked_for_where_the_teacher_leaves_no_choice(tmp_path, more, asked):
     listener = Listener()

@@ -69,6 +69,35 @@ def test_taught_reflections_tell_a_share_of_the_lessons():
     assert abs(kept / total - 0.5) < 2 / total**0.5
 
 
+def test_taught_reflections_tell_asides_in_a_share_of_answers_and_never_what_a_step_reveals():
+    told = [*SMALL, "warmstart.reflections=64"]
+    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+
+    def lines(*more):
+        made = reflections(load_recipe(POLICY, [*told, *more]), environment(), tokenizer)
+        return [
+            (tokenizer.decode(prompt), tokenizer.decode(target[:-1]).split(" # ")[1:])
+            for step in range(4)
+            for prompt, target in made(step)
+        ]
+
+    plain, mixed = lines(), lines("warmstart.asides=0.5")
+    more = []
+    for (attempt, known), (same, every) in zip(plain, mixed, strict=True):
+        assert attempt == same
+        assert [line for line in every if line in known] == known
+        assert every == sorted(every, key=lambda line: int(line.split()[0]))
+        added = [line for line in every if line not in known]
+        assert len(added) <= 1
+        for line in added:
+            number, said = line.split(" ", 1)
+            # Action and answer stand in the attempt, apart.
+            assert said in attempt.split(f" # {number} >")[1].split(" # ")[0].replace(" : ", " ")
+        more.append(len(added))
+    # 256 fair coins, where a step is left that reveals nothing.
+    assert abs(sum(more) / len(more) - 0.5) < 2 / len(more) ** 0.5
+
+
 def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_else_differs():
     told = [*SMALL, "bank.writer.told=nothing", "warmstart.reflections=64"]
     tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
