@@ -93,7 +93,8 @@ class Case:
         policy = PretrainedPolicyConfig(
             type="pretrained", path="absent", shape=self.shape, lora=self.lora, dtype="bfloat16"
         )
-        plan = plan_of(self.update("cuda"), shape_of(policy, 0), Lengths(self.prompt, self.prompt, self.answer))
+        lengths = Lengths(self.prompt, self.prompt, self.answer, last=self.prompt)
+        plan = plan_of(self.update("cuda"), shape_of(policy, 0), lengths)
         return peak([item for item in training(plan) if not item.offloaded]) + CONTEXT
 
 

@@ -5,6 +5,9 @@ from typing import Protocol
 
 from coevo.records.writing import Question, Reply
 
+BATCH = 16
+"""Maximum number of questions that an engine answers at once: their prompts are long, and all are kept in memory."""
+
 
 class Author(Protocol):
     """Language model that answers the questions of a writer."""

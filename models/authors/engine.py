@@ -11,7 +11,7 @@ from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.answers.thinking import opens_thinking, without_thinking
-from coevo.models.authors.base import failed
+from coevo.models.authors.base import BATCH, failed
 from coevo.models.authors.prompt import Prompts
 from coevo.models.engines.base import Engine, Request
 from coevo.models.engines.transformers.engine import TransformersEngine
@@ -19,8 +19,6 @@ from coevo.records.draws import key
 from coevo.records.episode import Completion
 from coevo.records.writing import Drawn, Question, Reply
 
-BATCH = 16
-"""Maximum number of questions that are answered at once: their prompts are long, and all are kept in memory."""
 EXACT = torch.float32
 """Precision in which an answer does not depend on the rest of its batch."""
 

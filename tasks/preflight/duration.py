@@ -33,8 +33,9 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     rows = config.rollout.tasks * config.rollout.group_size
     played = rows * (config.rollout.turns or turns) / turns
     spent = {"rollout": play(played), "judging": play(rows) * _judged(config) / rows}
-    spent["writing"] = writing(config, machine, shape, lengths)
-    spent["evaluation"] = play(config.evaluation.tasks) * _evaluations(config)
+    panels = _evaluations(config)
+    spent["writing"] = writing(config, machine, shape, lengths, panels)
+    spent["evaluation"] = play(config.evaluation.tasks) * panels
     if config.update is not None:
         whole = new if config.update.packing == "trie" else lengths.mean
         taught = rows * (config.rollout.turns or turns)
@@ -49,14 +50,15 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
 def fresh(config: RunConfig, lengths: Lengths, turns: float) -> float:
     """Mean tokens of a prompt that no earlier prompt of its episode begins with: the others are computed once.
 
-    A conversation grows; after ``context.memory_length`` turns it starts again with the latest half of them. Prompts of
-    another style count whole.
+    A conversation grows up to ``context.memory_length`` turns; then it starts again with the latest half of them, and
+    grows by the other half. Prompts of another style count whole.
     """
     context = config.context
     if context.style != "conversation":
         return lengths.mean
-    held = turns if context.memory_length is None else max(1.0, context.memory_length / 2)
-    return min(lengths.mean, max(1.0, turns / held) * lengths.longest / turns)
+    length = turns if context.memory_length is None else context.memory_length
+    again = max(0.0, turns - length) / max(1.0, length / 2)
+    return min(lengths.mean, (1 + again) * lengths.last / turns)
 
 
 def _judged(config: RunConfig) -> float:

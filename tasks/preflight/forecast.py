@@ -107,4 +107,4 @@ def check_fits(config: RunConfig, env: Environment[Any], workspace: Path) -> Non
 
 def lengths_of(config: RunConfig, rehearsal: Rehearsal) -> Lengths:
     """Lengths of prompts and answers in tokens."""
-    return Lengths(rehearsal.shortest, rehearsal.longest, config.rollout.sampling.max_new_tokens)
+    return Lengths(rehearsal.shortest, rehearsal.longest, config.rollout.sampling.max_new_tokens, rehearsal.last)

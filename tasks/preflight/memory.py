@@ -49,11 +49,19 @@ class MissingGpusError(CoevoError):
 
 @dataclass(frozen=True, slots=True)
 class Lengths:
-    """Tokens of the shortest and longest prompt and of the longest answer."""
+    """Tokens of prompts and answers.
+
+    Attributes:
+        shortest: of the shortest prompt.
+        longest: of the longest prompt.
+        answer: of the longest answer.
+        last: of the last prompt of an episode of mean length.
+    """
 
     shortest: int
     longest: int
     answer: int
+    last: int
 
     @property
     def mean(self) -> float:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from statistics import mean
 from typing import Any
 
@@ -56,6 +57,7 @@ class Rehearsal:
         shortest: tokens of the shortest prompt.
         longest: tokens of the longest prompt, with a full block of lessons and a full window of turns, whose answers
             are actions alone.
+        last: its tokens if it is the last one of an episode of mean length.
         at_most: its tokens if these answers have ``max_new_tokens`` each; a conversation keeps answers whole.
         length: mean turns of an episode of the random agent.
         guessed: whether lengths are guesses, since the tokenizer is not on this machine.
@@ -73,6 +75,7 @@ class Rehearsal:
     tasks: int
     shortest: int
     longest: int
+    last: int
     at_most: int
     length: float
     guessed: bool
@@ -153,13 +156,16 @@ def _measured(
         for turn in turns
     ]
     longest = max((*full, *later), key=lambda moment: len(context.prompt(moment)))
+    length = mean(each.length for each in episodes) if episodes else 0.0
+    last = replace(longest, history=longest.history[: max(0, ceil(length) - 1)] if episodes else longest.history)
     return Rehearsal(
         turns=turns,
         tasks=len(tasks),
         shortest=min(len(context.prompt(moment)) for moment in bare),
         longest=len(context.prompt(longest)),
+        last=len(context.prompt(last)),
         at_most=_at_most(config, context, longest, _most_turns(config, episodes)),
-        length=mean(each.length for each in episodes) if episodes else 0.0,
+        length=length,
         guessed=isinstance(tokenizer, Guess),
         words=0 if isinstance(tokenizer, Guess) else len(tokenizer),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 
 from coevo.configs.bank.author import AuthorConfig, EndpointAuthorConfig, FrozenAuthorConfig
 from coevo.configs.bank.writer import (
@@ -14,6 +15,7 @@ from coevo.configs.bank.writer import (
 )
 from coevo.configs.rollout.engine import EngineConfig
 from coevo.configs.run import RunConfig
+from coevo.models.authors.base import BATCH
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.pace import decoding, generator
 from coevo.models.capacity.shape import Shape
@@ -27,6 +29,8 @@ CHARACTERS = 4
 """Characters of a transcript per token."""
 FRAME = 400
 """Tokens of a question without its transcripts."""
+FLOAT32 = 4
+"""Bytes of a weight whose products do not depend on the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,24 +46,49 @@ class Asking:
     attempts: int
 
 
-def writing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> float:
-    """Mean seconds per iteration that the writer waits for answers of full length.
+def writing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, panels: float = 0.0) -> float:
+    """Mean seconds per iteration that a run waits for its writer, whose answers are of full length.
 
-    0 where nobody is asked, and where it cannot be known (``untimed``). ``shape`` is that of the policy.
+    0 where nobody is asked, and where it cannot be known (``untimed``).
+
+    Args:
+        config: the run.
+        machine: machine of the run.
+        shape: shape of its policy.
+        lengths: tokens of prompts and answers.
+        panels: panels that an iteration evaluates, on average.
     """
-    author, asked = author_config(config), asking(config)
-    model = _author_shape(author, shape)
-    if config.bank is None or author is None or asked is None or model is None or not asked.questions:
+    asked = asking(config)
+    if config.bank is None or asked is None:
         return 0.0
-    writer = config.bank.writer
-    assert isinstance(writer, ModelWriterConfig)
-    shown = min(writer.transcript // CHARACTERS, asked.attempts * (lengths.longest + lengths.answer))
+    measured = config.evaluation
+    firing, reflections, attempt = (
+        _answered(config, machine, shape, lengths, each)
+        for each in (asked, Asking(min(measured.reflections, measured.tasks), 1), Asking(1, 1))
+    )
+    return firing / config.bank.every + panels * (reflections + _attempts(config) * attempt)
+
+
+def _answered(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, asked: Asking) -> float:
+    """Seconds until questions that are put at once are answered; no batch begins after ``author.seconds``."""
+    author = author_config(config)
+    model = _author_shape(author, shape)
+    if author is None or model is None or not asked.questions:
+        return 0.0
+    assert config.bank is not None
+    assert isinstance(config.bank.writer, ModelWriterConfig)
+    shown = min(config.bank.writer.transcript // CHARACTERS, asked.attempts * (lengths.longest + lengths.answer))
     prompt = min(FRAME + shown, model.positions - 1)
     answer = min(author.max_new_tokens, model.positions - prompt)
     engine = author.engine if isinstance(author, FrozenAuthorConfig) else config.rollout.engine
-    rounds = asked.questions if _one_by_one(author, engine) else 1
+    rounds = asked.questions if _one_by_one(model, engine) else ceil(asked.questions / BATCH)
     seconds = decoding(model, asked.questions / rounds, prompt, answer, *generator(engine, machine))
-    return min(rounds * seconds, author.seconds) / config.bank.every
+    return min(rounds * seconds, author.seconds + seconds)
+
+
+def _attempts(config: RunConfig) -> int:
+    """Failed attempts of an evaluated panel that the writer may be asked about, each by itself (Discovery@k)."""
+    return max(0, config.evaluation.discovery - 1) * config.evaluation.tasks
 
 
 def untimed(config: RunConfig) -> Iterator[str]:
@@ -67,8 +96,12 @@ def untimed(config: RunConfig) -> Iterator[str]:
     author, asked = author_config(config), asking(config)
     if config.bank is None or author is None or asked is None or not asked.questions:
         return
-    most = f"at most bank.writer.author.seconds={author.seconds:g} per firing"
-    often = f"up to {asked.questions} questions every {config.bank.every} iterations, {most}"
+    held = min(config.evaluation.reflections, config.evaluation.tasks) + _attempts(config)
+    aside = f" and up to {held} for each evaluated panel" if held else ""
+    often = (
+        f"up to {asked.questions} questions every {config.bank.every} iterations{aside}, none begun after "
+        f"bank.writer.author.seconds={author.seconds:g}"
+    )
     if isinstance(author, EndpointAuthorConfig):
         yield f"the answers of {author.model} at {author.url} are not in the time: {often}"
     elif isinstance(author, FrozenAuthorConfig) and frozen_shape(author) is None:
@@ -100,5 +133,6 @@ def _author_shape(author: AuthorConfig | None, policy: Shape) -> Shape | None:
     return None if isinstance(author, EndpointAuthorConfig) else policy
 
 
-def _one_by_one(author: AuthorConfig, engine: EngineConfig) -> bool:
-    return isinstance(author, FrozenAuthorConfig) and engine.type == "transformers" and author.dtype == "bfloat16"
+def _one_by_one(model: Shape, engine: EngineConfig) -> bool:
+    """Return True if the engine rounds, so that an answer would depend on the rest of its batch."""
+    return engine.type == "transformers" and model.bytes < FLOAT32

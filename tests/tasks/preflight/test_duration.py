@@ -13,7 +13,7 @@ from coevo.tasks.preflight.memory import Lengths
 
 CONVERSATION = "textworld-coevo-rl-qwen3-0.6b"
 MACHINE = Machine((), Device("cpu", 2**33, 1e11, 2e10))
-LENGTHS = Lengths(shortest=50, longest=150, answer=10)
+LENGTHS = Lengths(shortest=50, longest=150, answer=10, last=120)
 
 
 def seconds(*overrides, turns=4.0, recipe="homerules-coevo-rl"):
@@ -43,7 +43,7 @@ def test_twice_the_threads_take_half_the_time():
 
 def test_a_conversation_computes_no_token_twice_and_starts_again_when_it_is_long():
     sizes = ("rollout.tasks=64", "rollout.group_size=4", "rollout.engine.threads=1")
-    for memory, new in (("null", 150 / 4), ("4", 2 * 150 / 4), ("2", 100)):
+    for memory, new in (("null", 30), ("4", 30), ("3", (1 + 2 / 3) * 30), ("2", 3 * 30), ("1", 100)):
         found = seconds(*sizes, f"context.memory_length={memory}", recipe=CONVERSATION)
         tokens = 256 * 4 * (new + 10)
         assert found["rollout"] == pytest.approx(tokens * 2 * 10**6 / (0.3 * 1e11))

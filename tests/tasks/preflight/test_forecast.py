@@ -185,6 +185,16 @@ def test_a_conversation_is_measured_with_short_answers_and_with_the_longest(styl
     assert found.at_most >= found.longest
 
 
+def test_the_last_prompt_of_an_episode_does_not_grow_with_the_limit_of_the_run():
+    def measured(most):
+        return foreseen(TALKING[0], named(TALKING[1]), [f"rollout.max_turns={most}"]).rehearsal
+
+    ten, fifty = measured(10), measured(50)
+    assert ten.length == fifty.length == 10
+    # Before the tenth turn there are nine; a full window has ten.
+    assert ten.last == fifty.last < ten.longest < fifty.longest
+
+
 def test_long_conversations_that_do_not_fit_are_noticed_and_not_refused():
     most = foreseen(TALKING[0], named(TALKING[1])).rehearsal.at_most
     room = [f"rollout.engine.max_model_len={most + 256}"]

@@ -16,7 +16,7 @@ from coevo.tasks.preflight.writing import Asking, asking, untimed, writing
 RECIPE = "textworld-coevo-rl-qwen3-0.6b"
 EDITS, REFERENCES = "bank.admission={type: edits}", "bank.references=4"
 MACHINE = Machine((), Device("cpu", 2**33, 1e11, 2e10))
-LENGTHS = Lengths(shortest=500, longest=900, answer=100)
+LENGTHS = Lengths(shortest=500, longest=900, answer=100, last=900)
 ENDPOINT = "author: {type: endpoint, url: 'http://localhost:8000/v1', model: big, seconds: 60}"
 PER_TOKEN = 2 * 10**6 / (0.3 * 1e11)
 """Seconds of a token of a policy of a million weights: 2 flops a parameter, at 0.3 of the rate."""
@@ -67,9 +67,35 @@ def test_the_policy_answers_all_questions_at_once():
     assert seconds(short) == pytest.approx(16 * (400 + 2000 // 4 + 50) * PER_TOKEN / 5)
 
 
-def test_no_firing_waits_longer_than_it_may():
-    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50, seconds: 1}")
-    assert seconds(found) == pytest.approx(1 / 5)
+def test_questions_are_answered_in_batches_and_none_begins_after_the_limit():
+    many = "type: model-reflection, induction: single, author: {type: policy, max_new_tokens: 50, seconds: %s}"
+    whole = 40 * (400 + 1000 + 50) * PER_TOKEN  # batches of 13 and a third on average: 16, 16 and 8
+    assert seconds(config(many % 60)) == pytest.approx(whole / 5)
+    assert seconds(config(many % 1)) == pytest.approx((1 + whole / 3) / 5)
+    short = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50, seconds: 1}")
+    assert seconds(short) == pytest.approx(16 * (2400 + 50) * PER_TOKEN / 5)
+
+
+def test_a_policy_that_rounds_answers_one_by_one_on_transformers():
+    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
+    half = replace(shape(found.policy), bytes=2)
+    read = 2 * 10**6 / (0.6 * 2e10)
+    alone = 2400 * PER_TOKEN + 50 * max(PER_TOKEN, read)
+    assert writing(found, MACHINE, half, LENGTHS) == pytest.approx(16 * alone / 5)
+
+
+def test_questions_about_held_out_panels_count():
+    sizes = ["evaluation.tasks=12", "evaluation.reflections=20"]
+    found = config("type: model-reflection, induction: single, author: {type: policy, max_new_tokens: 50}", *sizes)
+    each = (400 + 1000 + 50) * PER_TOKEN
+    assert writing(found, MACHINE, shape(found.policy), LENGTHS, 0.5) == pytest.approx(40 * each / 5 + 0.5 * 12 * each)
+    again = ["evaluation.tasks=12", "evaluation.discovery=3", "bank.admission={type: append}"]
+    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}", *again)
+    firing = 16 * (2400 + 50) * PER_TOKEN
+    alone = 1400 * PER_TOKEN + 50 * 4 * 10**6 / (0.6 * 2e10)  # the weights are read for each token
+    assert writing(found, MACHINE, shape(found.policy), LENGTHS, 0.5) == pytest.approx(firing / 5 + 0.5 * 24 * alone)
+    found = config(f"type: model-contrast, {ENDPOINT}", *again)
+    assert "every 5 iterations and up to 24 for each evaluated panel, none begun after" in next(iter(untimed(found)))
 
 
 def test_a_question_longer_than_the_model_attends_to_is_counted_up_to_that():
@@ -97,12 +123,12 @@ def test_answers_that_cannot_be_timed_are_named(tmp_path):
     found = config(f"type: model-editor, {ENDPOINT}", EDITS)
     assert seconds(found) == 0.0
     assert list(untimed(found)) == [
-        "the answers of big at http://localhost:8000/v1 are not in the time: up to 20 questions every 5 iterations, at "
-        "most bank.writer.author.seconds=60 per firing"
+        "the answers of big at http://localhost:8000/v1 are not in the time: up to 20 questions every 5 iterations, "
+        "none begun after bank.writer.author.seconds=60"
     ]
     missing = config(f"type: model-extremes, author: {{type: frozen, path: {tmp_path / 'none'}}}")
     assert seconds(missing) == 0.0
     assert list(untimed(missing)) == [
         f"{tmp_path / 'none'} is not on this machine, so its answers are not in the time: up to 2 questions every 5 "
-        "iterations, at most bank.writer.author.seconds=600 per firing"
+        "iterations, none begun after bank.writer.author.seconds=600"
     ]
