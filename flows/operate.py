@@ -1,16 +1,15 @@
 """Operation of a run from the command line: start servers, run the flow in this process, and print a summary."""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 from rich.console import Console
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
-from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.options import workspace_option
-from coevo.flows.console.progress import Progress
+from coevo.flows.console.progress import Progress, shown
 from coevo.flows.console.summary import summarise
 from coevo.flows.servers.servers import going_on, use_prefect
 from coevo.flows.servers.watch import watching
@@ -56,8 +55,7 @@ def operate(
         console.print(said, soft_wrap=True, markup=False)
     with (
         _saying_how_to_go_on(paths.name, console),
-        closing(Progress(console, config.iterations)) as progress,
-        at_once(progress.show_cursor),
+        shown(console, config.iterations) as progress,
     ):
         left = config.iterations - (0 if before is None else before.iteration)
         reached = _play(place, paths, progress, left, max_hours, accept_change, alone)

@@ -14,7 +14,6 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
@@ -24,7 +23,7 @@ from coevo.envs.registry import make
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import workspace_at
 from coevo.flows.console.output import console
-from coevo.flows.console.progress import Progress
+from coevo.flows.console.progress import shown
 from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.files import write_atomically
 from coevo.lineage.trust import extend_path
@@ -50,7 +49,7 @@ def warmstart(config: RunConfig) -> None:
     """Clone the policy, or take it from the workspace's cache."""
     from coevo.tasks.run.warmstart import warm_start
 
-    with closing(Progress(console(), config.iterations)) as progress:
+    with shown(console(), config.iterations) as progress:
         policy = warm_start(config, make(config.env), workspace().warmstarts, progress)
     shutil.rmtree(OUTPUTS / "warmstart", ignore_errors=True)
     shutil.copytree(policy, OUTPUTS / "warmstart")
@@ -63,7 +62,7 @@ def coevolve(config: RunConfig) -> None:
     from coevo.flows.operate import WAITING, head_of, operate
     from coevo.tasks.run.warmstart import adopt, identity
 
-    with closing(Progress(console(), config.iterations)) as progress:
+    with shown(console(), config.iterations) as progress:
         adopt(OUTPUTS / "warmstart", place.warmstarts / identity(config, make(config.env)), progress)
     paths = place.create(place.next_name(config.recipe), config)
     if operate(place, paths, console(), alone=True) == WAITING:

@@ -17,7 +17,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.report import Silent, in_stage, reporting_to
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -97,9 +97,11 @@ class Stage(Generic[P, R]):
     def beside(self, *args: P.args, **kwargs: P.kwargs) -> Iterator[None]:
         """Run the stage in a thread beside the block, and wait for it at the block's end.
 
-        What the stage raises comes before what the block raises. Outside of a flow the stage ends before the block.
+        Its progress is not reported: that of the block is. What the stage raises comes before what the block raises.
+        Outside of a flow the stage ends before the block.
         """
         call = self._called(*args, **kwargs)
+        call.body = _silent(call.body)
         if FlowRunContext.get() is None:
             call.run()
             yield
@@ -112,6 +114,14 @@ class Stage(Generic[P, R]):
 
     def _called(self, *args: P.args, **kwargs: P.kwargs) -> _Call[R]:
         return _Call(self._name, partial(self._function, *args, **kwargs), _revision(args))
+
+
+def _silent(body: Callable[[], R]) -> Callable[[], R]:
+    def quietly() -> R:
+        with reporting_to(Silent()):
+            return body()
+
+    return quietly
 
 
 def _revision(arguments: Iterable[object]) -> int | None:

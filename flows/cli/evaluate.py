@@ -1,6 +1,5 @@
 """``coevo evaluate``."""
 
-from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -71,12 +70,12 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
 
 
 def _played(run: str, request: "Request", through: str | None, place: Workspace) -> "Evaluation":
-    from coevo.flows.console.progress import Progress
+    from coevo.flows.console.progress import shown
     from coevo.flows.evaluate import evaluate_revision
     from coevo.flows.packages.through import evaluate_through
     from coevo.tasks.publish.report import reporting_to
 
-    with closing(Progress(output.console(stderr=True), 0)) as progress, reporting_to(progress):
+    with shown(output.console(stderr=True), 0) as progress, reporting_to(progress):
         if through is None:
             return evaluate_revision(run, request, place)
         return evaluate_through(through, run, request, place)

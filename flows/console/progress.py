@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from threading import Event, RLock, Thread
 from time import monotonic
 
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
+from coevo.flows.console.interrupt import at_once
 from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
 
@@ -44,10 +45,14 @@ class Progress:
         self.first_iteration: int | None = None
         self.closed, self.lock = Event(), RLock()
         self.watcher: Thread | None = None
+        self.failure: BaseException | None = None
 
     def note(self, text: str) -> None:
         """Show the current stage; without a terminal, print a line every now and then."""
         with self.lock:
+            self._check()
+            if self.console.quiet:
+                return  # a spinner would swallow what others print
             if not self.console.is_terminal:
                 self._log(text)
                 return
@@ -81,8 +86,17 @@ class Progress:
 
     def _watch(self) -> None:
         """Remind of a stage that reports nothing itself, such as an update."""
-        while not self.closed.wait(1.0):
-            self.remind()
+        try:
+            while not self.closed.wait(1.0):
+                self.remind()
+        except (OSError, SystemExit) as error:  # rich ends a thread whose reader is gone
+            self.failure = error
+
+    def _check(self) -> None:
+        """Raise what ended the watcher, in a thread that the run waits for."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
 
     def warn(self, text: str) -> None:
         """Print a warning."""
@@ -105,6 +119,7 @@ class Progress:
 
     def revision(self, manifest: Manifest) -> None:
         """Print the row of a revision."""
+        self._check()
         if self.rows % 20 == 0:
             self.console.print(_row([name for name, _ in COLUMNS]), style="bold", soft_wrap=True)
         self.rows += 1
@@ -136,6 +151,13 @@ class Progress:
         pace = (self.clock() - self.started) / max(1, iteration - self.first_iteration)
         left = pace * (self.iterations - iteration)
         return f"{int(left) // 60}:{int(left) % 60:02d}"
+
+
+@contextmanager
+def shown(console: Console, iterations: int) -> Iterator[Progress]:
+    """Progress on a console inside the block; at an immediate exit, too, the terminal has its cursor."""
+    with closing(Progress(console, iterations)) as progress, at_once(progress.show_cursor):
+        yield progress
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -47,7 +47,12 @@ def is_at(server: Server, workspace: Path) -> bool:
 
 
 def _was_moved(server: Server, workspace: Path) -> bool:
-    return server.folder == workspace.stat().st_ino and not os.path.lexists(server.workspace)
+    """Return True if the workspace has its server's inode, and the path that the server has does not."""
+    try:
+        there = Path(server.workspace).stat().st_ino
+    except OSError:
+        there = 0
+    return server.folder == workspace.stat().st_ino != there
 
 
 def write_records(workspace: Path, servers: Mapping[str, Server]) -> None:

@@ -14,7 +14,7 @@ from coevo.tasks.commit.seal import Sealed, seal
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.report import Silent, reporting_to
+from coevo.tasks.publish.report import Silent, in_stage, reporting_to
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 
@@ -26,10 +26,12 @@ class Committer:
         self._session = session
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
         self._running: Future[None] | None = None
+        self._label = ""
 
     def begin(self) -> None:
         """Seal the revision in the making, and begin to commit it."""
         sealed = seal(self._session)
+        self._label = f"r{sealed.draft.revision} commit"
         self._running = self._thread.submit(copy_context().run, _keep, self._session.stores, sealed)
 
     def wait(self) -> None:
@@ -39,7 +41,8 @@ class Committer:
         """
         running, self._running = self._running, None
         if running is not None:
-            running.result()
+            with in_stage(self._label):
+                running.result()
 
     def close(self) -> None:
         """Wait likewise, and end the thread; call it whatever has happened since."""

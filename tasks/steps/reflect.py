@@ -9,6 +9,7 @@ from coevo.memory.evidence.reflections import Reflected, figures, recalls
 from coevo.memory.writers.base import Reflector
 from coevo.records.episode import Episode, played
 from coevo.tasks.draft import Result
+from coevo.tasks.publish.report import in_stage
 from coevo.tasks.session import Session
 from coevo.tasks.writing.author import aside_of, ask_of
 from coevo.tasks.writing.rewards import predicted
@@ -25,7 +26,8 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
     writer, writing = session.parts.writer, session.parts.writing
     # The configuration is refused where nobody reflects.
     assert isinstance(writer, Reflector)
-    made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
+    with in_stage(f"r{session.draft.revision} reflect"):
+        made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
     metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
     spent = {} if writing is None else writing.cost()
     if writing is not None and update.writer is not None and update.writer.reward == "prediction":

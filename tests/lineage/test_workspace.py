@@ -208,7 +208,7 @@ KEPT = {
 @pytest.mark.parametrize("keep", KEPT.values(), ids=KEPT)
 def test_a_run_that_may_hold_something_keeps_its_name(workspace, config, keep):
     keep(workspace.create("first", config))
-    with pytest.raises(CoevoError, match="run 'first' is already in .*: resume it"):
+    with pytest.raises(CoevoError, match=r"run 'first' is already in .*: resume it"):
         workspace.create("first", config)
 
 

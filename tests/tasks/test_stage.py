@@ -9,8 +9,10 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.batches import batch
+from support.listener import Listener
 from support.prefect_client import secret
 
+from coevo.tasks.publish.report import counting, in_stage, reporting_to
 from coevo.tasks.session import Draft
 from coevo.tasks.stage import recording, stage, untracked
 
@@ -86,6 +88,20 @@ def test_outside_a_flow_what_runs_beside_a_block_ends_before_it():
     with note.beside("gate"):
         order.append("block")
     assert order == ["gate", "block"]
+
+
+def test_what_runs_beside_a_block_does_not_report_as_that_block():
+    heard = Listener()
+
+    @stage("play")
+    def play():
+        counting("{over} of 8")(over=3)
+
+    with reporting_to(heard), in_stage("r5 update"):
+        play()
+        with play.beside():
+            counting("{batches} of 4")(batches=1)
+    assert heard.notes == ["r5 update", "play", "play: 3 of 8", "r5 update", "r5 update: 1 of 4", ""]
 
 
 @pytest.mark.full

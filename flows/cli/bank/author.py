@@ -29,13 +29,13 @@ def author(
     """
     from coevo.configs.load.load import load_recipe
     from coevo.envs.registry import make
-    from coevo.flows.console.progress import Progress
+    from coevo.flows.console.progress import shown
     from coevo.tasks.writing.train import train_author
 
     if directory.exists():
         raise CoevoError(f"{directory} exists: name a new directory")
     config = load_recipe(recipe, overrides or [])
-    with closing(make(config.env)) as env, closing(Progress(console(), 0)) as progress:
+    with closing(make(config.env)) as env, shown(console(), 0) as progress:
         grade = train_author(config, env, directory, steps, tasks, progress.note)
     output.line(
         f"{directory}: of {grade.revealed} notes that the episodes of another world reveal, the author wrote "

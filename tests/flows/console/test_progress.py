@@ -1,11 +1,15 @@
 """Progress of a run: one row per revision, lines for people and logs alike."""
 
 import io
+import sys
 import time
 from contextlib import closing
 
+import pytest
 from rich.console import Console
 
+from coevo.flows.console import progress as module
+from coevo.flows.console.interrupt import _Heed
 from coevo.flows.console.progress import COLUMNS, Progress
 from coevo.lineage.revision.manifest import Manifest
 
@@ -106,6 +110,42 @@ def test_on_a_terminal_the_stage_stands_beside_the_spinner():
     with closing(Progress(Console(file=out, width=60, force_terminal=True), 4)) as progress:
         progress.note("r3 rollout: 2 of 8 [episodes] are over")
     assert "r3 rollout: 2 of 8 [episodes] are over" in out.getvalue()
+
+
+def test_a_quiet_console_leaves_what_others_print(capsys):
+    with closing(Progress(Console(quiet=True, force_terminal=True), 4)) as progress:
+        progress.note("r3 rollout")
+        print("an environment's own line")
+        sys.stderr.write("a server's last line\n")
+    assert capsys.readouterr() == ("an environment's own line\n", "a server's last line\n")
+
+
+def test_what_ends_the_watcher_is_raised_where_the_run_reports_next(monkeypatch):
+    def fail(progress):
+        raise SystemExit(1)
+
+    monkeypatch.setattr(Progress, "remind", fail)
+    with closing(Progress(Console(file=io.StringIO(), width=60), 4)) as progress:
+        progress.note("r3 update")
+        progress.watcher.join(60)
+        with pytest.raises(SystemExit):
+            progress.revision(manifest(3))
+        progress.revision(manifest(3))
+
+
+def test_a_process_that_ends_at_once_shows_the_cursor(monkeypatch):
+    heed, seen = _Heed(), []
+    monkeypatch.setattr("coevo.flows.console.interrupt._heeds", [heed])
+
+    def show_cursor(progress):
+        seen.append(progress)
+
+    monkeypatch.setattr(Progress, "show_cursor", show_cursor)
+    with module.shown(Console(file=io.StringIO()), 4) as progress:
+        for action in heed.actions:
+            action()
+        assert seen == [progress]
+    assert heed.actions == []
 
 
 def test_where_there_is_no_terminal_a_long_stage_is_told_of_every_so_often():

@@ -61,6 +61,8 @@ def test_servers_of_a_workspace_that_was_moved_are_stopped_and_replaced(place, t
     second = start(there)  # the first has its files open at a path that is gone
     assert second.pid != first.pid and not first.runs()
     there.rename(place)
+    there.mkdir()  # and the path is another workspace's by now
+    assert coevo("down", "--workspace", there)[1].startswith("No server of ")
     assert coevo("down", "--workspace", place)[1].startswith("Stopped")
     assert not second.runs()
 

@@ -4,12 +4,14 @@ from contextlib import closing
 from threading import Event
 
 import pytest
+from support.listener import Listener
 from support.sessions import opened
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.tasks.commit import commit as module
 from coevo.tasks.commit.commit import Committer
+from coevo.tasks.publish.report import reporting_to
 
 CONFIG = load_recipe("homerules-coevo-rl", ["warmstart=null", "rollout.tasks=2", "rollout.group_size=2"])
 
@@ -50,6 +52,15 @@ def test_what_was_sealed_is_committed_though_what_follows_fails(session, publish
         raise ZeroDivisionError
     assert session.stores.lineage.head().revision == 1
     assert published == [1]
+
+
+def test_a_commit_that_the_run_waits_for_is_reported(session, published):
+    heard = Listener()
+    with reporting_to(heard), closing(Committer(session)) as keeping:
+        keeping.begin()
+        keeping.wait()
+        keeping.wait()  # for nothing
+    assert heard.notes == ["r1 commit", ""]
 
 
 def test_a_commit_that_fails_is_raised_once_where_it_is_waited_for(session, published):

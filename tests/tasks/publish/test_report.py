@@ -6,30 +6,23 @@ import pytest
 from prefect import flow
 from prefect.settings import PREFECT_API_URL, PREFECT_LOGGING_LEVEL, temporary_settings
 from support.answering import Scripted
+from support.listener import Listener
 from support.player import alone, environment, player
 
 from coevo.configs.bank.author import PolicyAuthorConfig
 from coevo.records.draws import extend, key
 from coevo.records.writing import Question
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.publish.report import Silent, counting, in_stage, reporting_to
+from coevo.tasks.publish.report import counting, in_stage, reporting_to
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
 
 
-class Heard(Silent):
-    def __init__(self):
-        self.notes = []
-
-    def note(self, text):
-        self.notes.append(text)
-
-
 @pytest.fixture
 def heard():
-    listener = Heard()
+    listener = Listener()
     with reporting_to(listener):
         yield listener.notes
 

@@ -4,6 +4,7 @@ import os
 
 import pytest
 from support.disk import no_room
+from support.listener import Listener
 from support.player import environment
 from support.policies import qwen
 
@@ -45,14 +46,6 @@ def test_another_model_at_the_same_path_is_another_start(tmp_path, monkeypatch):
     assert identity(config, environment()) == first
     os.utime(tmp_path / "mine" / "model.safetensors", ns=(1, 1))
     assert identity(config, environment()) != first
-
-
-class Listener(Silent):
-    def __init__(self):
-        self.warnings = []
-
-    def warn(self, text):
-        self.warnings.append(text)
 
 
 def test_it_is_made_once_and_a_missed_probe_is_a_warning(tmp_path):

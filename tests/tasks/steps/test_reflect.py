@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 from support.answering import Scripted
 from support.batches import episode, turn
+from support.listener import Listener
 from support.player import expert_player
 from support.sessions import opened, shaped
 
@@ -13,6 +14,7 @@ from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, 
 from coevo.memory.writers.quote.reflection import QuoteReflection
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Credit, Drawn, Reply
+from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.steps.reflect import panel_reflections, potential_of
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.author import Writing
@@ -37,9 +39,11 @@ def returns_of(root, potential):
     with opened(root, config, played=expert_player()) as session:
         writer = QuoteReflection(config.bank.writer, BY_SCOPE, lambda played, *_: SAID[played.replica])
         session.parts = replace(session.parts, writer=writer)
-        played = group()
+        played, heard = group(), Listener()
         session.baselines = {played[0].task.id: 0.2}
-        episodes = shaped(session, played).episodes
+        with reporting_to(heard):
+            episodes = shaped(session, played).episodes
+        assert heard.notes == (["r1 reflect", ""] if potential == "reflection" else [])
         assert [each.progress for each in session.draft.episodes] == [1.0, 0.2, 0.7]
         return [each.shaped for each in episodes], session.baselines[played[0].task.id], session.draft.metrics
 
