@@ -55,7 +55,10 @@ def _servers(config: RunSections, kind: str) -> Iterator[str]:
     if not isinstance(engine, VllmEngineConfig):
         yield f"placement.type={kind} places servers, but rollout.engine.type={engine.type} has none: set type=vllm"
     elif engine.urls:
-        yield f"placement.type={kind} starts its servers here, but rollout.engine.urls names others: set type=machines"
+        yield (
+            f"placement.type={kind} starts its servers here, but rollout.engine.urls names others: "
+            "set placement={type: machines}"
+        )
 
 
 def _on_gpus(config: RunSections, kind: str) -> Iterator[str]:
@@ -63,7 +66,10 @@ def _on_gpus(config: RunSections, kind: str) -> Iterator[str]:
     if update is None:
         yield f"placement.type={kind} places an update, but update=null has none: leave placement out"
     elif update.deepspeed.hostfile is not None:
-        yield f"placement.type={kind} trains here, but update.deepspeed.hostfile trains elsewhere: set type=machines"
+        yield (
+            f"placement.type={kind} trains here, but update.deepspeed.hostfile trains elsewhere: "
+            "set placement={type: machines}"
+        )
     elif update.deepspeed.device != "cuda":
         yield (
             f"placement.type={kind} trains on GPUs, but update.deepspeed.device={update.deepspeed.device}: "

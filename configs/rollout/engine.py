@@ -73,7 +73,7 @@ class VllmEngineConfig(Config):
     @model_validator(mode="after")
     def _placed(self) -> Self:
         if self.urls and (self.replicas > 1 or self.devices):
-            raise ValueError("urls names servers that run already: leave out replicas and devices, or urls")
+            raise ValueError("urls names servers that run already: set devices=[] and replicas=1, or leave urls out")
         if self.devices and len(self.devices) != self.replicas:
             raise ValueError(
                 f"devices has {len(self.devices)} entries for replicas={self.replicas}: give each server its own"

@@ -21,9 +21,10 @@ OWNED = {
 }
 """Sections of DeepSpeed's settings that this configuration decides, with the key that decides each."""
 
-
 STAGES = (0, 1, 2, 3)
 """Stages of ZeRO."""
+SOURCES = Path(__file__).resolve().parents[2]
+"""Root of the source tree."""
 
 
 class DeepSpeedConfig(Config):
@@ -82,8 +83,10 @@ class DeepSpeedConfig(Config):
 
 
 def _settings(path: str) -> Any:
+    """Content of a file; a relative path is looked up here, then beside the sources, where ``infra/deepspeed`` is."""
+    place = next((each for each in (Path(path), SOURCES / path) if each.is_file()), Path(path))
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
+        return json.loads(place.read_text(encoding="utf-8"))
     except OSError:
         raise ValueError(f"settings={path!r} does not exist: name a file with DeepSpeed's settings in JSON") from None
     except ValueError as error:

@@ -21,7 +21,7 @@ def test_a_run_without_placement_is_written_as_it_was_before_there_was_any():
         (SMALL, ["placement.type=machines"], "set rollout.engine.urls, or update.deepspeed.hostfile"),
         (SHARED, ["update.deepspeed.device=cpu"], "set update.deepspeed.device=cuda"),
         (SHARED, ["update=null"], "update=null has none: leave placement out"),
-        (SHARED, ["update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"], "set type=machines"),
+        (SHARED, ["update.deepspeed.processes=1", "update.deepspeed.hostfile=hosts"], "set placement={type: machines}"),
         (SHARED, ["placement.sleep=3"], "Input should be 1 or 2"),
         (SEPARATE, ["placement.update=[0]"], "share GPU 0: give either its own, or type=shared"),
         (SHARED, ["placement.type=machines"], "names no other machine: set rollout.engine.urls"),
@@ -37,7 +37,7 @@ def test_a_run_without_placement_is_written_as_it_was_before_there_was_any():
         (
             SEPARATE,
             ["rollout.engine.devices=[]", "rollout.engine.urls=['http://there:8000']"],
-            "rollout.engine.urls names others: set type=machines",
+            "rollout.engine.urls names others: set placement={type: machines}",
         ),
     ],
 )

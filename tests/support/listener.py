@@ -1,4 +1,4 @@
-"""A reporter that keeps what it is told."""
+"""A reporter that keeps notes and warnings."""
 
 from coevo.tasks.publish.report import Silent
 

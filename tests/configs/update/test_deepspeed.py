@@ -61,6 +61,14 @@ def test_settings_say_the_stage_where_the_field_does_not(settings, stage):
     assert DeepSpeedConfig(settings=settings).zero_stage == stage
 
 
+def test_the_files_of_the_source_tree_are_found_from_any_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert recipe("settings=infra/deepspeed/zero3-offload.json").zero_stage == 3
+    (tmp_path / "infra/deepspeed").mkdir(parents=True)
+    (tmp_path / "infra/deepspeed/zero3-offload.json").write_text('{"zero_optimization": {"stage": 2}}')
+    assert recipe("settings=infra/deepspeed/zero3-offload.json").zero_stage == 2
+
+
 def test_the_stage_of_a_file_takes_precedence_over_that_of_a_recipe_or_a_run():
     """A run stores its stage, so that a branch with a file cannot leave it out."""
     file = next(path for path in SHIPPED if "zero3" in path.name)
