@@ -5,32 +5,42 @@ from functools import partial
 from typing import Any, TypeVar
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment, Guide
 from coevo.envs.failures import RAISED, Loss, described, one_line
-from coevo.records.draws import Key
+from coevo.records.draws import Key, key
 from coevo.records.task import Task
 
 T = TypeVar("T")
 
 
 def sampled(env: Environment[Any], count: int, draw: Key) -> list[Task]:
-    """Draw training tasks.
+    """Draw training tasks: so many, or fewer where there are no more.
 
     Raises:
-        CoevoError: ``sample`` fails, or returns anything else than so many tasks.
+        CoevoError: ``sample`` fails, or returns anything else than tasks.
     """
     tasks = asked(env, "sample", partial(env.sample, count, draw))
     is_known = isinstance(tasks, list | tuple) and all(isinstance(each, Task) for each in tasks)
-    if is_known and 0 < len(tasks) < count:
-        raise CoevoError(
-            f"{env.name}.sample returned {len(tasks)} of {count} tasks: set rollout.tasks={len(tasks)} or fewer, or "
-            "return more (a dry run draws up to 20)"
-        )
-    if not is_known or len(tasks) != count:
+    if not is_known or not 0 < len(tasks) <= count:
         raise CoevoError(
             f"{env.name}.sample returns {one_line(f'{tasks!r:.80}')}: return {count} tasks, as many as asked"
         )
     return list(tasks)
+
+
+def check_batch(config: RunConfig, env: Environment[Any]) -> None:
+    """Check that the environment has the tasks of an iteration.
+
+    Raises:
+        CoevoError: it has fewer.
+    """
+    least = 1 if config.rollout.turns else config.rollout.tasks
+    there = len(sampled(env, least, key(config.seed, "rehearsal", "batch")))
+    if there < least:
+        raise CoevoError(
+            f"{env.name}.sample returned {there} of {least} tasks: set rollout.tasks={there} or fewer, or return more"
+        )
 
 
 def guided(env: Environment[Any], task: Task) -> Guide:

@@ -17,7 +17,7 @@ from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import rehearse_actions
-from coevo.tasks.preflight.environment import asked, guided, sampled
+from coevo.tasks.preflight.environment import asked, check_batch, guided, sampled
 
 TASKS, TURNS = 8, 2
 SHOWN = 8
@@ -92,6 +92,7 @@ def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     """Play, and measure the prompts of training tasks and of all evaluated panels."""
     tokenizer, draw = _tokenizer(config, env), key(config.seed, "rehearsal")
     context = Context(config.context, tokenizer)
+    check_batch(config, env)
     tasks = sampled(env, TASKS, draw)
     episodes = [_play(config, env, context, task, extend(draw, task.id)) for task in tasks]
     found = _measured(config, env, tokenizer, [*tasks, *_panels(config, env)], episodes)
@@ -131,6 +132,7 @@ def _first(env: Environment[Any], task: Task) -> Moment:
 
 def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     """Measure the first prompts of a few training tasks without playing."""
+    check_batch(config, env)
     return _measured(config, env, _tokenizer(config, env), sampled(env, TASKS, key(config.seed, "rehearsal")), ())
 
 

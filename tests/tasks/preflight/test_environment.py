@@ -6,7 +6,6 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Guide
 from coevo.envs.homerules import HomeRules
-from coevo.records.draws import key
 from coevo.tasks.preflight.notices import notices
 from coevo.tasks.preflight.rehearse import glance, rehearse
 
@@ -40,6 +39,17 @@ class Faulty(HomeRules):
         return self._maybe("demonstrations", super().demonstrations(episodes, drills, key))
 
 
+class Few(HomeRules):
+    """The household with so many training tasks."""
+
+    def __init__(self, count):
+        super().__init__()
+        self.count = count
+
+    def sample(self, count, key):
+        return super().sample(min(count, self.count), key)
+
+
 def small(*overrides):
     return load_recipe("homerules-coevo-rl", ["evaluation.tasks=2", *overrides])
 
@@ -56,21 +66,24 @@ def test_an_exception_is_one_line(method, kind):
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [(None, "returns None"), ([], r"returns \[\]"), ([1] * 8, "returns .1, 1")]
+    ("answer", "said"), [(None, "returns None"), ([], r"returns \[\]"), ([1] * 16, "returns .1, 1")]
 )
 def test_anything_but_tasks_is_named(answer, said):
-    with pytest.raises(CoevoError, match=rf"homerules\.sample {said}.*: return 8 tasks"):
+    with pytest.raises(CoevoError, match=rf"homerules\.sample {said}.*: return 16 tasks"):
         glance(small(), Faulty("sample", answer))
 
 
 def test_too_few_tasks_are_counted():
-    few = HomeRules().sample(5, key("few"))
-    with pytest.raises(CoevoError) as error:
-        glance(small(), Faulty("sample", few))
-    assert str(error.value) == (
-        "homerules.sample returned 5 of 8 tasks: set rollout.tasks=5 or fewer, or return more (a dry run draws up to "
-        "20)"
-    )
+    few = Few(5)
+    for measured in (glance, rehearse):
+        with pytest.raises(CoevoError) as error:
+            measured(small("rollout.tasks=6"), few)
+        assert str(error.value) == (
+            "homerules.sample returned 5 of 6 tasks: set rollout.tasks=5 or fewer, or return more"
+        )
+    assert glance(small("rollout.tasks=5"), few).tasks == 5
+    assert len({turn.instruction for turn in rehearse(small("rollout.tasks=5"), few).turns}) <= 5
+    assert glance(small("rollout.tasks=1"), Few(1)).tasks == 1
 
 
 @pytest.mark.parametrize(
