@@ -27,7 +27,7 @@ BLOCK = 32
 """Entries of which the best is found first."""
 LONG = 1 << 16
 """Postings from which on adding up word by word is faster."""
-NONE, NOTHING = np.zeros(0, np.int32), np.zeros(0)
+NONE = np.zeros(0, np.int32)
 ROUNDING, RELATIVE = 1e-11, 1e-9
 """Scores this close may be equal once they are rounded, or but for the order of summation."""
 
@@ -106,10 +106,15 @@ class Sum:
             for part in self.parts:
                 part.add_to(sums)
             return sums
-        numbers = np.concatenate([NONE, *(part.entries.numbers for part in self.parts)])
-        values = np.concatenate([NOTHING, *(part.entries.values for part in self.parts)])
-        factors = np.array([part.factor for part in self.parts]).repeat([part.size for part in self.parts])
-        return np.bincount(numbers, factors * values, self.size).astype(float, copy=False)
+        if not self.parts:
+            return np.zeros(self.size)
+        held = [part.entries for part in self.parts]
+        numbers = np.concatenate([each.numbers for each in held])
+        values = np.concatenate([each.values for each in held])
+        factors = [part.factor for part in self.parts]
+        if any(factor != 1 for factor in factors):
+            values *= np.repeat(np.array(factors), [len(each.numbers) for each in held])
+        return np.bincount(numbers, values, self.size)
 
     def of(self, numbers: Ints) -> Floats:
         """Scores of some entries, equal to those of ``all``."""
