@@ -1,5 +1,6 @@
 """Forecast of a run before its start: needed memory and time, whether they suffice, and changes that would."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ from coevo.models.capacity.devices import Machine, here
 from coevo.models.capacity.shape import Shape, shape_of
 from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.disk import disk_of, full
+from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.limits import talkative, too_long
-from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs
+from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
-from coevo.tasks.preflight.remedy import remedy
+from coevo.tasks.preflight.remedy import Offer, remedy
 from coevo.tasks.preflight.timing import timing
 
 
@@ -47,22 +49,27 @@ class Forecast:
     problems: tuple[str, ...]
 
 
-def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forecast:
+def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine, offer: Callable[[], Offer] = Offer) -> Forecast:
     """Forecast a run.
+
+    Args:
+        config: the run.
+        rehearsal: its prompts.
+        machine: machine of the run.
+        offer: how its user changes settings, asked for where there is a problem.
 
     Raises:
         CoevoError: the model is not on this machine, and the configuration does not give its shape.
     """
     shape, lengths = shape_of(config.policy, rehearsal.words), lengths_of(config, rehearsal)
-    problems, found = [*too_long(config, shape, lengths), *rehearsal.problems], list[Need]()
+    problems, found, lack = [*too_long(config, shape, lengths, offer), *rehearsal.problems], list[Need](), ""
     try:
         found = needs(config, machine, shape, lengths)
+        lack = next((need.lack for need in found if not need.fits), "")
     except MissingGpusError as error:
-        problems.append(f"{error}: {remedy(config, machine, lengths, rehearsal.words)}")
-    for need in found:
-        if not need.fits:
-            problems.append(f"{need.lack}: {remedy(config, machine, lengths, rehearsal.words)}")
-            break
+        lack = str(error)
+    if lack:
+        problems.append(f"{lack}: {remedy(config, machine, lengths, rehearsal.words, offer())}")
     disk = disk_of(config, machine, shape)
     noticed = tuple(full(config, disk))
     whole = Forecast(machine, shape, rehearsal, tuple(found), disk, {}, (), noticed, tuple(problems))
@@ -85,13 +92,19 @@ def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
     return found
 
 
-def check_fits(config: RunConfig, env: Environment[Any], workspace: Path) -> None:
+def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer: Callable[[], Offer] = Offer) -> None:
     """Refuse a run that cannot fit this machine and the disk of its workspace.
+
+    Args:
+        config: the run.
+        env: its environment.
+        workspace: directory of its workspace.
+        offer: how its user changes settings, asked for where there is a problem.
 
     Raises:
         CoevoError: it cannot; with the reason and a remedy.
     """
-    problems = forecast(config, glance(config, env), here(workspace)).problems
+    problems = forecast(config, glance(config, env), here(workspace), offer).problems
     if problems:
         raise CoevoError(problems[0])
 

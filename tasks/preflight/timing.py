@@ -9,7 +9,7 @@ from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.shape import Shape
 from coevo.tasks.preflight.duration import durations, remote
 from coevo.tasks.preflight.elsewhere import untimed_steps
-from coevo.tasks.preflight.memory import Lengths
+from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.tasks.preflight.remedy import changed_by, spread, used
 from coevo.tasks.preflight.writing import untimed
 
@@ -47,7 +47,7 @@ def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, t
     wider = changed_by(config, overrides)
     before, after = (sum(durations(each, machine, shape, lengths, turns).values()) for each in (config, wider))
     away = remote(config, machine, shape, lengths, turns)
-    if after < before:
+    if after < before and all(need.fits for need in needs(wider, machine, shape, lengths)):
         yield (
             f"{busy} of {count} GPUs are used: set {join(overrides)} for about {after:.0f} s per iteration "
             f"instead of {before:.0f}" + (f", without {', '.join(away)}" if away else "")
