@@ -85,14 +85,23 @@ def _others(config: RunConfig, machine: Machine, lengths: Lengths, shape: Shape,
     alone = config.model_copy(update={"update": None, "placement": None})
     if on_cpu(config) and not machine.gpus and _fits(alone, machine, shape, lengths):
         yield f"{offer.text(*on_hosts(config))} (a hostfile of machines with GPUs)"
-    enough = next((name for name in MACHINES if _fits(config, named(name), shape, lengths)), None)
     smaller = offer.allows("policy") and _fits(config, machine, shape_of(SMALL, WORDS), lengths)
+    enough = next(_machines(config, lengths, shape, offer), None)
     if enough is not None:
         yield f"take a machine such as {enough}"
     if smaller:
         yield "choose a smaller model" if enough is None else "a smaller model"
     elif enough is None:
-        yield f"take a larger machine than {MACHINES[-1]}"
+        yield f"no setting and no machine up to {MACHINES[-1]} is enough"
+
+
+def _machines(config: RunConfig, lengths: Lengths, shape: Shape, offer: Offer) -> Iterator[str]:
+    """Machines with room: those for the settings as they are, then those whose GPUs more processes have to share."""
+    machines = [(name, named(name)) for name in MACHINES]
+    yield from (name for name, machine in machines if _fits(config, machine, shape, lengths))
+    for name, machine in machines:
+        if (wider := spread(config, len(machine.gpus))) and _fits(changed_by(config, wider), machine, shape, lengths):
+            yield f"{name} and {offer.text(*wider)}"
 
 
 def changed_by(config: RunConfig, overrides: tuple[str, ...]) -> RunConfig:
