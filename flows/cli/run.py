@@ -1,7 +1,8 @@
 """``coevo run`` and ``coevo resume``."""
 
 from contextlib import closing
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +13,10 @@ from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption
 from coevo.flows.console.output import console
 from coevo.flows.history.standing import Standing, unfinished
 from coevo.lineage.trust import extend_path
-from coevo.lineage.workspace import Workspace
+from coevo.lineage.workspace import RunPaths, Workspace
+
+if TYPE_CHECKING:
+    from coevo.tasks.preflight.remedy import Offer
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -86,7 +90,7 @@ def resume(
     paths = place.existing(run)
     config = wanted(paths, iterations)
     trust_run(place, run, config, trust)
-    _check(config, place)
+    _check(config, place, paths)
     return operate(place, paths, console(), accept_change, max_hours, iterations, alone=True)
 
 
@@ -118,16 +122,38 @@ def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool)
     return int(not said["ready"])
 
 
-def _check(config: RunConfig, place: Workspace) -> None:
-    """Refuse a run that its environment or this machine cannot play, before anything starts."""
+def _check(config: RunConfig, place: Workspace, paths: RunPaths | None = None) -> None:
+    """Refuse a run that its environment or this machine cannot play, before anything starts.
+
+    Args:
+        config: the run.
+        place: its workspace.
+        paths: its files; None for a new run.
+    """
     from coevo.envs.registry import make
     from coevo.tasks.preflight.forecast import check_fits
+    from coevo.tasks.preflight.remedy import Offer
     from coevo.tasks.run.assemble import check_panels, check_repeats
 
     with closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
-        check_fits(config, env, place.root)
+        check_fits(config, env, place.root, Offer if paths is None else partial(_branched, place, paths))
+
+
+def _branched(place: Workspace, paths: RunPaths) -> "Offer":
+    """How settings of a run change: in a branch of its last revision; before there is one, in a new run."""
+    from coevo.flows.upkeep.branch import FIXED
+    from coevo.lineage.lineage import Lineage
+    from coevo.tasks.preflight.remedy import Offer
+
+    if paths.lineage.exists():
+        with Lineage.open(paths.lineage, place.cache) as lineage:
+            head = lineage.head()
+        if head is not None:
+            branch = f"run `coevo branch {paths.name}@{head.revision} NEW "
+            return Offer(branch, f"{workspace_option(place)}`", tuple(FIXED))
+    return Offer("start a new run with ")
 
 
 COMMANDS = (run, resume)

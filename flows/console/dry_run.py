@@ -25,7 +25,7 @@ LONGEST = 100
 
 
 def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[str, Any]:
-    """Return the forecast as JSON values, with memory in GiB."""
+    """Return the forecast as JSON values, with memory in GiB; ``total_seconds`` leaves out the ``untimed`` steps."""
     rehearsal, shape = found.rehearsal, found.shape
     return {
         "recipe": config.recipe,
@@ -52,6 +52,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
         "memory": [_memory(need) for need in found.needs],
         "disk": _memory(found.disk),
         "seconds": {name: round(spent, 1) for name, spent in found.seconds.items()},
+        "untimed": list(found.untimed),
         "total_seconds": round(config.iterations * sum(found.seconds.values())),
         "turns_an_episode": rehearsal.length,
         "turns": [
@@ -97,12 +98,15 @@ def show(said: dict[str, Any]) -> None:
 
 
 def _show_time(said: dict[str, Any]) -> None:
+    left = f" without {', '.join(said['untimed'])}" if said["untimed"] else ""
     if not said["seconds"]:
+        if left:
+            output.line(f"time      not known{left}")
         return
     parts = ", ".join(f"{name} {spent:.1f}" for name, spent in said["seconds"].items())
-    output.line(f"time      about {sum(said['seconds'].values()):.1f} s per iteration: {parts}")
+    output.line(f"time      about {sum(said['seconds'].values()):.1f} s per iteration{left}: {parts}")
     output.line(
-        f"time      about {said['total_seconds'] / 3600:.2g} h for {said['iterations']} iterations, at "
+        f"time      about {said['total_seconds'] / 3600:.2g} h for {said['iterations']} iterations{left}, at "
         f"{said['turns_an_episode']:.0f} turns per episode, those of a random agent, and answers of full length"
     )
 

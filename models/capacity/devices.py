@@ -39,11 +39,13 @@ class Machine:
         gpus: its GPUs, in order.
         host: its CPU, with the memory of the machine.
         disk: free bytes where the workspace is; None if unknown.
+        assumed: True for a named machine, which also stands for servers and trainers elsewhere.
     """
 
     gpus: tuple[Device, ...]
     host: Device
     disk: int | None = None
+    assumed: bool = False
 
     def __str__(self) -> str:
         memory = f"{self.host.memory / GIB:.0f} GiB of memory"
@@ -81,7 +83,8 @@ def named(text: str) -> Machine:
     if found is None or found[2] not in KNOWN or found[1] == "0":
         raise CoevoError(f"{text!r} is not a machine: write 4xh200, with one of {', '.join(KNOWN)}")
     count = int(found[1] or 1)
-    return Machine((KNOWN[found[2]],) * count, Device("cpu", count * HOST_SHARE, 1e12, CPU_BANDWIDTH))
+    host = Device("cpu", count * HOST_SHARE, 1e12, CPU_BANDWIDTH)
+    return Machine((KNOWN[found[2]],) * count, host, assumed=True)
 
 
 def _gpu(index: int) -> Device:

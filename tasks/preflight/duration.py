@@ -7,6 +7,7 @@ from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.pace import decoding, generator, on_host, storing, updating
 from coevo.models.capacity.shape import Shape
 from coevo.models.capacity.storage import optimizer, weights
+from coevo.tasks.preflight.elsewhere import elsewhere
 from coevo.tasks.preflight.memory import Lengths, processes_of
 from coevo.tasks.preflight.writing import asking, writing
 
@@ -15,7 +16,7 @@ CANDIDATES = 16
 
 
 def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> dict[str, float]:
-    """Mean seconds per iteration of each step.
+    """Mean seconds per iteration of each step that this machine computes.
 
     Args:
         config: the run.
@@ -24,7 +25,19 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
         lengths: tokens of prompts and answers.
         turns: turns of an episode.
     """
+    away = {step for each in elsewhere(config, machine) for step in each.steps}
+    spent = _all(config, machine, shape, lengths, turns)
+    return {step: seconds for step, seconds in spent.items() if step not in away}
 
+
+def remote(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> list[str]:
+    """Steps of an iteration that other machines compute, and ``durations`` leaves out."""
+    timed = durations(config, machine, shape, lengths, turns)
+    return [step for step in _all(config, machine, shape, lengths, turns) if step not in timed]
+
+
+def _all(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> dict[str, float]:
+    """Mean seconds of each step, as if this machine computed all of them."""
     new = fresh(config, lengths, turns)
 
     def play(rows: float) -> float:

@@ -1,9 +1,8 @@
 """Forecast of a run before its start: needed memory and time, whether they suffice, and changes that would."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shlex import join
 from typing import Any
 
 from coevo.configs.errors import CoevoError
@@ -14,12 +13,12 @@ from coevo.models.capacity.devices import Machine, here
 from coevo.models.capacity.shape import Shape, shape_of
 from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.disk import disk_of, full
-from coevo.tasks.preflight.duration import durations
+from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.limits import talkative, too_long
-from coevo.tasks.preflight.memory import Lengths, MissingGpusError, Need, needs
+from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
-from coevo.tasks.preflight.remedy import changed_by, remedy, spread, used
-from coevo.tasks.preflight.writing import untimed
+from coevo.tasks.preflight.remedy import Offer, remedy
+from coevo.tasks.preflight.timing import timing
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +32,7 @@ class Forecast:
         needs: memory needed per device.
         disk: what the whole run keeps there, and the free space.
         seconds: rough seconds per iteration, by step.
+        untimed: steps that are not in ``seconds``, since their speed is not known.
         notices: long conversations that do not fit, settings that would use idle GPUs, a disk that fills, and answers
             that are not in the time, one line each.
         problems: reasons why it cannot start there, one line each.
@@ -44,32 +44,45 @@ class Forecast:
     needs: tuple[Need, ...]
     disk: Need
     seconds: dict[str, float]
+    untimed: tuple[str, ...]
     notices: tuple[str, ...]
     problems: tuple[str, ...]
 
 
-def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine) -> Forecast:
+def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine, offer: Callable[[], Offer] = Offer) -> Forecast:
     """Forecast a run.
+
+    Args:
+        config: the run.
+        rehearsal: its prompts.
+        machine: machine of the run.
+        offer: how its user changes settings, asked for where there is a problem.
 
     Raises:
         CoevoError: the model is not on this machine, and the configuration does not give its shape.
     """
     shape, lengths = shape_of(config.policy, rehearsal.words), lengths_of(config, rehearsal)
-    problems, found = [*too_long(config, shape, lengths), *rehearsal.problems], list[Need]()
+    problems, found, lack = [*too_long(config, shape, lengths, offer), *rehearsal.problems], list[Need](), ""
     try:
         found = needs(config, machine, shape, lengths)
+        lack = next((need.lack for need in found if not need.fits), "")
     except MissingGpusError as error:
-        problems.append(f"{error}: {remedy(config, machine, lengths, rehearsal.words)}")
-    for need in found:
-        if not need.fits:
-            problems.append(f"{need.lack}: {remedy(config, machine, lengths, rehearsal.words)}")
-            break
-    turns, disk = max(1.0, rehearsal.length), disk_of(config, machine, shape)
-    seconds = {} if problems else durations(config, machine, shape, lengths, turns)
-    idle = () if problems else _idle(config, machine, shape, lengths, turns)
-    cut = () if problems else talkative(config, machine, shape, lengths, rehearsal.at_most)
-    noticed = (*cut, *idle, *full(config, disk), *(() if problems else untimed(config)))
-    return Forecast(machine, shape, rehearsal, tuple(found), disk, seconds, noticed, tuple(problems))
+        lack = str(error)
+    if lack:
+        problems.append(f"{lack}: {remedy(config, machine, lengths, rehearsal.words, offer())}")
+    disk = disk_of(config, machine, shape)
+    noticed = tuple(full(config, disk))
+    whole = Forecast(machine, shape, rehearsal, tuple(found), disk, {}, (), noticed, tuple(problems))
+    return whole if problems else _timed(whole, config, lengths)
+
+
+def _timed(found: Forecast, config: RunConfig, lengths: Lengths) -> Forecast:
+    """Forecast of a run that can start, with its time and its notices."""
+    rehearsal, machine, shape = found.rehearsal, found.machine, found.shape
+    timed = timing(config, machine, shape, lengths, max(1.0, rehearsal.length))
+    cut = talkative(config, machine, shape, lengths, rehearsal.at_most)
+    noticed = (*cut, *found.notices, *timed.notices)
+    return replace(found, seconds=timed.seconds, untimed=timed.untimed, notices=noticed)
 
 
 def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
@@ -79,28 +92,19 @@ def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
     return found
 
 
-def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> Iterator[str]:
-    """Settings that use all GPUs of the machine, if some are idle and these are quicker."""
-    count, busy = len(machine.gpus), used(config)
-    overrides = spread(config, count) if 0 < busy < count else ()
-    if not overrides:
-        return
-    wider = changed_by(config, overrides)
-    before, after = (sum(durations(each, machine, shape, lengths, turns).values()) for each in (config, wider))
-    if after < before:
-        yield (
-            f"{busy} of {count} GPUs are used: set {join(overrides)} for about {after:.0f} s per iteration "
-            f"instead of {before:.0f}"
-        )
-
-
-def check_fits(config: RunConfig, env: Environment[Any], workspace: Path) -> None:
+def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer: Callable[[], Offer] = Offer) -> None:
     """Refuse a run that cannot fit this machine and the disk of its workspace.
+
+    Args:
+        config: the run.
+        env: its environment.
+        workspace: directory of its workspace.
+        offer: how its user changes settings, asked for where there is a problem.
 
     Raises:
         CoevoError: it cannot; with the reason and a remedy.
     """
-    problems = forecast(config, glance(config, env), here(workspace)).problems
+    problems = forecast(config, glance(config, env), here(workspace), offer).problems
     if problems:
         raise CoevoError(problems[0])
 

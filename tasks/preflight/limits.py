@@ -1,6 +1,6 @@
 """Lengths of prompts and answers against what the policy attends to, and against the memory."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 
@@ -9,15 +9,17 @@ from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.shape import Shape
 from coevo.tasks.preflight.memory import Lengths, needs
+from coevo.tasks.preflight.remedy import Offer
 
 
-def too_long(config: RunConfig, shape: Shape, lengths: Lengths) -> Iterator[str]:
-    """Problem of a prompt that leaves no room for an answer."""
+def too_long(config: RunConfig, shape: Shape, lengths: Lengths, offer: Callable[[], Offer]) -> Iterator[str]:
+    """Problem of a prompt that leaves no room for an answer; ``offer`` is how its user changes settings."""
     limit, name = _limit(config, shape)
     if lengths.longest + lengths.answer > limit:
         yield (
             f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
             f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
+            f"{offer().example}"
         )
 
 

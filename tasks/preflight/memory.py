@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.placement import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine import VllmEngineConfig, indices_of, width_of
+from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.hostfile import hosts_of
@@ -20,14 +19,15 @@ from coevo.models.capacity.footprint import (
     PROCESS,
     Item,
     Training,
-    cache,
     generating,
     peak,
     training,
 )
 from coevo.models.capacity.shape import SIZES, Shape
 from coevo.models.capacity.storage import saving
-from coevo.tasks.preflight.author import SERVING, author_on_host, serving
+from coevo.tasks.preflight.author import author_on_gpu, author_on_host
+from coevo.tasks.preflight.gpus import author_servers, check_gpus, server_gpus, started, trainer_gpus
+from coevo.tasks.preflight.servers import least, serving, share
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""
@@ -41,10 +41,6 @@ glibc reuses freed blocks badly: 0.6 in a run at the shape of Qwen3-0.6B, 1.0 in
 """
 USABLE = 0.95
 """Share of a GPU that tensors can use; fragmentation takes the rest."""
-
-
-class MissingGpusError(CoevoError):
-    """The machine has fewer GPUs than the configuration uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +101,7 @@ def needs(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -
         MissingGpusError: the configuration uses GPUs that the machine lacks.
     """
     trained = [] if config.update is None else training(plan_of(config.update, shape, lengths))
-    _check_gpus(config, machine)
+    check_gpus(config, machine)
     return [*_gpu_needs(config, machine, shape, lengths, trained), _host(config, machine, shape, lengths, trained)]
 
 
@@ -139,64 +135,59 @@ def _offloaded(zero: dict[str, Any], section: str) -> bool:
     return bool((zero.get(section) or {}).get("device", "none") != "none")
 
 
-def _check_gpus(config: RunConfig, machine: Machine) -> None:
-    update, placement, there = config.update, config.placement, len(machine.gpus)
-    if update is None or update.deepspeed.device != "cuda" or update.deepspeed.hostfile is not None:
-        return
-    first = max(placement.update) + 1 if isinstance(placement, SeparatePlacement) else update.deepspeed.processes
-    if first > there:
-        many = f"{first} GPU{'s' if first > 1 else ''}"
-        raise MissingGpusError(f"update.deepspeed.device=cuda takes {many}, and there are {there or 'none'} here")
-
-
 def _gpu_needs(
     config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]
 ) -> Iterator[Need]:
-    engine, update = config.rollout.engine, config.update
-    serves = isinstance(engine, VllmEngineConfig) and not engine.urls and bool(machine.gpus)
-    trains = update is not None and update.deepspeed.device == "cuda"
+    if machine.gpus:
+        yield from _shares(config, machine, shape, lengths)
+    if config.update is not None and config.update.deepspeed.device == "cuda":
+        yield _updating(config, machine, [item for item in trained if not item.offloaded])
+    if machine.gpus:
+        yield from _serving(config, machine)
+
+
+def _shares(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> Iterator[Need]:
+    """The least memory of servers within their shares of a GPU."""
+    whole, engine, author = machine.gpus[0].memory, started(config.rollout.engine), author_servers(config)
+    if engine is not None:
+        items = least(engine, shape, lengths.longest + lengths.answer)
+        yield Need("a server's share of its GPU", peak(items) + CONTEXT, share(engine, whole), _largest(items))
+    if author is not None and (items := author_on_gpu(config)):
+        yield Need("the author's share of its GPU", peak(items) + CONTEXT, share(author, whole), _largest(items))
+
+
+def _updating(config: RunConfig, machine: Machine, kept: list[Item]) -> Need:
+    """The fullest GPU of the update; on other machines, no server of this one is beside it."""
+    alone = [*kept, Item("CUDA and its libraries", CONTEXT)]
+    here = trainer_gpus(config)
+    items = max(([*alone, *_servers_on(config, machine, gpu)] for gpu in sorted(here)), key=peak, default=alone)
     there = int(machine.gpus[0].memory * USABLE) if machine.gpus else None
-    whole = machine.gpus[0].memory if machine.gpus else 0
-    if serves and isinstance(engine, VllmEngineConfig):
-        server = _server(engine, shape, lengths)
-        taken = int(whole * engine.gpu_memory_utilization)
-        yield Need("a server's share of its GPU", peak(server) + CONTEXT, taken, _largest(server))
-    if not trains:
-        return
-    if isinstance(config.placement, MachinesPlacement) and update is not None and update.deepspeed.hostfile is not None:
+    if isinstance(config.placement, MachinesPlacement) and not here:
         there = None if config.placement.gib is None else int(config.placement.gib * GIB * USABLE)
-    beside: list[Item] = []
-    if serves and isinstance(engine, VllmEngineConfig):
-        beside = _beside(config, machine, int(whole * engine.gpu_memory_utilization))
-    kept = [item for item in trained if not item.offloaded]
-    items = [*kept, *beside, Item("CUDA and its libraries", CONTEXT)]
-    yield Need("each GPU of the update", peak(items), there, _largest(items))
+    return Need("each GPU of the update", peak(items), there, _largest(items))
 
 
-def _beside(config: RunConfig, machine: Machine, server: int) -> list[Item]:
-    """Memory of servers on the update's GPUs at its peak."""
-    if isinstance(config.placement, SeparatePlacement):
-        return []
-    if isinstance(config.placement, SharedPlacement):
-        return [Item("server, awake", server, "rollout"), Item("server, asleep", ASLEEP, "update")]
-    return [Item("server", server)] if _overlap(config, machine) else []
+def _serving(config: RunConfig, machine: Machine) -> Iterator[Need]:
+    """The fullest GPU that servers of the run and of a frozen author share without the update."""
+    both = server_gpus(started(config.rollout.engine), machine) & server_gpus(author_servers(config), machine)
+    places = [_servers_on(config, machine, gpu) for gpu in sorted(both - trainer_gpus(config))]
+    if places:
+        items = max(places, key=peak)
+        yield Need("each GPU of the author", peak(items), int(machine.gpus[0].memory * USABLE), _largest(items))
 
 
-def _overlap(config: RunConfig, machine: Machine) -> bool:
-    engine, update = config.rollout.engine, config.update
-    assert isinstance(engine, VllmEngineConfig) and update is not None
-    return bool((indices_of(engine) or set(range(len(machine.gpus)))) & set(range(update.deepspeed.processes)))
-
-
-def _server(engine: VllmEngineConfig, shape: Shape, lengths: Lengths) -> list[Item]:
-    """The least memory of a server: weights, and keys and values of one sequence of maximum length."""
-    split = width_of(engine)
-    number = SIZES[engine.dtype]
-    longest = engine.max_model_len or min(shape.positions, lengths.longest + lengths.answer)
-    return [
-        Item("server: weights", int(SERVING * number * shape.parameters) // split),
-        Item("server: one sequence", cache(shape) * number // shape.bytes * longest // split),
-    ]
+def _servers_on(config: RunConfig, machine: Machine, gpu: int) -> list[Item]:
+    """Memory of servers on a GPU. Those of a frozen author run from its first question on, and never sleep."""
+    engine, author, whole = started(config.rollout.engine), author_servers(config), machine.gpus[0].memory
+    found = list[Item]()
+    apart = isinstance(config.placement, SeparatePlacement) and gpu in config.placement.update
+    if engine is not None and isinstance(config.placement, SharedPlacement):
+        found = [Item("server, awake", share(engine, whole), "rollout"), Item("server, asleep", ASLEEP, "update")]
+    elif engine is not None and gpu in server_gpus(engine, machine) and not apart:
+        found = [Item("server", share(engine, whole))]
+    if author is not None and gpu in server_gpus(author, machine):
+        found.append(Item("the author's server", share(author, whole)))
+    return found
 
 
 def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]) -> Need:

@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import ceil
+from itertools import takewhile, zip_longest
+from math import ceil, inf
 from statistics import mean
+from time import monotonic
 from typing import Any
 
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment, MissingPartError
 from coevo.envs.failures import Loss, attempted, sound
+from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.models.answers.thinking import thinking_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import Guess, tokenizer_of
@@ -20,6 +23,8 @@ from coevo.tasks.preflight.actions import rehearse_actions
 from coevo.tasks.preflight.environment import asked, check_batch, guided, sampled
 
 TASKS, TURNS = 8, 2
+SECONDS = 10.0
+"""Seconds after which ``glance`` measures no more tasks of panels in a stateful simulator, which may be slow."""
 SHOWN = 8
 """Expert episodes of other worlds that provide the random agent's actions."""
 FILLING = "note"
@@ -40,8 +45,9 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class _Episode:
-    """An episode: its first turns, its number of turns, and True if the environment's limit ended it."""
+    """An episode: its first moment or its loss, its first turns, its number of turns, and True if a limit ended it."""
 
+    begun: Moment | Loss
     turns: list[Played]
     length: int
     truncated: bool
@@ -58,11 +64,12 @@ class Rehearsal:
         longest: tokens of the longest prompt, with a full block of lessons and a full window of turns, whose answers
             are actions alone.
         last: its tokens if it is the last one of an episode of mean length.
-        at_most: its tokens if these answers have ``max_new_tokens`` each; a conversation keeps answers whole.
-        length: mean turns of an episode of the random agent.
+        at_most: its tokens if these answers have ``max_new_tokens`` each; a conversation keeps answers whole. At a
+            start, ``longest``.
+        length: mean turns of an episode of the random agent; at a start, of its first turns.
         guessed: whether lengths are guesses, since the tokenizer is not on this machine.
         words: size of the policy's vocabulary if it is one of words.
-        prompt: first prompt of a training task as text, decoded from its token ids; empty without playing.
+        prompt: first prompt of a training task as text, decoded from its token ids; empty at a start.
         guide: number of its tokens that are the environment's guide.
         thinking: thinking in answers, see ``thinking_of``; ``unknown`` without the tokenizer.
         deviations: differences of a conversation's prompts from what the chat template renders; empty without the
@@ -94,8 +101,8 @@ def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     context = Context(config.context, tokenizer)
     check_batch(config, env)
     tasks = sampled(env, TASKS, draw)
-    episodes = [_play(config, env, context, task, extend(draw, task.id)) for task in tasks]
-    found = _measured(config, env, tokenizer, [*tasks, *_panels(config, env)], episodes)
+    episodes = [_play(env, context, task, extend(draw, task.id), config.rollout.max_turns) for task in tasks]
+    found = _measured(config, env, tokenizer, tasks, episodes, inf)
     return _with_actions(found, config, env, context, tokenizer)
 
 
@@ -131,9 +138,18 @@ def _first(env: Environment[Any], task: Task) -> Moment:
 
 
 def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
-    """Measure the first prompts of a few training tasks without playing."""
+    """Measure the prompts that ``rehearse`` measures, with no more turns than they are made of.
+
+    In a stateful simulator, tasks of panels that are not started within ``SECONDS`` are left out.
+    """
+    tokenizer, draw = _tokenizer(config, env), key(config.seed, "rehearsal")
+    context, turns = Context(config.context, tokenizer), min(TURNS, config.rollout.max_turns)
     check_batch(config, env)
-    return _measured(config, env, _tokenizer(config, env), sampled(env, TASKS, key(config.seed, "rehearsal")), ())
+    tasks = sampled(env, TASKS, draw)
+    episodes = [_play(env, context, task, extend(draw, task.id), turns) for task in tasks]
+    until = monotonic() + SECONDS if isinstance(env, StatefulEnvironment) else inf
+    found = _measured(config, env, tokenizer, tasks, episodes, until)
+    return replace(found, at_most=found.longest)  # where episodes end is not known
 
 
 def _tokenizer(config: RunConfig, env: Environment[Any]) -> Any:
@@ -146,10 +162,13 @@ def _measured(
     tokenizer: Any,
     tasks: Sequence[Task],
     episodes: Sequence[_Episode],
+    until: float,
 ) -> Rehearsal:
+    """Measure the prompts of played training tasks, and of panels until a time of the clock."""
     context, turns = Context(config.context, tokenizer), tuple(turn for each in episodes for turn in each.turns)
     window, lessons = _window(config, turns), _lessons(config, env)
-    begun = [attempted(partial(_first, env, task)) for task in tasks]
+    held_out = (attempted(partial(_first, env, task)) for task in _panels(config, env))
+    begun = [*(each.begun for each in episodes), *takewhile(lambda _: monotonic() < until, held_out)]
     bare = [moment for moment in begun if not isinstance(moment, Loss)] or [_first(env, tasks[0])]
     full = [replace(moment, lessons=lessons, history=window) for moment in bare]
     widest = max(bare, key=lambda moment: len(moment.guide))
@@ -158,11 +177,11 @@ def _measured(
         for turn in turns
     ]
     longest = max((*full, *later), key=lambda moment: len(context.prompt(moment)))
-    length = mean(each.length for each in episodes) if episodes else 0.0
-    last = replace(longest, history=longest.history[: max(0, ceil(length) - 1)] if episodes else longest.history)
+    length = mean(each.length for each in episodes)
+    last = replace(longest, history=longest.history[: max(0, ceil(length) - 1)])
     return Rehearsal(
         turns=turns,
-        tasks=len(tasks),
+        tasks=len(begun),
         shortest=min(len(context.prompt(moment)) for moment in bare),
         longest=len(context.prompt(longest)),
         last=len(context.prompt(last)),
@@ -191,9 +210,11 @@ def _most_turns(config: RunConfig, episodes: Sequence[_Episode]) -> int:
 
 
 def _panels(config: RunConfig, env: Environment[Any]) -> list[Task]:
+    """Tasks of all panels, the first of each before the second of any."""
     names = dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels))
     size = config.evaluation.tasks
-    return [task for name in names for task in asked(env, "panel", partial(env.panel, name, size)).tasks]
+    panels = [asked(env, "panel", partial(env.panel, name, size)).tasks for name in names]
+    return [task for each in zip_longest(*panels) for task in each if task is not None]
 
 
 def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[Note, ...]:
@@ -204,7 +225,7 @@ def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[Note, ...]:
 
 
 def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:
-    """A full window of turns, each with the longest texts of the rehearsal; empty without turns."""
+    """A full window of turns, each with the longest texts of the rehearsal; empty if every episode was lost."""
     if not turns:
         return ()
     length = config.context.memory_length
@@ -212,30 +233,32 @@ def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:
     return (PastTurn(*(max((getattr(turn, name) for turn in turns), key=len) for name in PastTurn._fields)),) * count
 
 
-def _play(config: RunConfig, env: Environment[Any], context: Context, task: Task, draw: Key) -> _Episode:
-    """The first turns of an episode, and its number of turns; up to its loss if the environment fails."""
+def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: int) -> _Episode:
+    """An episode of at most so many turns; up to its loss if the environment fails."""
     (start,), guide = env.try_start([task]), env.try_guide(task)
-    if isinstance(start, Loss) or isinstance(guide, Loss):
-        return _Episode([], 0, False)
+    if isinstance(start, Loss):
+        return _Episode(start, [], 0, False)
+    if isinstance(guide, Loss):
+        return _Episode(guide, [], 0, False)
     state, observation = start
+    begun = Moment(task.instruction, (), (), observation, guide.text, guide.tools)
     choices = _actions(env, observation, extend(draw, "actions"))
     played: list[Played] = []
     history: tuple[PastTurn, ...] = ()
     truncated = False
-    while len(history) < config.rollout.max_turns:
+    while len(history) < most:
         action = choices[generator(extend(draw, len(history))).integers(len(choices))]
         (step,) = env.try_step([state], [action])
         if isinstance(step, Loss):
             break
         if len(played) < TURNS:
-            moment = Moment(task.instruction, (), history, observation, guide.text, guide.tools)
-            tokens = len(context.prompt(moment))
+            tokens = len(context.prompt(replace(begun, history=history, observation=observation)))
             played.append(Played(task.instruction, observation, action, step.feedback, step.valid, tokens))
         history = (*history, PastTurn(observation, action, step.feedback))
         state, observation, truncated = step.state, step.observation, step.truncated
         if step.done:
             break
-    return _Episode(played, len(history), truncated)
+    return _Episode(begun, played, len(history), truncated)
 
 
 def _actions(env: Environment[Any], observation: str, draw: Key) -> list[str]:

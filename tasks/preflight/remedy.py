@@ -1,78 +1,107 @@
 """Remedies: settings with which a run fits a machine, or a machine for its settings; and settings for idle GPUs.
 
-Every change is tried as the configuration names it, and then on the GPUs that the machine has. A larger machine is
-proposed where no change of settings suffices.
+Every change is tried as the configuration names it, and then on the GPUs that the machine has. Other machines for the
+update, or a larger machine, are proposed where no change of settings suffices.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from shlex import join
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, validate
 from coevo.configs.placement import MachinesPlacement, SeparatePlacement
+from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig, indices_of, width_of
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine, named
 from coevo.models.capacity.shape import Shape, shape_of
-from coevo.tasks.preflight.memory import Lengths, MissingGpusError, needs
+from coevo.tasks.preflight.changes import author_among, changes, on_cpu, on_hosts
+from coevo.tasks.preflight.gpus import MissingGpusError, author_servers, started, trainer_gpus
+from coevo.tasks.preflight.memory import Lengths, needs
 
-CHANGES = (
-    ("rollout.engine.rows=128",),
-    ("update.deepspeed.tokens=8192",),
-    ("rollout.engine.gpu_memory_utilization=0.4",),
-    ("placement={{type: shared}}",),
-    ("placement={{type: shared}}", "rollout.engine.gpu_memory_utilization=0.4"),
-    ("update.deepspeed.activation_checkpointing=true",),
-    ("update.deepspeed.activation_checkpointing=true", "update.deepspeed.tokens=4096"),
-    ("update.deepspeed.zero_stage=3", "update.deepspeed.processes={gpus}"),
-    ("policy.dtype=bfloat16",),
-    ("policy.dtype=bfloat16", "update.deepspeed.activation_checkpointing=true", "update.deepspeed.tokens=4096"),
-    (
-        "update.deepspeed.settings={{zero_optimization: {{stage: 2, offload_optimizer: {{device: cpu}}}}}}",
-        "update.deepspeed.zero_stage=2",
-    ),
-    (
-        "update.deepspeed.settings={{zero_optimization: {{stage: 2, offload_optimizer: {{device: cpu}}}}}}",
-        "update.deepspeed.zero_stage=2",
-        "policy.dtype=bfloat16",
-        "update.deepspeed.activation_checkpointing=true",
-        "update.deepspeed.tokens=4096",
-    ),
-    ("policy.lora={{r: 64, alpha: 64}}",),
-    ("policy.lora={{r: 64, alpha: 64}}", "policy.dtype=bfloat16"),
-    (
-        "policy.lora={{r: 64, alpha: 64}}",
-        "policy.dtype=bfloat16",
-        "update.deepspeed.activation_checkpointing=true",
-        "update.deepspeed.tokens=4096",
-    ),
-    (
-        "policy.lora={{r: 64, alpha: 64}}",
-        "policy.dtype=bfloat16",
-        "update.deepspeed.activation_checkpointing=true",
-        "update.deepspeed.tokens=4096",
-        "update.deepspeed.zero_stage=1",
-    ),
-)
-"""Changes of settings to try, cheapest first; ``{gpus}`` is the number of the machine's GPUs."""
 MACHINES = ("1xa100-80", "1xh200", "4xa100-80", "4xh200", "8xh200")
 """Machines to try if no change of settings suffices, smallest first."""
 
 
-def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int) -> str:
-    """Change that would fit: the first of ``CHANGES`` on this machine, else the first of ``MACHINES``."""
+SMALL, WORDS = ScratchPolicyConfig(), 1000
+"""A model that is smaller than any that needs a remedy, and its vocabulary."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """How a user changes settings: those of a run to start unless something else is given.
+
+    Attributes:
+        before: instruction, up to the settings.
+        after: its rest after them.
+        fixed: settings that cannot change, each with all below it.
+    """
+
+    before: str = "set "
+    after: str = ""
+    fixed: tuple[str, ...] = ()
+
+    def text(self, *overrides: str) -> str:
+        """Instruction with these settings."""
+        return f"{self.before}{join(overrides)}{self.after}"
+
+    @property
+    def example(self) -> str:
+        """How to change a setting that is named before; empty for a run to start."""
+        return "" if self == Offer() else f": {self.before}KEY=VALUE{self.after}"
+
+    def allows(self, name: str) -> bool:
+        """Return True if a setting can change."""
+        return not any(name == fixed or name.startswith(f"{fixed}.") for fixed in self.fixed)
+
+
+def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int, offer: Offer) -> str:
+    """The first change of settings that would fit on this machine, else other machines or a smaller model.
+
+    Args:
+        config: the run.
+        machine: machine of the run.
+        lengths: tokens of prompts and answers.
+        words: size of the vocabulary of a policy from scratch.
+        offer: how its user changes settings.
+    """
     shapes = cache(lambda policy: shape_of(policy, words))
     for tried in _tries(config, machine):
+        if not all(map(offer.allows, map(_name, tried))):
+            continue
         try:
             changed = changed_by(config, tried)
-            if all(need.fits for need in needs(changed, machine, shapes(changed.policy), lengths)):
-                return f"set {join(tried)}"
+            if _fits(changed, machine, shapes(changed.policy), lengths):
+                return offer.text(*tried)
         except CoevoError:
             continue
-    shape = shapes(config.policy)
-    enough = next((name for name in MACHINES if _fits(config, named(name), shape, lengths)), None)
-    return "choose a smaller model" if enough is None else f"take a machine such as {enough}, or a smaller model"
+    return ", or ".join(_others(config, machine, lengths, shapes(config.policy), offer))
+
+
+def _others(config: RunConfig, machine: Machine, lengths: Lengths, shape: Shape, offer: Offer) -> Iterator[str]:
+    """Remedies where no change of settings on this machine suffices."""
+    alone = config.model_copy(update={"update": None, "placement": None})
+    if on_cpu(config) and not machine.gpus and _fits(alone, machine, shape, lengths):
+        yield f"{offer.text(*on_hosts(config))} (a hostfile of machines with GPUs)"
+    smaller = offer.allows("policy") and _fits(config, machine, shape_of(SMALL, WORDS), lengths)
+    enough = next(_machines(config, lengths, shape, offer), None)
+    if enough is not None:
+        yield f"take a machine such as {enough}"
+    if smaller:
+        yield "choose a smaller model" if enough is None else "a smaller model"
+    elif enough is None:
+        yield f"no setting and no machine up to {MACHINES[-1]} is enough"
+
+
+def _machines(config: RunConfig, lengths: Lengths, shape: Shape, offer: Offer) -> Iterator[str]:
+    """Machines with room: those for the settings as they are, then those whose GPUs more processes have to share."""
+    machines = [(name, named(name)) for name in MACHINES]
+    yield from (name for name, machine in machines if _fits(config, machine, shape, lengths))
+    for name, machine in machines:
+        if (wider := spread(config, len(machine.gpus))) and _fits(changed_by(config, wider), machine, shape, lengths):
+            yield f"{name} and {offer.text(*wider)}"
 
 
 def changed_by(config: RunConfig, overrides: tuple[str, ...]) -> RunConfig:
@@ -93,36 +122,57 @@ def spread(config: RunConfig, count: int) -> tuple[str, ...]:
         return trains
     if not isinstance(engine, VllmEngineConfig):
         return trains
-    wide = width_of(engine)
-    if count < wide:
+    servers = _servers(engine, count) if count >= width_of(engine) else ()
+    shared = ("placement={type: shared}",) if isinstance(config.placement, SeparatePlacement) else ()
+    return (*trains, *servers, *shared) if servers else ()
+
+
+def _servers(engine: VllmEngineConfig | None, count: int) -> tuple[str, ...]:
+    """Overrides with as many servers as ``count`` GPUs have room for, each split as before if there are enough."""
+    if engine is None:
         return ()
+    wide = min(width_of(engine), count)
     groups = [",".join(map(str, range(at, at + wide))) for at in range(0, count - wide + 1, wide)]
     listed = ",".join(f'"{group}"' for group in groups)
-    shared = ("placement={type: shared}",) if isinstance(config.placement, SeparatePlacement) else ()
-    return (*trains, f"rollout.engine.replicas={len(groups)}", f"rollout.engine.devices=[{listed}]", *shared)
+    return (f"rollout.engine.replicas={len(groups)}", f"rollout.engine.devices=[{listed}]")
 
 
 def used(config: RunConfig) -> int:
     """Number of this machine's GPUs that a run uses."""
-    engine, update, placement = config.rollout.engine, config.update, config.placement
-    served = indices_of(engine) if isinstance(engine, VllmEngineConfig) else set[int]()
-    trains = update is not None and update.deepspeed.device == "cuda" and update.deepspeed.hostfile is None
-    trained = set(range(update.deepspeed.processes)) if update is not None and trains else set[int]()
-    if isinstance(placement, SeparatePlacement):
-        trained = set(placement.update)
-    return len(served | trained)
+    return len(_gpus(config) | _named(author_servers(config)))
+
+
+def _gpus(config: RunConfig) -> set[int]:
+    """GPUs that a run names for servers of its policy, or trains on."""
+    return trainer_gpus(config) | _named(started(config.rollout.engine))
+
+
+def _named(engine: VllmEngineConfig | None) -> set[int]:
+    return set() if engine is None else indices_of(engine)
 
 
 def _tries(config: RunConfig, machine: Machine) -> Iterator[tuple[str, ...]]:
-    """Overrides to try, cheapest first; on a machine with fewer GPUs each with those that use only these."""
+    """Overrides to try, cheapest first; each with those that use only the devices of this machine."""
     count = len(machine.gpus)
-    fewer = spread(config, count) if used(config) > count else ()
-    if fewer:
-        yield fewer
-    for overrides in CHANGES:
-        own = tuple(text.format(gpus=count or 1) for text in overrides)
-        names = {text.partition("=")[0] for text in own}
-        yield (*(text for text in fewer if text.partition("=")[0] not in names), *own)
+    first = _among(config, count) if count else on_cpu(config)
+    if first:
+        yield first
+    free = next((gpu for gpu in range(count) if gpu not in _gpus(config)), None)
+    for own in changes(config, count, free):
+        names = set(map(_name, own))
+        yield (*(text for text in first if _name(text) not in names), *own)
+
+
+def _among(config: RunConfig, count: int) -> tuple[str, ...]:
+    """Overrides with which a run uses the first GPUs alone, where it names others."""
+    moved = author_among(config, count) if max(_named(author_servers(config)), default=-1) >= count else ()
+    if max(_gpus(config), default=-1) < count:
+        return moved
+    return (*(spread(config, count) or _servers(started(config.rollout.engine), count)), *moved)
+
+
+def _name(override: str) -> str:
+    return override.partition("=")[0]
 
 
 def _fits(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> bool:

@@ -4,8 +4,10 @@ import pytest
 from support import small_run
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.load.load import load_recipe
 from coevo.flows import api
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.workspace import Workspace
 
 
 @pytest.mark.parametrize(
@@ -43,6 +45,18 @@ def test_one_in_use_is_refused_before_prefect_hears_of_it(coevo, tmp_path, monke
         result = coevo("resume", "mine", "--accept-change", "--workspace", tmp_path)
     assert (result.code, result.err.count("\n")) == (2, 1)
     assert "run 'mine' is in use by process" in result.err
+
+
+def test_one_that_does_not_fit_is_answered_by_a_branch_of_its_last_revision(refused, tmp_path):
+    small_run.build(tmp_path, "mine", ["policy.max_positions=243"])
+    result = refused("resume", "mine", "--workspace", tmp_path)
+    last = len(small_run.CHANGES) - 1
+    assert "the policy attends to 243: lower context.experience_tokens" in result
+    assert f": run `coevo branch mine@{last} NEW KEY=VALUE --workspace {tmp_path}`" in result
+    Workspace(tmp_path).create("new", load_recipe(small_run.RECIPE, ["policy.max_positions=243"]))
+    assert "or rollout.sampling.max_new_tokens: start a new run with KEY=VALUE" in refused(
+        "resume", "new", "--workspace", tmp_path
+    )
 
 
 def test_one_that_has_reached_its_new_length_keeps_that(coevo, tmp_path, monkeypatch):
