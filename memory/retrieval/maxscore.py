@@ -114,8 +114,7 @@ class Sum:
         factors = [part.factor for part in self.parts]
         if any(factor != 1 for factor in factors):
             values *= np.repeat(np.array(factors), [len(each.numbers) for each in held])
-        sums: Floats = np.bincount(numbers, values, self.size)
-        return sums
+        return np.bincount(numbers, values, self.size).astype(float, copy=False)
 
     def of(self, numbers: Ints) -> Floats:
         """Scores of some entries, equal to those of ``all``."""

@@ -11,6 +11,9 @@ from coevo.models.capacity.shape import Shape
 from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.tasks.preflight.remedy import Offer
 
+MOST = 0.5
+"""Share of episodes up to which a limit of turns is not noticed."""
+
 
 def too_long(config: RunConfig, shape: Shape, lengths: Lengths, offer: Callable[[], Offer]) -> Iterator[str]:
     """Problem of a prompt that leaves no room for an answer; ``offer`` is how its user changes settings."""
@@ -20,6 +23,15 @@ def too_long(config: RunConfig, shape: Shape, lengths: Lengths, offer: Callable[
             f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
             f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
             f"{offer().example}"
+        )
+
+
+def hurried(config: RunConfig, cut: float) -> Iterator[str]:
+    """Notice of a limit of turns that most episodes of a random agent reach; ``cut`` is their share."""
+    if cut > MOST:
+        yield (
+            f"rollout.max_turns={config.rollout.max_turns} ended {cut:.0%} of a random agent's episodes, not the "
+            "environment: a task that takes more turns cannot succeed; raise it if some do"
         )
 
 

@@ -45,12 +45,21 @@ class Played:
 
 @dataclass(frozen=True, slots=True)
 class _Episode:
-    """An episode: its first moment or its loss, its first turns, its number of turns, and True if a limit ended it."""
+    """An episode.
+
+    Attributes:
+        begun: its first moment, or its loss.
+        turns: its first turns.
+        length: its number of turns.
+        truncated: True if the environment's limit ended it.
+        cut: True if the run's limit ended it.
+    """
 
     begun: Moment | Loss
     turns: list[Played]
     length: int
     truncated: bool
+    cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,7 @@ class Rehearsal:
         at_most: its tokens if these answers have ``max_new_tokens`` each; a conversation keeps answers whole. At a
             start, ``longest``.
         length: mean turns of an episode of the random agent; at a start, of its first turns.
+        cut: share of its episodes that ``rollout.max_turns`` ended; at a start, 0.
         guessed: whether lengths are guesses, since the tokenizer is not on this machine.
         words: size of the policy's vocabulary if it is one of words.
         prompt: first prompt of a training task as text, decoded from its token ids; empty at a start.
@@ -85,6 +95,7 @@ class Rehearsal:
     last: int
     at_most: int
     length: float
+    cut: float
     guessed: bool
     words: int
     prompt: str = ""
@@ -149,7 +160,7 @@ def glance(config: RunConfig, env: Environment[Any]) -> Rehearsal:
     episodes = [_play(env, context, task, extend(draw, task.id), turns) for task in tasks]
     until = monotonic() + SECONDS if isinstance(env, StatefulEnvironment) else inf
     found = _measured(config, env, tokenizer, tasks, episodes, until)
-    return replace(found, at_most=found.longest)  # where episodes end is not known
+    return replace(found, at_most=found.longest, cut=0.0)  # where episodes end is not known
 
 
 def _tokenizer(config: RunConfig, env: Environment[Any]) -> Any:
@@ -187,6 +198,7 @@ def _measured(
         last=len(context.prompt(last)),
         at_most=_at_most(config, context, longest, _most_turns(config, episodes)),
         length=length,
+        cut=mean(each.cut for each in episodes),
         guessed=isinstance(tokenizer, Guess),
         words=0 if isinstance(tokenizer, Guess) else len(tokenizer),
     )
@@ -245,7 +257,7 @@ def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: 
     choices = _actions(env, observation, extend(draw, "actions"))
     played: list[Played] = []
     history: tuple[PastTurn, ...] = ()
-    truncated = False
+    truncated = done = False
     while len(history) < most:
         action = choices[generator(extend(draw, len(history))).integers(len(choices))]
         (step,) = env.try_step([state], [action])
@@ -255,10 +267,10 @@ def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: 
             tokens = len(context.prompt(replace(begun, history=history, observation=observation)))
             played.append(Played(task.instruction, observation, action, step.feedback, step.valid, tokens))
         history = (*history, PastTurn(observation, action, step.feedback))
-        state, observation, truncated = step.state, step.observation, step.truncated
-        if step.done:
+        state, observation, truncated, done = step.state, step.observation, step.truncated, step.done
+        if done:
             break
-    return _Episode(begun, played, len(history), truncated)
+    return _Episode(begun, played, len(history), truncated, cut=len(history) == most and not done)
 
 
 def _actions(env: Environment[Any], observation: str, draw: Key) -> list[str]:

@@ -13,6 +13,7 @@ from coevo.models.capacity.devices import GIB, KNOWN, Device, Machine, here, nam
 from coevo.models.policy.policy import save
 from coevo.models.policy.standin import Guess, tokenizer_of
 from coevo.tasks.preflight.forecast import check_fits, forecast, lengths_of
+from coevo.tasks.preflight.limits import hurried
 from coevo.tasks.preflight.memory import needs
 from coevo.tasks.preflight.rehearse import TASKS, TURNS, glance, rehearse
 
@@ -193,6 +194,18 @@ def test_the_last_prompt_of_an_episode_does_not_grow_with_the_limit_of_the_run()
     assert ten.length == fifty.length == 10
     # Before the tenth turn there are nine; a full window has ten.
     assert ten.last == fifty.last < ten.longest < fifty.longest
+
+
+def test_a_limit_of_the_run_that_ends_most_episodes_is_noticed():
+    found = foreseen(TALKING[0], named(TALKING[1]), ["rollout.max_turns=8"])
+    assert (found.rehearsal.cut, found.problems) == (1.0, ())
+    assert found.notices[0] == (
+        "rollout.max_turns=8 ended 100% of a random agent's episodes, not the environment: a task that takes more "
+        "turns cannot succeed; raise it if some do"
+    )
+    assert foreseen(TALKING[0], named(TALKING[1])).rehearsal.cut == 0.0
+    config = load_recipe(TALKING[0], [])
+    assert (list(hurried(config, 0.5)), len(list(hurried(config, 0.51)))) == ([], 1)
 
 
 def test_long_conversations_that_do_not_fit_are_noticed_and_not_refused():
