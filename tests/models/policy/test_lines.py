@@ -43,6 +43,7 @@ def test_ids_of_lines_are_those_of_the_whole_text(name, text):
     assert list(Encoder(made).data(text)) == made(text, add_special_tokens=False)["input_ids"]
 
 
+@pytest.mark.full
 @given(TEXTS)
 def test_gpt2s_words_divide_too(text):
     backend = _plain(_level(_split(GPT2)))
