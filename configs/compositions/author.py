@@ -46,6 +46,8 @@ def _words(config: RunSections) -> Iterator[str]:
             "warmstart.reflections needs a writer that asks for reflections in words: set warmstart.reflections=0, or "
             "bank.writer.type=model-reflection and bank.writer.form=words"
         )
+    if config.warmstart is not None and config.warmstart.asides and not _taught(config):
+        yield "warmstart.asides are lines of taught reflections: set warmstart.reflections=16, or warmstart.asides=0"
 
 
 def _in_words(config: RunSections) -> bool:

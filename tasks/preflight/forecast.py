@@ -14,7 +14,7 @@ from coevo.models.capacity.shape import Shape, shape_of
 from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.disk import disk_of, full
 from coevo.tasks.preflight.gpus import MissingGpusError
-from coevo.tasks.preflight.limits import hurried, talkative, too_long
+from coevo.tasks.preflight.limits import cut_short, talkative, too_long
 from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
 from coevo.tasks.preflight.remedy import Offer, remedy
@@ -81,7 +81,7 @@ def _timed(found: Forecast, config: RunConfig, lengths: Lengths) -> Forecast:
     rehearsal, machine, shape = found.rehearsal, found.machine, found.shape
     timed = timing(config, machine, shape, lengths, max(1.0, rehearsal.length))
     cut = talkative(config, machine, shape, lengths, rehearsal.at_most)
-    noticed = (*hurried(config, rehearsal.cut), *cut, *found.notices, *timed.notices)
+    noticed = (*cut_short(config, rehearsal.cut), *cut, *found.notices, *timed.notices)
     return replace(found, seconds=timed.seconds, untimed=timed.untimed, notices=noticed)
 
 

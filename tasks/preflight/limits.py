@@ -26,7 +26,7 @@ def too_long(config: RunConfig, shape: Shape, lengths: Lengths, offer: Callable[
         )
 
 
-def hurried(config: RunConfig, cut: float) -> Iterator[str]:
+def cut_short(config: RunConfig, cut: float) -> Iterator[str]:
     """Notice of a limit of turns that most episodes of a random agent reach; ``cut`` is their share."""
     if cut > MOST:
         yield (

@@ -80,7 +80,11 @@ REFUSED = {
         COEVO, ["update.writer={}"], "trains the policy as writer", "bank.writer.author.type=policy",
     ),
     "another model cannot be trained": (
-        TRAINED_WRITER, ["bank.writer={form: prose, author: {type: frozen, path: here}}", "warmstart.reflections=0"],
+        TRAINED_WRITER,
+        [
+            "bank.writer={form: prose, author: {type: frozen, path: here}}", "warmstart.reflections=0",
+            "warmstart.asides=0",
+        ],
         "trains the policy as writer", "set update.writer=null",
     ),
     "nobody writes": (COEVO, ["bank=null", "update.writer={}"], "trains the policy as writer", "update.writer=null"),

@@ -13,7 +13,7 @@ from coevo.models.capacity.devices import GIB, KNOWN, Device, Machine, here, nam
 from coevo.models.policy.policy import save
 from coevo.models.policy.standin import Guess, tokenizer_of
 from coevo.tasks.preflight.forecast import check_fits, forecast, lengths_of
-from coevo.tasks.preflight.limits import hurried
+from coevo.tasks.preflight.limits import cut_short
 from coevo.tasks.preflight.memory import needs
 from coevo.tasks.preflight.rehearse import TASKS, TURNS, glance, rehearse
 
@@ -205,7 +205,7 @@ def test_a_limit_of_the_run_that_ends_most_episodes_is_noticed():
     )
     assert foreseen(TALKING[0], named(TALKING[1])).rehearsal.cut == 0.0
     config = load_recipe(TALKING[0], [])
-    assert (list(hurried(config, 0.5)), len(list(hurried(config, 0.51)))) == ([], 1)
+    assert (list(cut_short(config, 0.5)), len(list(cut_short(config, 0.51)))) == ([], 1)
 
 
 def test_long_conversations_that_do_not_fit_are_noticed_and_not_refused():

@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
 from support.player import environment
 
+from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import digest
 from coevo.memory.writers.model.words import WORDS
@@ -67,6 +69,13 @@ def test_taught_reflections_tell_a_share_of_the_lessons():
     total, kept = sum(map(len, every)), sum(map(len, some))
     # Fair coins: within 4 standard deviations of a half.
     assert abs(kept / total - 0.5) < 2 / total**0.5
+
+
+def test_asides_without_reflections_are_refused():
+    with pytest.raises(
+        ConfigError, match=r"warmstart\.asides are lines of taught reflections: set warmstart\.reflections=16"
+    ):
+        load_recipe(RULE, ["warmstart.asides=0.5"])
 
 
 def test_taught_reflections_tell_asides_in_a_share_of_answers_and_never_what_a_step_reveals():
