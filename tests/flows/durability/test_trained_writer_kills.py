@@ -16,7 +16,7 @@ KILLS = (
 UNJUDGED = (*(setting for setting in SMALL if not setting.startswith("bank.admission.")), "warmstart.reflections=2")
 RECIPES = {
     "homerules-retroagent-trained": (*UNJUDGED, "evaluation.reflections=16"),
-    "homerules-coevo-rl-trained-writer": (*UNJUDGED, "bank.admission.replays=2"),
+    "homerules-coevo-rl-trained-writer": (*UNJUDGED, "bank.admission.replays=3"),
 }
 
 
