@@ -1,9 +1,12 @@
 """The report's benchmark on a short history: real stores, the real command."""
 
+import pytest
+
 from benchmarks.running import report
 from coevo.lineage.workspace import Workspace
 
 
+@pytest.mark.full
 def test_time_and_size_of_a_short_history(tmp_path):
     found = report.measure(Workspace(tmp_path), 8, 16)
     assert (found["revisions"], found["episodes"]) == (8, 8 * 16)

@@ -67,6 +67,7 @@ def test_a_session_takes_it_for_one_of_its_own_runs(coevo, copied):
     assert found == [f"code: {'c' * 12} -> {code_revision()[:12]}"]
 
 
+@pytest.mark.full
 def test_the_two_go_their_own_ways(coevo, copied):
     coevo("branch", "first@2", "mine")
     expected = whole(copied, "mine", 3)

@@ -82,6 +82,7 @@ def test_links_in_the_work_tree_are_not_followed(hostile, coevo):
     assert (policy / "weights").read_text() == "policy of 1"
 
 
+@pytest.mark.full
 def test_what_is_left_half_made_is_removed_without_what_it_links_to(hostile, coevo):
     outside = hostile.root.parent / "outside"
     (hostile.root / "runs" / ".first.0a1b2c3d").symlink_to(outside)

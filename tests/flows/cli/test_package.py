@@ -32,6 +32,7 @@ def call(coevo, place, monkeypatch):
     return coevo
 
 
+@pytest.mark.full
 def test_from_a_run_to_a_champion_and_back(call, place):
     made = call("package", "first@2", "--name", "household")
     assert (made.code, made.out.splitlines()) == (0, [

@@ -100,6 +100,7 @@ def test_what_is_there_is_not_sent_again(call, source, remote):
     }
 
 
+@pytest.mark.full
 def test_an_older_copy_is_brought_up_to_date(call, source, remote, tmp_path):
     old = copy_run(source, tmp_path / "old")
     for number in range(2):
@@ -287,6 +288,7 @@ def test_a_bank_ahead_of_its_revision_is_pushed_as_the_revision(call, source, re
         assert Bank(paths.bank).hashes() == lineage.head().tables
 
 
+@pytest.mark.full
 def test_without_names_all_runs_go_and_one_that_is_refused_stops_no_other(coevo, small_workspace, remote, tmp_path):
     source = tmp_path / "source"
     for name in ("bankless", "first", "other"):

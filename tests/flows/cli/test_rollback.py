@@ -122,6 +122,7 @@ def test_a_rollback_that_was_killed_and_is_repeated_acts_once(coevo, copied, kil
     assert whole(copied, "first", 4) == whole(copied, "first", 1)
 
 
+@pytest.mark.full
 def test_back_and_forward_gives_all_of_each_revision_and_a_repetition_is_known_by_what_it_would_make(coevo, copied):
     expected = [whole(copied, "first", revision) for revision in range(4)]
     made = [*range(4)]

@@ -125,6 +125,7 @@ except watch.CoevoError as error:
 """
 
 
+@pytest.mark.full
 def test_a_process_that_does_not_end_is_ended(nobody):
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     stuck = [

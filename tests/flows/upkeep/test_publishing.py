@@ -65,6 +65,7 @@ def test_a_database_with_options_in_its_address_is_found_again(place, paths, tmp
     assert fsck(place.root) == []
 
 
+@pytest.mark.full
 def test_a_cursor_that_says_what_is_not_so_is_mended_once_mlflow_answers_and_only_then(place, paths, monkeypatch):
     for text in ('{"published": 9}', '{"published": -3}', ""):
         paths.published.write_text(text)

@@ -73,6 +73,7 @@ def hang(it, batch):
     wait_until(lambda: not alive(it.pid))
 
 
+@pytest.mark.full
 def test_a_new_child_continues_bit_for_bit_after_one_that_hung(
     policy_path, samples_path, empty_path, tmp_path, monkeypatch
 ):

@@ -51,6 +51,7 @@ def success(name, retrieved=(), revision=1):
     return type(played)(**{n: getattr(played, n) for n in played.__slots__} | {"id": f"{revision}/rollout-0/t/{name}"})
 
 
+@pytest.mark.full
 def test_two_iterations_add_vote_and_keep_everything_with_the_revision(tmp_path):
     with opened(tmp_path) as session:
         first = iterate(session, [success("0")])

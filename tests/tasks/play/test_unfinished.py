@@ -104,6 +104,7 @@ def test_several_iterations_of_one_revision_go_on_from_each_other(tmp_path):
     assert len({it.episode.id for it in unfinished(tmp_path)} | {e.id for e in finished(tmp_path)}) >= 3
 
 
+@pytest.mark.full
 def test_a_rollback_brings_back_what_was_unfinished_as_episodes_of_its_own(tmp_path):
     steps(tmp_path, 2)
     before = unfinished(tmp_path)

@@ -4,14 +4,13 @@ import shlex
 from dataclasses import replace
 
 import pytest
+from support.glanced import glanced
 from support.policies import qwen
 
 from coevo.configs.load.load import load_recipe
-from coevo.envs.registry import make
 from coevo.models.capacity.devices import GIB, KNOWN, named
 from coevo.models.policy.policy import save
 from coevo.tasks.preflight.forecast import forecast
-from coevo.tasks.preflight.rehearse import glance
 
 LARGE, SMALL = "homerules-coevo-rl-qwen3-8b", "homerules-coevo-rl-qwen3-0.6b"
 """A run on four GPUs, and one that shares a single GPU."""
@@ -20,8 +19,7 @@ USABLE = int(GPU * 0.95)
 
 
 def foreseen(recipe, machine, *overrides):
-    config = load_recipe(recipe, overrides)
-    return forecast(config, glance(config, make(config.env)), named(machine))
+    return forecast(load_recipe(recipe, overrides), glanced(recipe), named(machine))
 
 
 def need(found, where):
@@ -155,6 +153,5 @@ def test_on_a_machine_without_gpus_servers_compute_on_the_cpu():
         "placement=null",
         "update.deepspeed.device=cpu",
     )
-    config = load_recipe(SMALL, given)
     machine = replace(named("h100"), gpus=())
-    assert forecast(config, glance(config, make(config.env)), machine).problems == ()
+    assert forecast(load_recipe(SMALL, given), glanced(SMALL), machine).problems == ()

@@ -4,6 +4,7 @@ import shlex
 from dataclasses import replace
 
 import pytest
+from support.glanced import glanced
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
@@ -12,15 +13,13 @@ from coevo.models.capacity.devices import GIB, Device, Machine, named
 from coevo.models.capacity.footprint import cache
 from coevo.tasks.preflight.forecast import check_fits, forecast
 from coevo.tasks.preflight.memory import Lengths, needs
-from coevo.tasks.preflight.rehearse import glance
 from coevo.tasks.preflight.remedy import Offer, changed_by, remedy, spread, used
 
 LARGE = "homerules-coevo-rl-qwen3-8b"
 
 
 def foreseen(machine, *overrides):
-    config = load_recipe(LARGE, overrides)
-    return forecast(config, glance(config, make(config.env)), named(machine))
+    return forecast(load_recipe(LARGE, overrides), glanced(LARGE), named(machine))
 
 
 def test_one_gpu_for_a_run_of_four_is_answered_by_fewer_processes_and_offload():
@@ -67,9 +66,8 @@ MIDDLE, SMALL = "homerules-coevo-rl-qwen3-0.6b", "homerules-coevo-rl"
 
 def on_host(gib, recipe=MIDDLE, *overrides, **options):
     """Forecast on a machine without a GPU."""
-    config = load_recipe(recipe, overrides)
     machine = Machine((), Device("cpu", int(gib * GIB), 1e11, 2e10))
-    return forecast(config, glance(config, make(config.env)), machine, **options)
+    return forecast(load_recipe(recipe, overrides), glanced(recipe), machine, **options)
 
 
 NONE = "update.deepspeed.device=cuda takes 1 GPU, and there are none here: "
@@ -104,7 +102,7 @@ def test_a_smaller_model_is_proposed_only_where_it_helps(gib, smaller):
 
 def test_rows_are_halved_until_they_fit():
     config = load_recipe(SMALL, ["rollout.engine.rows=96", "rollout.tasks=16", "rollout.group_size=8"])
-    rehearsed = glance(config, make(config.env))
+    rehearsed = glanced(SMALL)
     machine = Machine((), Device("cpu", 64 * GIB, 1e11, 2e10))
     shape = forecast(config, rehearsed, machine).shape
     # Prompts so long that keys and values of rows decide: each row holds its prompt three times, and its answer.
@@ -128,7 +126,7 @@ def test_a_run_that_is_there_is_answered_by_a_branch_with_settings_that_it_may_c
     overrides = ["update.deepspeed.processes=1", "rollout.engine.replicas=1", 'rollout.engine.devices=["0"]']
     config, machine = load_recipe(LARGE, overrides), named("1xl40s")
     (start,), (branch,) = (
-        forecast(config, glance(config, make(config.env)), machine, offer).problems for offer in (Offer, lambda: BRANCH)
+        forecast(config, glanced(LARGE), machine, offer).problems for offer in (Offer, lambda: BRANCH)
     )
     assert "set 'policy.lora={r: 64, alpha: 64}'" in start
     more = "update.deepspeed.processes=4 rollout.engine.replicas=4"
@@ -153,5 +151,5 @@ def test_idle_gpus_are_not_named_where_an_author_leaves_no_room(tmp_path):
     )
     config = load_recipe(MIDDLE, ["rollout.engine.gpu_memory_utilization=0.5", f"bank.writer.author={author}"])
     assert used(config) == 2
-    found = forecast(config, glance(config, make(config.env)), named("4xh100"))
+    found = forecast(config, glanced(MIDDLE), named("4xh100"))
     assert (found.problems, [said for said in found.notices if "GPUs are used" in said]) == ((), [])
