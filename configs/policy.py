@@ -107,6 +107,6 @@ class WarmStartConfig(Config):
     margin: float = Field(default=0.5, ge=0, le=1)
     """Success above that with wrong lessons from which cloning may stop."""
     write: float = Field(default=0.9, ge=0, le=1, exclude_if=lambda share: share == 0.9)
-    """Share of reflections as its teacher gives them, word for word, from which cloning may stop. Random predictions do
-    not count, and nothing is asked for where the lessons, or asides, are drawn.
+    """Share of reflections as its teacher gives them, word for word, from which cloning may stop. What is drawn does
+    not count: random predictions, and with ``asides`` or ``lessons`` below 1 the steps that have a line.
     """

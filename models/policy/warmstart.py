@@ -24,7 +24,7 @@ class ProbeResult:
     Attributes:
         right: success rate with true lessons.
         wrong: success rate with false lessons.
-        written: share of reflections as the teacher gives them; None if none are taught, or they leave a choice.
+        written: share of reflections as the teacher gives them, but for what it draws; None if none are taught.
     """
 
     right: float

@@ -14,7 +14,7 @@ from coevo.configs.run import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
 from coevo.lineage.revision.code import code_of
-from coevo.memory.writers.model.words import NO, WORDS, YES
+from coevo.memory.writers.model.words import WORDS
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.cloning import agreement
 from coevo.models.policy.context import CONTEXT_WORDS, Context
@@ -32,7 +32,7 @@ from coevo.tasks.play.losses import check_losses
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.reflections import reflections, teaches
+from coevo.tasks.writing.reflections import reflections, teaches, undetermined
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
@@ -130,13 +130,11 @@ def _clone(
     check_demonstrations(material(0), directory.with_suffix(".quarantine"))
     context = Context(config.context, policy.tokenizer)
     more = reflections(config, env, policy.tokenizer)
-    certain = warm.lessons == 1 and not warm.asides
-    asked = [example for step in EXAMINED for example in more(step)] if certain else []
-    guesses = policy.tokenizer.convert_tokens_to_ids([YES, NO]) if warm.predictions == "random" else []
+    asked, free = [example for step in EXAMINED for example in more(step)], undetermined(warm, policy.tokenizer)
 
     def examined(probed: Policy) -> ProbeResult:
         found = probe(config, warm, env, probed)
-        return replace(found, written=agreement(probed.model, asked, guesses)) if asked else found
+        return replace(found, written=agreement(probed.model, asked, free)) if asked else found
 
     report = clone(policy, context, material, examined, warm, to.note, more)
     if not report.passed:

@@ -4,9 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 from coevo.configs.bank.writer import ModelReflectionConfig
+from coevo.configs.policy import WarmStartConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.memory.writers.base import writer_of
+from coevo.memory.writers.model.words import CHOICES, PREDICTIONS
 from coevo.models.authors.prompt import Prompts
 from coevo.models.policy.cloning import Examples
 from coevo.records.draws import extend, key
@@ -36,3 +38,14 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
         return [(prompts.ids(question), prompts.target(answer)) for question, answer in found]
 
     return examples
+
+
+def undetermined(warm: WarmStartConfig, tokenizer: Any) -> list[int]:
+    """Ids of the tokens of a taught answer that its teacher draws: predictions, and which steps have a line.
+
+    All other tokens of a line follow from its step.
+    """
+    guesses = PREDICTIONS if warm.predictions == "random" else ()
+    steps = (*CHOICES, tokenizer.eos_token) if warm.lessons < 1 or warm.asides else ()
+    found: list[int] = tokenizer.convert_tokens_to_ids([*guesses, *steps])
+    return found

@@ -22,8 +22,13 @@ LONGEST = 180
 PART, STEP, OUTCOME, OF, SAW, THEN = "%", "#", "?", "/", ">", ":"
 MARKS = (PART, STEP, OUTCOME, OF, SAW, THEN)
 YES, NO, ASKED = "yes", "no", "reflect"
-WORDS = (*MARKS, YES, NO, ASKED, *map(str, range(MOST + 1)))
+NUMBERS = tuple(map(str, range(MOST + 1)))
+WORDS = (*MARKS, YES, NO, ASKED, *NUMBERS)
 """Words that the form adds to an environment's vocabulary."""
+PREDICTIONS = (YES, NO)
+"""Words of an answer that predict the outcome."""
+CHOICES = (STEP, *NUMBERS)
+"""Words of an answer that choose the steps of its lines, and count its subtasks."""
 
 _MARKED = either(COMMON, whole_words(MARKS))
 _HEAD = re.compile(rf"{PART} (\d{{1,3}}) {OF} (\d{{1,3}}) {re.escape(OUTCOME)} ({YES}|{NO})(?: (.*))?", re.ASCII)

@@ -14,7 +14,7 @@ from coevo.models.policy.policy import load
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.tasks.publish.report import Silent
 from coevo.tasks.run.warmstart import identity, warm_start
-from coevo.tasks.writing.reflections import reflections, teaches
+from coevo.tasks.writing.reflections import reflections, teaches, undetermined
 
 SMALL = ["warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=8", "warmstart.episodes=2"]
 RULE, POLICY = "homerules-retroagent", "homerules-retroagent-policy"
@@ -105,6 +105,34 @@ def test_taught_reflections_tell_asides_in_a_share_of_answers_and_never_what_a_s
         more.append(len(added))
     # 256 fair coins, where a step is left that reveals nothing.
     assert abs(sum(more) / len(more) - 0.5) < 2 / len(more) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("drawn", "words"),
+    [
+        ((), set()),
+        (("warmstart.predictions=random",), {"yes", "no"}),
+        (("warmstart.lessons=0.5",), {"#", "<eos>", *map(str, range(65))}),
+        (("warmstart.asides=0.5",), {"#", "<eos>", *map(str, range(65))}),
+    ],
+)
+def test_words_that_the_teacher_draws_are_undetermined(drawn, words):
+    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    warm = load_recipe(POLICY, drawn).warmstart
+    assert set(tokenizer.convert_ids_to_tokens(undetermined(warm, tokenizer))) == words
+
+
+def test_all_other_words_of_a_line_follow_from_the_attempt_and_the_step():
+    tokenizer = word_tokenizer((*environment().vocabulary(), *CONTEXT_WORDS, *WORDS))
+    found = {}
+    for drawn in ((), ("warmstart.lessons=0.5",), ("warmstart.asides=0.5",), ("warmstart.asides=1",)):
+        made = reflections(load_recipe(POLICY, [*SMALL, "warmstart.reflections=64", *drawn]), environment(), tokenizer)
+        for prompt, target in made(0):
+            for line in tokenizer.decode(target[:-1]).split(" # ")[1:]:
+                step, said = line.split(" ", 1)
+                found.setdefault((prompt, step), set()).add(said)
+    assert len(found) > 64
+    assert {len(said) for said in found.values()} == {1}
 
 
 def test_random_predictions_are_right_for_half_of_either_outcome_and_nothing_else_differs():
