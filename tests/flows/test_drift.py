@@ -3,6 +3,7 @@
 from statistics import fmean
 from types import SimpleNamespace
 
+import pytest
 from support.player import player
 from support.sessions import batch, do, iterate, opened, shaped
 
@@ -64,6 +65,7 @@ def test_a_revision_is_evaluated_in_the_world_of_its_iteration(tmp_path, monkeyp
         assert found.panel.hash == expected[revision]
 
 
+@pytest.mark.full
 def test_a_resumed_run_continues_in_the_world_of_its_iteration(tmp_path):
     def states(root, sittings):
         for count in sittings:

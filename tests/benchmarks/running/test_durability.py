@@ -1,5 +1,7 @@
 """The durability benchmark on a small bank: real stores, real commands."""
 
+import pytest
+
 from benchmarks.running import durability, large_run
 from benchmarks.running.durability import bank_figures, history_figures
 from coevo.lineage.lineage import Lineage
@@ -7,6 +9,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 
 
+@pytest.mark.full
 def test_figures_of_a_bank(tmp_path):
     place = Workspace(tmp_path)
     figures = bank_figures(place, 300)
