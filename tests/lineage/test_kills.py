@@ -126,6 +126,7 @@ def test_recovery_needs_each_of_its_parts(place, untouched, monkeypatch, part):
     assert states(place) != untouched[:FEW]
 
 
+@pytest.mark.full
 def test_two_runs_share_a_cache_at_the_same_time(place, untouched):
     pair = [
         subprocess.Popen([sys.executable, DRIVER, place / name, str(FEW)], env={"PATH": "/usr/bin:/bin"})

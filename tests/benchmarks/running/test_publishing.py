@@ -1,5 +1,6 @@
 """The benchmark of publishing on a short history: real stores, no policy."""
 
+import pytest
 from support.small_run import build
 
 from benchmarks.running import publishing
@@ -7,6 +8,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 
 
+@pytest.mark.full
 def test_each_revision_but_the_first_is_timed(tmp_path):
     build(tmp_path, "small")
     workspace = Workspace(tmp_path)

@@ -120,6 +120,7 @@ def test_a_panic_of_lance_is_one_line(copied, table):
         pytest.fail("none of these bytes makes Lance panic")
 
 
+@pytest.mark.full
 def test_a_repair_takes_the_file_from_a_branch(coevo, copied, table):
     assert coevo("branch", "first@2", "twin").code == 0
     path = table() / OLD
@@ -131,6 +132,7 @@ def test_a_repair_takes_the_file_from_a_branch(coevo, copied, table):
     assert path.read_bytes() == content
 
 
+@pytest.mark.full
 def test_a_repair_takes_the_file_from_a_remote_and_says_so_where_none_has_it(coevo, copied, table, tmp_path):
     assert coevo("push", tmp_path / "remote", "first").code == 0
     path, content = rows(table(), b"drawer")

@@ -160,6 +160,7 @@ def remove(run):
     run.unlink() if run.is_symlink() else shutil.rmtree(run)
 
 
+@pytest.mark.full
 def test_a_command_on_itself_is_one_line(coevo, broken):
     for name in KINDS:
         for command in (("resume", name), ("log", name), ("compare", name, "first"), ("rollback", name, "--to", 1)):

@@ -38,6 +38,7 @@ def told(coevo, root):
     return [INCIDENTAL.sub("", text) for text in (*(each.out for each in said[:-1]), report)]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("older", [2, 4])
 def test_a_run_with_old_names_reads_as_one_with_current_names(coevo, tmp_path, older):
     names, renamed = (made(tmp_path / name, count) for name, count in (("now", 0), ("then", older)))

@@ -164,6 +164,7 @@ def test_what_was_dropped_is_not_sent(call, source, remote, tmp_path):
     assert git(tmp_path / "new", "rev-list", "main") == git(source, "rev-list", "main")
 
 
+@pytest.mark.full
 def test_names_given_on_either_side_are_kept(pushed, call, source, remote, tmp_path):
     other = tmp_path / "other"
     call("pull", remote, other)
@@ -177,6 +178,7 @@ def test_names_given_on_either_side_are_kept(pushed, call, source, remote, tmp_p
         assert git(workspace, "tag", "--list", "*e*", "g*").split() == ["better", "good"]
 
 
+@pytest.mark.full
 def test_damage_at_the_remote_is_named_and_nothing_is_made(call, refused, source, remote, tmp_path):
     old = copy_run(source, tmp_path / "old")
     advance(source, "lotus a")

@@ -49,6 +49,7 @@ def test_a_session_without_an_evaluation_has_nothing_to_compare(fallen):
     assert guard(place, quiet, 0.0) is quiet
 
 
+@pytest.mark.full
 def test_only_a_fall_by_more_than_is_allowed_undoes_the_session_as_a_new_revision(fallen, monkeypatch):
     place, account = fallen
     for most in (None, 0.5, 0.7):
@@ -66,6 +67,7 @@ def test_only_a_fall_by_more_than_is_allowed_undoes_the_session_as_a_new_revisio
     )
 
 
+@pytest.mark.full
 def test_a_session_of_a_run_that_waits_plays_nothing_and_says_so(tmp_path):
     asking.play(tmp_path)
     place = Workspace(tmp_path)

@@ -253,6 +253,7 @@ def test_a_kill_at_any_moment_loses_no_finished_merge_and_leaves_no_half_table(t
     assert bank.hashes() == whole.hashes()
 
 
+@pytest.mark.full
 def test_a_kill_between_two_tables_is_mended_by_restore(tmp_path):
     with child(tmp_path / "bank", "stats") as process:
         assert process.stdout.read().split() == ["1", "2"]

@@ -142,6 +142,7 @@ def test_loss_counts_answers_only():
     assert f"loss {total / count:.3f}" in lines[0]
 
 
+@pytest.mark.full
 def test_adapters_of_a_pretrained_policy_learn_to_read_and_are_kept(tmp_path):
     save(policy(), tmp_path / "base")
     lora = LoraConfig(r=16, alpha=32)

@@ -105,6 +105,7 @@ def test_no_control_token_gets_through(injection, tokenizer):
     assert [special(tokenizer, prompt) for prompt in prompts] == [OWN] * len(prompts)
 
 
+@pytest.mark.full
 @given(TEXTS, TEXTS, TEXTS, st.sampled_from(sorted(TOKENIZERS)))
 @settings(max_examples=100, deadline=None)
 def test_nor_one_that_fields_would_form_together(instruction, observation, feedback, name):

@@ -91,6 +91,7 @@ def staleness(state):
     return state["metrics"].get("policy/staleness")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "settings",
     [

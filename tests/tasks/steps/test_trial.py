@@ -127,6 +127,7 @@ def test_candidates_are_tried_and_judged_without_another_episode(tmp_path):
     assert len(entries) == sum(row.get("bank/admitted", 0.0) for row in rows) > 0
 
 
+@pytest.mark.full
 def test_a_run_opened_again_in_the_middle_of_trials_is_bit_equal(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "rollout.tasks=4", "rollout.group_size=4"])
     with opened(tmp_path / "whole", config, played=expert_player()) as session:
