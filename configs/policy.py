@@ -108,5 +108,5 @@ class WarmStartConfig(Config):
     """Success above that with wrong lessons from which cloning may stop."""
     write: float = Field(default=0.9, ge=0, le=1, exclude_if=lambda share: share == 0.9)
     """Share of reflections as its teacher gives them, word for word, from which cloning may stop. What is drawn does
-    not count: random predictions, and with ``asides`` or ``lessons`` below 1 the steps that have a line.
+    not count: random predictions, and with ``asides`` or ``lessons`` below 1 the steps that have a line, hence numbers.
     """

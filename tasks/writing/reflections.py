@@ -43,7 +43,8 @@ def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> 
 def undetermined(warm: WarmStartConfig, tokenizer: Any) -> list[int]:
     """Ids of the tokens of a taught answer that its teacher draws: predictions, and which steps have a line.
 
-    All other tokens of a line follow from its step.
+    All other tokens of a line follow from its step. Steps and counts of subtasks have the same tokens, so that the
+    counts are left out with the steps.
     """
     guesses = PREDICTIONS if warm.predictions == "random" else ()
     steps = (*CHOICES, tokenizer.eos_token) if warm.lessons < 1 or warm.asides else ()

@@ -1,4 +1,4 @@
-"""The first look at the prompts of a recipe, taken once: settings of a machine and a model do not change prompts."""
+"""The first look at the prompts of a recipe, taken once: machine and model sizes do not change prompts."""
 
 from functools import cache
 
