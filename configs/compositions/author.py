@@ -5,7 +5,11 @@ from collections.abc import Iterator
 from coevo.configs.bank.author import NO_PROSE, AnyAuthorConfig, FrozenAuthorConfig, PolicyAuthorConfig
 from coevo.configs.bank.writer import ModelReflectionConfig, ModelWriterConfig
 from coevo.configs.compositions.learning import LEAST_TEMPERATURE
+from coevo.configs.policy import WarmStartConfig
 from coevo.configs.sections import RunSections
+
+OF_REFLECTIONS = ("predictions", "lessons", "asides", "write")
+"""Fields of the warm start that are about taught reflections."""
 
 
 def flaws(config: RunSections) -> Iterator[str]:
@@ -46,8 +50,13 @@ def _words(config: RunSections) -> Iterator[str]:
             "warmstart.reflections needs a writer that asks for reflections in words: set warmstart.reflections=0, or "
             "bank.writer.type=model-reflection and bank.writer.form=words"
         )
-    if config.warmstart is not None and config.warmstart.asides and not _taught(config):
-        yield "warmstart.asides are lines of taught reflections: set warmstart.reflections=16, or warmstart.asides=0"
+    for name in OF_REFLECTIONS:
+        default = WarmStartConfig.model_fields[name].default
+        if config.warmstart is not None and not _taught(config) and getattr(config.warmstart, name) != default:
+            yield (
+                f"warmstart.{name} is a setting of taught reflections: set warmstart.reflections=16, or "
+                f"warmstart.{name}={default}"
+            )
 
 
 def _in_words(config: RunSections) -> bool:

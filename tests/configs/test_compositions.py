@@ -83,7 +83,7 @@ REFUSED = {
         TRAINED_WRITER,
         [
             "bank.writer={form: prose, author: {type: frozen, path: here}}", "warmstart.reflections=0",
-            "warmstart.asides=0",
+            "warmstart.asides=0", "warmstart.lessons=1", "warmstart.write=0.9",
         ],
         "trains the policy as writer", "set update.writer=null",
     ),

@@ -1,6 +1,7 @@
 """Reflections in the warm start: off by default, and then nothing of a warm start differs."""
 
 import json
+import re
 
 import pytest
 from support.player import environment
@@ -71,11 +72,17 @@ def test_taught_reflections_tell_a_share_of_the_lessons():
     assert abs(kept / total - 0.5) < 2 / total**0.5
 
 
-def test_asides_without_reflections_are_refused():
-    with pytest.raises(
-        ConfigError, match=r"warmstart\.asides are lines of taught reflections: set warmstart\.reflections=16"
-    ):
-        load_recipe(RULE, ["warmstart.asides=0.5"])
+@pytest.mark.parametrize(
+    ("setting", "off"),
+    [("asides=0.5", "0.0"), ("lessons=0.5", "1.0"), ("predictions=random", "true"), ("write=0.7", "0.9")],
+)
+def test_settings_of_reflections_that_nobody_teaches_are_refused(setting, off):
+    name = setting.partition("=")[0]
+    said = (
+        f"warmstart.{name} is a setting of taught reflections: set warmstart.reflections=16, or warmstart.{name}={off}"
+    )
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        load_recipe(RULE, [f"warmstart.{setting}"])
 
 
 def test_taught_reflections_tell_asides_in_a_share_of_answers_and_never_what_a_step_reveals():
