@@ -31,8 +31,10 @@ class MetricConfig(Config):
     """Value below which the finding claims that the metric is in the reference arm; null claims none."""
     over: Literal["end", "area", "rise"] = "end"
     """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them;
-    ``rise``: mean of the last quarter of its values minus that of the first.
+    ``rise``: mean over the last quarter of its iterations minus that over the first.
     """
+    absent: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
+    """Value of an iteration without the metric, such as the share of nothing; null leaves such iterations out."""
     better: Literal["higher", "lower"] = "higher"
     """Direction that counts as better."""
     claimed: bool = True

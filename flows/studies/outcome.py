@@ -1,6 +1,6 @@
 """Outcome of one run of a study: values of the metrics, and cost."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean
@@ -93,7 +93,12 @@ def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> floa
         points = {iteration: points[iteration] - less[iteration] for iteration in points.keys() & less.keys()}
     if not points:
         raise CoevoError(f"run {run!r} never has {metric.name!r} and {metric.minus!r} at once: compare other metrics")
-    return OVER[metric.over](points)
+    last = led[-1].iteration
+    if metric.absent is not None:
+        points = dict.fromkeys(range(1, last + 1), metric.absent) | points
+    if metric.over == "rise":
+        return rise(points, last, f"run {run!r} has no {metric.title!r}")
+    return end(points) if metric.over == "end" else area(points)
 
 
 def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
@@ -119,12 +124,21 @@ def area(points: Mapping[int, float]) -> float:
     return whole / (ends[-1] - ends[0])
 
 
-def rise(points: Mapping[int, float]) -> float:
-    """Mean of the last quarter of the values minus that of the first, each at least one value."""
-    values = [points[iteration] for iteration in sorted(points)]
-    quarter = max(1, len(values) // 4)
-    return fmean(values[-quarter:]) - fmean(values[:quarter])
+def rise(points: Mapping[int, float], last: int, lack: str) -> float:
+    """Mean over the last quarter of a run's iterations, at least one, minus that over the first.
 
+    Args:
+        points: values by iteration; that before the first update is 0.
+        last: number of the run's iterations.
+        lack: beginning of the message about a quarter without a value.
 
-OVER: Mapping[str, Callable[[Mapping[int, float]], float]] = {"end": end, "area": area, "rise": rise}
-"""Value of a run from those of its iterations, by ``over`` of the metric."""
+    Raises:
+        CoevoError: a quarter has no value.
+    """
+    quarter = max(1, last // 4)
+    first = [value for iteration, value in points.items() if iteration <= quarter]
+    latest = [value for iteration, value in points.items() if iteration > last - quarter]
+    for name, values in (("first", first), ("last", latest)):
+        if not values:
+            raise CoevoError(f"{lack} in the {name} quarter of its iterations: set absent to the value that they have")
+    return fmean(latest) - fmean(first)

@@ -51,11 +51,44 @@ def test_two_metrics_that_never_meet_are_refused(studied):
     study = stored_study(SETTINGS | {"metrics": [names]}, "test")
     with pytest.raises(CoevoError, match=r"has no metric 'agent/success/seen-house'\. Did you mean"):
         outcomes(study, runs_of(study), studied)
-    revisions = [
-        SimpleNamespace(
-            revision=n, iteration=n, metrics={f"bank/{n}": 1.0}, state={}, restored_from=None, parent=[None, 0][n]
-        )
-        for n in (0, 1)
-    ]
     with pytest.raises(CoevoError, match=r"'run' never has 'bank/0' and 'bank/1' at once: compare other metrics"):
-        value(MetricConfig(name="bank/0", minus="bank/1"), revisions, "run")
+        value(MetricConfig(name="bank/0", minus="bank/1"), trail({"bank/0": 1.0}, {"bank/1": 1.0}), "run")
+
+
+def trail(*metrics):
+    """Revisions of the iterations 0, 1, ..., with these metrics."""
+    return [
+        SimpleNamespace(
+            revision=n, iteration=n, metrics=found, state={}, restored_from=None, parent=n - 1 if n else None
+        )
+        for n, found in enumerate(metrics)
+    ]
+
+
+def shares(*values):
+    return trail({}, *({} if each is None else {"bank/share": each} for each in values))
+
+
+def test_a_rise_compares_the_last_quarter_of_the_iterations_with_the_first():
+    rise = MetricConfig(name="bank/share", over="rise")
+    assert value(rise, shares(0.25, 0.0, 0.0, 1.0, 1.0, 0.75, 1.0, 0.5), "run") == (1.0 + 0.5) / 2 - 0.25 / 2
+    assert value(rise, shares(None, 0.25, 0.0, 1.0, 1.0, 0.75, None, 0.5), "run") == 0.5 - 0.25
+    assert value(rise, shares(0.25, 0.5, 1.0), "run") == 1.0 - 0.25
+    before = trail({"bank/share": 0.5}, {}, {}, {}, {"bank/share": 1.0})
+    assert value(rise, before, "run") == 1.0 - 0.5
+
+
+@pytest.mark.parametrize(("values", "quarter"), [((0.5, 0.5, 0.5, None), "last"), ((None, 0.5, 0.5, 0.5), "first")])
+def test_a_quarter_without_a_value_has_no_mean(values, quarter):
+    line = f"run 'run' has no 'bank/share' in the {quarter} quarter of its iterations: set absent to the value"
+    with pytest.raises(CoevoError, match=line):
+        value(MetricConfig(name="bank/share", over="rise"), shares(*values), "run")
+
+
+def test_an_iteration_without_the_metric_has_the_value_of_absent():
+    silent = shares(0.5, 0.25, None, None)
+    found = {
+        over: value(MetricConfig(name="bank/share", over=over, absent=0.0), silent, "run")
+        for over in ("end", "area", "rise")
+    }
+    assert found == {"end": 0.0, "area": pytest.approx((0.375 + 0.125 + 0.0) / 3), "rise": -0.5}

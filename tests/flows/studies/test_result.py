@@ -4,7 +4,7 @@ import pytest
 
 from coevo.configs.load.study import stored_study
 from coevo.flows.history.cost import Spent
-from coevo.flows.studies.outcome import Outcome, area, rise
+from coevo.flows.studies.outcome import Outcome, area
 from coevo.flows.studies.result import compared
 
 SETTINGS = {
@@ -92,12 +92,6 @@ def test_a_reversed_finding_is_counted_and_kept():
 def test_an_area_is_the_mean_height_of_a_curve():
     assert area({0: 0.0, 10: 1.0, 40: 1.0}) == pytest.approx((5 + 30) / 40)
     assert area({7: 0.25}) == 0.25
-
-
-def test_a_rise_compares_the_last_quarter_with_the_first():
-    values = [0.5, 0.25, 0.0, 0.0, 1.0, 1.0, 0.75, 1.0]
-    assert rise(dict(zip((8, 1, 2, 3, 4, 5, 6, 7), values, strict=True))) == pytest.approx((1.0 + 0.5) / 2 - 0.25 / 2)
-    assert rise({3: 0.5}) == 0.0
 
 
 BOUNDED = stored_study(
