@@ -82,7 +82,8 @@ class Authored:
 
     Attributes:
         drawn: its tokens.
-        lessons: text of each lesson as the answer has it, and the id of its entry, in order.
+        lessons: text of each item as the answer has it, and the id of its entry, in order; the id of an item that was
+            refused is empty.
     """
 
     drawn: Drawn

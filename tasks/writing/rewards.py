@@ -36,8 +36,9 @@ def gains_of(judged: Iterable[Judged]) -> dict[str, float]:
 def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer: Any) -> list[Rewarded]:
     """Reward of each lesson: its paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
-    A lesson that the bank knows has none, as one without a verdict. The gain that once admitted it is too high, since
-    it was chosen for being high: with it a policy learns to repeat what it has written.
+    A lesson that the bank knows has none, as one without a verdict, and as one that the answer repeats. The gain that
+    once admitted it is too high, since it was chosen for being high: with it a policy learns to repeat what it has
+    written.
 
     Args:
         authored: answers of the policy.
@@ -49,7 +50,8 @@ def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer
 
 
 def _credits(answer: Authored, gains: Mapping[str, float], tokenizer: Any) -> Iterator[Credit]:
-    texts = [text for text, _ in answer.lessons]
+    texts, told = [text for text, _ in answer.lessons], set[str]()
     for (_, entry), item in zip(answer.lessons, items(tokenizer, answer.drawn.token_ids, texts), strict=True):
-        if entry in gains and item is not None:
+        if entry in gains and entry not in told and item is not None:
+            told.add(entry)
             yield Credit(item.start, item.stop, gains[entry])

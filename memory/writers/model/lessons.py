@@ -1,6 +1,6 @@
 """Lessons in a model's answers, and the entries that they become."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,14 +87,20 @@ def joined(drafts: Iterable[Draft]) -> dict[str, Entry]:
 
 
 def authored(found: Iterable[Answer], drafts: Sequence[Draft]) -> tuple[Authored, ...]:
-    """Answers of the run's own policy, each with the lessons that passed the checks."""
+    """Answers of the run's own policy, each with the items that it holds."""
     return tuple(
-        Authored(
-            drawn, tuple((draft.lesson.item["lesson"], draft.entry.id) for draft in drafts if draft.answer is answer)
-        )
+        Authored(drawn, tuple(_items(answer, [draft for draft in drafts if draft.answer is answer])))
         for answer in found
         if (drawn := answer.reply.drawn) is not None
     )
+
+
+def _items(answer: Answer, drafts: Sequence[Draft]) -> Iterator[tuple[str, str]]:
+    """Text of each item, and the id of its entry; the id is empty if the item became none."""
+    for item in answer.fields.get("lessons", ()):
+        text = item.get("lesson") if isinstance(item, Mapping) else item
+        if text and isinstance(text, str):
+            yield text, next((draft.entry.id for draft in drafts if draft.lesson.item is item), "")
 
 
 def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:

@@ -63,10 +63,20 @@ def test_the_tokens_of_a_lesson_earn_its_gain():
         answer("? # 1 known # 2 b", "known", "b"),
         answer("?"),
         answer("? # 1 c", "c"),
+        answer("? # 1 a # 2 a", "a", "a"),
     ]
     found = replayed(authored, gains_of(judged), tokenizer)
-    assert [each.credits for each in found] == [(Credit(1, 4, 0.5), Credit(4, 7, -0.25)), (Credit(4, 7, -0.25),)]
-    assert [each.drawn for each in found] == [each.drawn for each in authored[:2]]
+    earned = [(Credit(1, 4, 0.5), Credit(4, 7, -0.25)), (Credit(4, 7, -0.25),), (Credit(1, 4, 0.5),)]
+    assert [(each.drawn, each.credits) for each in found] == [
+        (authored[place].drawn, each) for place, each in zip((0, 1, 4), earned, strict=True)
+    ]
+
+
+def test_a_refused_lesson_earns_nothing_even_where_it_holds_an_accepted_one():
+    tokenizer = word_tokenizer(("#", "1", "2", "a", "b"))
+    ids = tuple(tokenizer("# 1 a # 2 b a", add_special_tokens=False)["input_ids"])
+    (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"), ("b a", "")))], {"a": 0.5}, tokenizer)
+    assert found.credits == (Credit(0, 3, 0.5),)
 
 
 def test_a_lesson_earns_what_its_last_replay_measured():

@@ -199,11 +199,11 @@ DRAWN = tuple(Drawn((1,), (number,)) for number in range(3))
     ],
 )
 def test_the_policys_answers_come_with_the_lessons_that_they_hold(config):
-    """The first answer has a new lesson and a known one, the second none, the third only a known one."""
+    """The first answer has a known lesson, a refused one and a new one, the second none, the third only a known one."""
     made = writer_of(config, BY_SCOPE)
     fields = {"subtasks": PARTS, "success": True, "first_wrong_step": 1}
     known, new = lesson(HEAT), lesson("take mug", 2)
-    replies = [answer(*items, **fields) for items in ((known, new), (), (known,))]
+    replies = [answer(*items, **fields) for items in ((known, lesson("take mug", 63), new), (), (known,))]
     ask = Asked(*(replace(reply, drawn=drawn) for reply, drawn in zip(replies, DRAWN, strict=True)))
     played = [attempt(f"{n}", SAFE, success=True, instruction=f"heat mug {n}") for n in range(3)]
     if config.type == "model-extremes":
@@ -212,7 +212,7 @@ def test_the_policys_answers_come_with_the_lessons_that_they_hold(config):
     proposal = made.write(asking(ask, played, [held]))
     (fresh,) = proposal.entries
     assert fresh.strategy == "take mug"
-    expected = [((HEAT, held.id), ("take mug", fresh.id)), (), ((HEAT, held.id),)]
+    expected = [((HEAT, held.id), ("take mug", ""), ("take mug", fresh.id)), (), ((HEAT, held.id),)]
     asked = len(ask.questions)
     assert asked == (2 if config.type == "model-extremes" else 3)
     assert [(each.drawn, each.lessons) for each in proposal.authored] == list(zip(DRAWN, expected, strict=True))[:asked]
