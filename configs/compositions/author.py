@@ -50,9 +50,10 @@ def _words(config: RunSections) -> Iterator[str]:
             "warmstart.reflections needs a writer that asks for reflections in words: set warmstart.reflections=0, or "
             "bank.writer.type=model-reflection and bank.writer.form=words"
         )
+    warm = config.warmstart
     for name in OF_REFLECTIONS:
         default = WarmStartConfig.model_fields[name].default
-        if config.warmstart is not None and not _taught(config) and getattr(config.warmstart, name) != default:
+        if warm is not None and not warm.reflections and getattr(warm, name) != default:
             yield (
                 f"warmstart.{name} is a setting of taught reflections: set warmstart.reflections=16, or "
                 f"warmstart.{name}={default}"
@@ -65,7 +66,7 @@ def _in_words(config: RunSections) -> bool:
 
 
 def _taught(config: RunSections) -> bool:
-    return config.warmstart is not None and config.warmstart.reflections > 0
+    return config.warmstart is not None and config.warmstart.steps > 0 and config.warmstart.reflections > 0
 
 
 def _trained(config: RunSections) -> Iterator[str]:

@@ -95,16 +95,19 @@ def _room(config: RunSections) -> Iterator[str]:
     """Check that a bank of limited size can reach ``min_entries``."""
     if config.bank is None:
         return
-    most, least = _most_entries(config.bank), config.bank.retrieval.min_entries
-    if most is not None and most <= least:
-        yield (
-            f"bank.admission.capacity has room for {most} entries, but bank.retrieval.min_entries={least} shows the "
-            "bank only if it holds more: set a larger capacity or a lower min_entries"
-        )
+    bank, least = config.bank, config.bank.retrieval.min_entries
+    kept = None if bank.retirement is None else bank.retirement.capacity
+    bounds = {"admission": _most_admitted(bank), "retirement": kept}
+    for section, most in bounds.items():
+        if most is not None and most <= least:
+            yield (
+                f"bank.{section}.capacity has room for {most} entries, but bank.retrieval.min_entries={least} shows "
+                "the bank only if it holds more: set a larger capacity or a lower min_entries"
+            )
 
 
-def _most_entries(bank: BankConfig) -> int | None:
-    """Maximum number of entries in a bank; None without a limit."""
+def _most_admitted(bank: BankConfig) -> int | None:
+    """Maximum number of entries that the admission lets a bank hold; None without a limit."""
     admission = bank.admission
     if admission.type == "append":
         return admission.capacity

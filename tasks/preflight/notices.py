@@ -19,6 +19,7 @@ from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
 from coevo.tasks.preflight.environment import asked, guided, sampled
+from coevo.tasks.preflight.unused import unused
 from coevo.tasks.writing.teacher import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0
@@ -39,7 +40,7 @@ def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]
     unproven = None if config.bank is None else notice(config.bank.admission)
     said = [*([unproven] if unproven else []), *_unfired(config), *_sampling(config), *_guide(config, env)]
     said += _unread(config, env)
-    return [*said, *_unreached(config, env)]
+    return [*said, *_unreached(config, env), *unused(config)]
 
 
 def _unfired(config: RunConfig) -> list[str]:

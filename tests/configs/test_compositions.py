@@ -44,6 +44,7 @@ REFUSED = {
     "words that nobody taught": (
         IN_WORDS, ["warmstart.reflections=0"], "or bank.writer.form=words", "reflections=16",
     ),
+    "words that no step teaches": (IN_WORDS, ["warmstart.steps=0"], "or bank.writer.form=words", "reflections=16"),
     "reflections in words by an endpoint": (
         IN_WORDS,
         ["bank.writer.author={type: endpoint, url: http://localhost:8000/v1, model: m}"],
@@ -181,6 +182,10 @@ REFUSED = {
     },
     "a bank much smaller than it has to be": (
         RETRO, ["bank.admission.capacity=7", "bank.retrieval.min_entries=8"], "room for 7 entries", "lower min_entries",
+    ),
+    "a bank that forgets too early": (
+        COEVO, ["bank.retirement={capacity: 4}", "bank.retrieval.min_entries=4"], "bank.retirement.capacity has room",
+        "larger capacity",
     ),
     "three levels of two zones": (
         SLEA, ["bank.admission.capacity={strategy: 3, warning: 1}", "bank.retrieval.min_entries=12"],

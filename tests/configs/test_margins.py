@@ -64,6 +64,7 @@ ALLOWED = {
     "one firing in all": (FROZEN, ["bank.every=40"]),
     "no firing in a run that is only evaluated": (BANK_FIRST, ["iterations=0", "bank.every=40"]),
     "room for one entry more": (RETRO, ["bank.admission.capacity=9", "bank.retrieval.min_entries=8"]),
+    "room for one entry more than retire": (COEVO, ["bank.retirement={capacity: 5}", "bank.retrieval.min_entries=4"]),
     "room for one entry more in two zones": (
         SLEA, ["bank.admission.capacity={strategy: 3, warning: 1}", "bank.retrieval.min_entries=11"],
     ),

@@ -1,0 +1,96 @@
+"""Settings that have no effect beside others, and parts of a run that nothing comes of, one line each."""
+
+from collections.abc import Iterator
+
+from coevo.configs.bank.bank import BankConfig, RetirementConfig
+from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.run import RunConfig
+
+
+def unused(config: RunConfig) -> Iterator[str]:
+    """Say which settings of a run have no effect, and what would give them one."""
+    if config.bank is not None:
+        yield from _retirement(config.bank)
+        yield from _author(config.bank)
+        yield from _references(config.bank)
+        yield from _trials(config.bank, config.iterations)
+    yield from _rewards(config)
+    yield from _predictions(config)
+
+
+def _retirement(bank: BankConfig) -> Iterator[str]:
+    found = bank.retirement
+    if found is None:
+        return
+    if not found.entries and found.unseen is None and found.capacity is None:
+        yield "bank.retirement retires nothing: set its entries, unseen or capacity, or bank.retirement=null"
+    elif not found.entries and _changed(found, "delta", "replays"):
+        yield "bank.retirement.entries=0 replays no entry, so that delta and replays have no effect: set entries=4"
+    if found.capacity is None and _changed(found, "beyond"):
+        yield f"bank.retirement.beyond={found.beyond} has no effect without a bound: set bank.retirement.capacity"
+
+
+def _changed(found: RetirementConfig, *names: str) -> bool:
+    return any(getattr(found, name) != RetirementConfig.model_fields[name].default for name in names)
+
+
+def _author(bank: BankConfig) -> Iterator[str]:
+    if not isinstance(bank.writer, ModelWriterConfig):
+        return
+    author = bank.writer.author
+    if author.budget is not None and author.budget.tokens is None and author.budget.cost is None:
+        yield "bank.writer.author.budget bounds nothing: set its tokens or cost"
+    if author.price is not None and (author.budget is None or author.budget.cost is None):
+        yield "bank.writer.author.price has no effect without a bound of the cost: set bank.writer.author.budget.cost"
+
+
+def _references(bank: BankConfig) -> Iterator[str]:
+    kind, _, name = bank.writer.type.partition("-")
+    if bank.references and name in ("contrast", "extremes", "skills"):
+        yield (
+            f"bank.references={bank.references} keeps earlier episodes, which bank.writer.type={bank.writer.type} does "
+            f"not read: set bank.references=0, or bank.writer.type={kind}-reflection"
+        )
+
+
+def _trials(bank: BankConfig, iterations: int) -> Iterator[str]:
+    if bank.admission.type == "within-group" and 0 < iterations <= bank.admission.iterations:
+        yield (
+            f"no trial ends in iterations={iterations}, so that nothing enters the bank: set bank.admission.iterations "
+            f"lower than {bank.admission.iterations}, or more iterations"
+        )
+
+
+def _rewards(config: RunConfig) -> Iterator[str]:
+    """Say where the policy answers as writer and no update learns from it."""
+    update, bank, kind = config.update, config.bank, config.schedule.type
+    if update is None or update.writer is None or bank is None:
+        return
+    if update.writer.reward == "replay" and kind != "joint":
+        yield (
+            f"update.writer.reward=replay learns from a firing in the next update, and schedule.type={kind} has few or "
+            "no firings before one: set schedule.type=joint"
+        )
+    elif update.writer.reward == "replay" and 0 < config.iterations <= bank.every:
+        yield (
+            f"update.writer.reward=replay learns from a firing in the next update, and none follows in iterations="
+            f"{config.iterations}: set bank.every lower than {bank.every}, or more iterations"
+        )
+    if update.critic is not None and update.critic.warmup:
+        yield (
+            f"update.writer trains nothing in the first {update.critic.warmup} iterations, while the critic learns "
+            "alone: set update.critic.warmup=0"
+        )
+
+
+def _predictions(config: RunConfig) -> Iterator[str]:
+    asked, tasks = config.evaluation.reflections, config.evaluation.tasks
+    if not asked or config.bank is None:
+        return
+    if getattr(config.bank.writer, "told", "outcome") == "outcome":
+        yield (
+            "evaluation.reflections counts right predictions of an outcome that the question names: set "
+            "bank.writer.type=model-reflection and bank.writer.told=nothing"
+        )
+    if asked > tasks:
+        yield f"evaluation.reflections={asked} is more than the episodes of a panel: set evaluation.tasks={asked}"
