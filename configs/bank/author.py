@@ -16,8 +16,7 @@ TAKEN = ("model", "messages", "response_format", "stream", "n")
 """Fields of a request that coevo sets itself."""
 NO_PROSE = (
     "bank.writer.author.type=policy needs a pretrained policy with context.style=chat or conversation, or "
-    "bank.writer.form=words with warmstart.reflections=16 and warmstart.steps=400: set bank.writer.author.type=endpoint "
-    "or frozen"
+    "bank.writer.form=words with steps and reflections=16 in warmstart: set bank.writer.author.type=endpoint or frozen"
 )
 """Refusal of a word-level policy as author."""
 

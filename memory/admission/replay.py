@@ -51,8 +51,12 @@ def judge(
     Raises ``ValueError`` if the two sides have different sizes.
     """
     found = measured(candidates, rewards_with, rewards_without, config.delta, revision)
-    enough = found.pairs > 0 and 2 * found.pairs >= len(rewards_with)
-    return replace(found, admitted=enough and _exceeds(found, config.confidence))
+    return replace(found, admitted=suffices(found, len(rewards_with)) and _exceeds(found, config.confidence))
+
+
+def suffices(found: Verdict, planned: int) -> bool:
+    """Report whether a measurement has at least half of its planned pairs, and one."""
+    return found.pairs > 0 and 2 * found.pairs >= planned
 
 
 def measured(

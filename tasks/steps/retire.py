@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from coevo.configs.bank.bank import RetirementConfig
 from coevo.memory.admission.base import Decision, Trial
-from coevo.memory.admission.replay import exceeds, measured, metrics
+from coevo.memory.admission.replay import exceeds, measured, metrics, suffices
 from coevo.memory.bank.change import Judged, Ruling
 from coevo.memory.standing import Standing, counted
 from coevo.memory.state import after
@@ -57,7 +57,7 @@ def _measured(
     rewards = replay(session, spent, trials, config.replays) if trials else []
     sides = zip(cases, rewards[::2], rewards[1::2], strict=True)
     return tuple(
-        Judged(ruled(measured([entry], ours, theirs, 0.0, session.draft.revision), config.delta), (entry,))
+        Judged(ruled(measured([entry], ours, theirs, 0.0, session.draft.revision), len(ours), config.delta), (entry,))
         for (entry, _), ours, theirs in sides
     )
 
@@ -97,11 +97,15 @@ def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> t
     return [held[name] for name in chosen], counted(session.bank.standings, held, seen, chosen)
 
 
-def ruled(found: Verdict, delta: float | None) -> Verdict:
-    """A measurement with its threshold; ``admitted`` if the entry stays. Without a threshold or a pair, it does."""
+def ruled(found: Verdict, planned: int, delta: float | None) -> Verdict:
+    """A measurement with its threshold; ``admitted`` if the entry stays.
+
+    Without a threshold, or with fewer than half of the planned pairs, it does.
+    """
     if delta is None:
         return replace(found, admitted=True)
-    return replace(found, delta=delta, admitted=not found.pairs or exceeds(found.difference, delta))
+    stays = not suffices(found, planned) or exceeds(found.difference, delta)
+    return replace(found, delta=delta, admitted=stays)
 
 
 def reason(found: Verdict) -> str:

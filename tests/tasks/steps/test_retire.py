@@ -86,10 +86,12 @@ def retrieved(session, pair):
         ([0, 0], [1, 0], 0.0, "-0.500"),
         ([1, math.nan], [0, 1], 0.0, ""),
         ([math.nan], [0], 1.0, ""),
+        ([0, math.nan, math.nan], [1, 0, 0], 0.0, ""),
+        ([0, math.nan], [1, 0], 0.0, "-1.000 with it over 1 pairs"),
     ],
 )
 def test_an_entry_stays_if_its_removal_costs_more_than_delta(with_it, without, delta, says):
-    measurement = ruled(measured([USELESS], with_it, without, 0.0, 3), delta)
+    measurement = ruled(measured([USELESS], with_it, without, 0.0, 3), len(with_it), delta)
     found = reason(measurement)
     assert says in found
     assert bool(found) == bool(says) == (not measurement.admitted)
