@@ -60,6 +60,18 @@ class WriterUpdateConfig(Config):
     """
     weight: float = Field(default=1.0, gt=0, le=FACTOR)
     """Weight of the loss (lambda)."""
+    clip: float | None = Field(default=None, gt=0, lt=1, exclude_if=lambda width: width is None)
+    """Clip of the importance ratio at 1 - clip and 1 + clip, relative to the policy before the update: it bounds how
+    far the steps of an update move the writer. Null is REINFORCE (the paper).
+    """
+    kl_coefficient: float = Field(default=0.0, ge=0, le=FACTOR, exclude_if=lambda weight: weight == 0)
+    """Weight of the KL to the reference policy (k3), which keeps the writer near its warm start; with ``clip``."""
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if self.kl_coefficient and self.clip is None:
+            raise ValueError("kl_coefficient belongs to the clipped loss: set clip=0.2, or kl_coefficient=0")
+        return self
 
     @model_validator(mode="after")
     def _predicting(self) -> Self:

@@ -6,7 +6,7 @@ import torch
 
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update import WriterUpdateConfig
-from coevo.models.losses.policy import Completions, Loss, LossOutput
+from coevo.models.losses.policy import Completions, Loss, LossOutput, policy_loss
 from coevo.records.writing import Rewarded
 
 
@@ -22,6 +22,14 @@ def reinforce_loss(batch: Completions, config: LossConfig) -> LossOutput:
 
 REINFORCE = Loss(reinforce_loss, LossConfig(aggregation="seq-mean-token-sum"))
 """Sum over the tokens of an answer, and mean over answers."""
+
+
+def clipped(clip: float, kl_coefficient: float) -> Loss:
+    """Clipped surrogate of answers with KL, aggregated as ``REINFORCE``, whose gradient it has while no ratio moves."""
+    config = REINFORCE.config.model_copy(
+        update={"clip_low": clip, "clip_high": clip, "kl_coefficient": kl_coefficient},
+    )
+    return Loss(policy_loss, config)
 
 
 def advantages(answers: Sequence[Rewarded], config: WriterUpdateConfig) -> list[list[float]]:

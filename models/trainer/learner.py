@@ -18,7 +18,7 @@ from coevo.configs.update.update import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.mismatch import mismatch
 from coevo.models.losses.policy import Completions, Loss, LossOutput, averages, by_token, policy_loss
-from coevo.models.losses.reinforce import REINFORCE
+from coevo.models.losses.reinforce import REINFORCE, clipped
 from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.batch import Batch, mean, minibatches
@@ -104,9 +104,12 @@ class Learner:
         return Term(batch, fixed, Loss(policy_loss, self._config.loss))
 
     def _writer_term(self, answers: Batch) -> Term:
-        assert self._config.writer is not None
-        unused = Fixed(answers.behaviour, answers.behaviour)
-        return Term(answers, unused, REINFORCE, self._config.writer.weight)
+        config = self._config.writer
+        assert config is not None
+        if config.clip is None:
+            return Term(answers, Fixed(answers.behaviour, answers.behaviour), REINFORCE, config.weight)
+        fixed = Fixed(self._logprobs(answers, self._engine), self.reference_logprobs(answers))
+        return Term(answers, fixed, clipped(config.clip, config.kl_coefficient), config.weight)
 
     def _schedule(self, terms: Sequence[Term], key: Key) -> Iterator[tuple[list[int], ...]]:
         """Rows of each term at each optimizer step; a term with fewer minibatches than another has none in the rest."""
@@ -133,11 +136,15 @@ class Learner:
     def _writer_metrics(self, answers: Batch, steps: Sequence[list[LossOutput]]) -> dict[str, float]:
         assert self._config.writer is not None
         weighted = mean([_sum(outputs) for outputs in steps if outputs])
-        return {
+        found = {
             "writer_loss": weighted / self._config.writer.weight,
             "writer_answers": float(len(answers)),
             "writer_tokens": float(answers.tokens),
         }
+        if self._config.writer.clip is None:
+            return found
+        means = averages([output for outputs in steps for output in outputs], REINFORCE.config)
+        return found | {f"writer_{name}": means[name] for name in ("clip_share", "kl")}
 
     def _check_changed(self, before: list[Tensor], norms: list[float]) -> None:
         """Check that steps with a gradient changed the float32 weights that the optimizer holds."""

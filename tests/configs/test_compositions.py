@@ -102,6 +102,7 @@ REFUSED = {
     "gains without replay": (
         TRAINED_WRITER, ["bank.admission={type: append}"], "gain of each candidate", "bank.admission.type=replay",
     ),
+    "a KL without a clip": (TRAINED_WRITER, ["update.writer.clip=null"], "belongs to the clipped loss", "clip=0.2"),
     "balanced gains": (TRAINED_WRITER, ["update.writer.balance=true"], "weighs predictions", "balance=false"),
     "predictions that nobody makes": (
         COEVO, ["evaluation.reflections=8"], "needs a reflecting writer", "evaluation.reflections=0",

@@ -1,12 +1,15 @@
 """REINFORCE on answers, against values worked out by hand."""
 
+import math
+from dataclasses import replace
+
 import pytest
 import torch
 
 from coevo.configs.update.update import WriterUpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.policy import Completions
-from coevo.models.losses.reinforce import REINFORCE, advantages
+from coevo.models.losses.reinforce import REINFORCE, advantages, clipped
 from coevo.records.writing import Credit, Drawn, Rewarded
 
 
@@ -47,16 +50,45 @@ def test_a_gain_counts_over_silence_or_over_the_other_lessons(baseline, expected
     assert advantages([], WriterUpdateConfig()) == []
 
 
-def test_the_loss_is_the_mean_over_answers_of_advantage_times_log_likelihood():
+def batch_of(old):
+    """Two answers of three tokens and of one, with advantages of 3/4 and -1/4."""
     logprobs = torch.tensor([[-0.5, -1.0, -0.25], [-2.0, -9.0, -9.0]], requires_grad=True)
     mask = torch.tensor([[True, True, True], [True, False, False]])
     gains = torch.tensor([[0.75] * 3, [-0.25, 0.0, 0.0]])
-    nothing = torch.zeros(2, 3)
     weights = weights_of(mask, torch.tensor([0, 1]), 3, REINFORCE.config.aggregation)
-    batch = Completions(logprobs, nothing, nothing, nothing, nothing, gains, mask, weights)
+    old = logprobs.detach() + torch.tensor(old)
+    return logprobs, Completions(logprobs, old, old, old, torch.zeros(2, 3), gains, mask, weights)
+
+
+def test_the_loss_is_the_mean_over_answers_of_advantage_times_log_likelihood():
+    logprobs, batch = batch_of([[0.0] * 3] * 2)
     loss = REINFORCE.of(batch).loss
     # -(0.75 * -1.75 + -0.25 * -2) / 2
     assert loss.item() == pytest.approx((0.75 * 1.75 - 0.5) / 2)
     loss.backward()
     expected = torch.tensor([[-0.375] * 3, [0.125, 0.0, 0.0]])
     torch.testing.assert_close(logprobs.grad, expected)
+
+
+def test_the_clipped_loss_has_its_gradient_where_no_ratio_has_moved():
+    (one, plain), (other, bounded) = batch_of([[0.0] * 3] * 2), batch_of([[0.0] * 3] * 2)
+    REINFORCE.of(plain).loss.backward()
+    clipped(0.2, 0.5).of(bounded).loss.backward()  # the reference is the old policy, from which nothing has moved
+    torch.testing.assert_close(other.grad, one.grad)
+
+
+def test_a_step_moves_no_token_whose_ratio_has_left_the_interval_in_its_direction():
+    # Ratios of exp(.3), exp(-.3) and 1 with a positive advantage, of exp(-.3) with a negative one.
+    logprobs, batch = batch_of([[-0.3, 0.3, 0.0], [0.3, 0.0, 0.0]])
+    clipped(0.2, 0.0).of(batch).loss.backward()
+    expected = [[0.0, -0.375 * math.exp(-0.3), -0.375], [0.0, 0.0, 0.0]]
+    torch.testing.assert_close(logprobs.grad, torch.tensor(expected))
+
+
+def test_the_kl_pulls_towards_the_reference():
+    logprobs, batch = batch_of([[-0.3, 0.3, 0.0], [0.0, 0.0, 0.0]])
+    loss = clipped(0.9, 2.0).of(replace(batch, advantages=torch.zeros(2, 3))).loss
+    # k3 of log-ratios -.3 and .3, summed over the first answer, times 2, and the mean over two answers.
+    assert loss.item() == pytest.approx(math.exp(-0.3) + 0.3 - 1 + math.exp(0.3) - 0.3 - 1)
+    loss.backward()
+    assert logprobs.grad[0].tolist() == pytest.approx([1 - math.exp(-0.3), 1 - math.exp(0.3), 0.0], abs=1e-6)

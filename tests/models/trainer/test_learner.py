@@ -306,6 +306,26 @@ def test_each_step_has_its_part_of_the_answers(policy, batch, joined, tmp_path):
     assert (metrics["steps"], metrics["writer_answers"]) == (4, 3)
 
 
+def test_a_clip_bounds_the_writer_by_the_policy_before_the_update(policy, empty_path, batch, joined, tmp_path):
+    """Steps beyond the first move an answer no further than its clip, in each update anew."""
+    drawn = [Drawn(batch.prompts[0], batch.completions[0])]
+    write_answers(tmp_path / "answers.parquet", drawn, spread(drawn, [-1.0]))
+    answers = read(tmp_path / "answers.parquet")
+
+    def moved(**settings_of_writer):
+        model = copy.deepcopy(policy.model)
+        before, _ = plain_logprobs(model, [drawn[0].prompt_ids], [drawn[0].token_ids])
+        config = settings(lr=1e-2, epochs=6).model_copy(update={"writer": WriterUpdateConfig(**settings_of_writer)})
+        metrics = learner(model, config)[0].update(read(empty_path), key(0), answers)
+        after, _ = plain_logprobs(model, [drawn[0].prompt_ids], [drawn[0].token_ids])
+        return (after[0] - before[0]).mean().item(), metrics
+
+    (free, reported), (bounded, share), (near, _) = moved(), moved(clip=0.2), moved(clip=0.2, kl_coefficient=10.0)
+    assert free < bounded < near < 0
+    assert share["writer_clip_share"] > 0 < share["writer_kl"]
+    assert not {"writer_clip_share", "writer_kl"} & reported.keys()
+
+
 def spread(answers, gains):
     """The same advantage for every token of an answer."""
     return [[gain] * len(each.token_ids) for each, gain in zip(answers, gains, strict=True)]
