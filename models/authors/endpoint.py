@@ -20,6 +20,7 @@ from coevo.models.authors.answer import reply_of
 from coevo.models.authors.base import failed
 from coevo.models.authors.connection import check_address, client_of, key_of
 from coevo.models.authors.constraint import Constraint, Kind
+from coevo.models.authors.secret import Secret
 from coevo.records.inert import encodable, visible
 from coevo.records.writing import Question, Reply
 
@@ -27,8 +28,6 @@ DEAD = 3
 """Number of questions in a row that the endpoint does not answer, after which no other is asked for a while."""
 REST = 300.0
 """Seconds until a dead endpoint is asked again."""
-SECRET = 8
-"""Minimum characters of a key that is hidden where it appears; a shorter one is a placeholder, such as ``EMPTY``."""
 BROKEN = 500
 """Lowest status of a server that cannot answer."""
 BYTES = 3
@@ -56,6 +55,7 @@ class EndpointAuthor:
     def __init__(self, config: EndpointAuthorConfig, warn: Callable[[str], None]) -> None:
         self._config, self._warn = config, warn
         self._key = key_of(config)
+        self._secret = Secret(self._key)
         self._constraint = Constraint(config.constrain, config.url)
         self._estimates = False
         self._breaker = _Breaker()
@@ -72,7 +72,10 @@ class EndpointAuthor:
                     for line in self._constraint.news():
                         self._warn(line)
                     counted = self._counted(questions[place], reply)
-                    yield place, replace(counted, text=self._hidden(reply.text), fault=self._line(reply.fault, 400))
+                    yield (
+                        place,
+                        replace(counted, text=self._secret.hidden(reply.text), fault=self._line(reply.fault, 400)),
+                    )
             finally:
                 for future in asked:
                     future.cancel()
@@ -154,10 +157,7 @@ class EndpointAuthor:
     def _line(self, text: str, length: int = 200) -> str:
         """Text of an endpoint on one short line, without the key."""
         # Hidden first: half a key at the end of the line would not be found.
-        return self._hidden(" ".join(visible(text).split()))[:length]
-
-    def _hidden(self, text: str) -> str:
-        return text.replace(self._key, "***") if len(self._key) >= SECRET else text
+        return self._secret.hidden(" ".join(visible(text).split()))[:length]
 
 
 @dataclass

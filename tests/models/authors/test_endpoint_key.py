@@ -1,7 +1,9 @@
 """The key of an endpoint: it reaches the endpoint, and nothing else."""
 
+import json
 import logging
 import os
+from urllib.parse import quote
 
 import pytest
 from support.authors import SCHEMA, question
@@ -40,6 +42,15 @@ def test_the_key_of_the_variable_is_sent_and_no_other_secret_of_the_environment(
     assert requests[0].headers.get("authorization") == (f"Bearer {KEY}" if key else None)
 
 
+def escaped(told):
+    return "".join(f"\\u{ord(character):04X}" for character in told)
+
+
+def lesson(told):
+    """A lesson in JSON, as a model writes it."""
+    return said(f'{{"lessons": [{{"lesson": "use {told}"}}]}}')
+
+
 ECHOES = {
     "an error": lambda told: refused(f"bad header {told}", 401),
     "an error at its end": lambda told: refused("x" * 180 + told, 403),
@@ -50,6 +61,15 @@ ECHOES = {
     "an answer": lambda told: said(f"lesson: use {told}"),
     "a refusal": lambda told: said(None, refusal=told),
     "no completion": lambda told: Answer({"choices": told}),
+    "JSON in JSON": lambda told: lesson(escaped(told)),
+    "one character in JSON": lambda told: lesson(told[:9] + escaped(told[9]) + told[10:]),
+    "a slash in JSON": lambda told: lesson(told.replace("/", "\\/")),
+    "two lines": lambda told: said(f"{told[:16]}\n    {told[16:]}"),
+    "two lines in JSON": lambda told: lesson(f"{told[:16]}\\n{told[16:]}"),
+    "invisible characters in JSON": lambda told: lesson(f"{told[:16]}\\u200b{told[16:]}"),
+    "an error with JSON in it": lambda told: Answer({"oops": [json.dumps({"got": escaped(told)})]}, 400),
+    "an address": lambda told: refused(f"https://a/?key={quote(told, safe='')}", 400),
+    "HTML": lambda told: refused(told.replace("/", "&#x2F;").replace("=", "&#61;"), 400),
     "a header": lambda told: Answer(b"{}", 302, {"Location": f"/{told}"}),
 }
 
