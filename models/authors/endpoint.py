@@ -21,6 +21,7 @@ from coevo.models.authors.base import failed
 from coevo.models.authors.connection import check_address, client_of, key_of
 from coevo.models.authors.constraint import Constraint, Kind
 from coevo.models.authors.secret import Secret
+from coevo.models.authors.usage import BYTES, estimated
 from coevo.records.inert import encodable, visible
 from coevo.records.writing import Question, Reply
 
@@ -30,15 +31,8 @@ REST = 300.0
 """Seconds until a dead endpoint is asked again."""
 BROKEN = 500
 """Lowest status of a server that cannot answer."""
-BYTES = 3
-"""Bytes of text per estimated token: English has about four in current vocabularies."""
 REFUSED = (400, 422)
 """Status of a request with fields that the endpoint does not know."""
-
-
-def estimated(text: str) -> int:
-    """Tokens of a text, rather too many than too few."""
-    return len(text.encode(errors="replace")) // BYTES + 1
 
 
 class EndpointAuthor:
@@ -81,14 +75,13 @@ class EndpointAuthor:
                     future.cancel()
 
     def _counted(self, question: Question, reply: Reply) -> Reply:
-        """A reply with its tokens, estimated where the endpoint reports none: a budget has to end."""
-        if reply.fault or reply.prompt_tokens or reply.answer_tokens:
+        """A reply with the tokens of its question, estimated where the endpoint reports none: a budget has to end."""
+        if reply.prompt_tokens or not reply.answer_tokens:  # without either, the request has failed
             return reply
-        if not self._estimates:
+        if not self._estimates and not reply.fault:
             self._estimates = True
             self._warn(f"{self._config.url} reports no tokens: they are estimated, one for {BYTES} bytes of text")
-        asked = estimated(f"{question.system}{question.user}")
-        return replace(reply, prompt_tokens=asked, answer_tokens=estimated(reply.text))
+        return replace(reply, prompt_tokens=estimated(f"{question.system}{question.user}"))
 
     def close(self) -> None:
         """Do nothing: nothing outlives ``replies``."""
@@ -127,7 +120,7 @@ class EndpointAuthor:
             try:
                 body = self._body(question, kind)
                 response = await client.post("/chat/completions", cast_to=httpx2.Response, body=body)
-                return reply_of(response.content)
+                return reply_of(response.content, self._config.max_new_tokens)
             except APIStatusError as error:
                 constrained = bool(question.schema) and error.status_code in REFUSED
                 if not constrained or not self._constraint.weaken(kind, self._line(_message(error))):

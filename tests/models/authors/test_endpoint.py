@@ -60,6 +60,39 @@ def test_tokens_that_an_endpoint_does_not_report_are_estimated():
     assert heard == [f"{url} reports no tokens: they are estimated, one for 3 bytes of text"] * 2  # once per author
 
 
+def without_usage(answer, **usage):
+    return Answer({key: value for key, value in answer.sent.items() if key != "usage"} | usage)
+
+
+LIST = {"choices": [{"message": {"content": [{"text": "x"}]}}]}
+ASKED = len("Be brief.why?") // 3 + 1
+EXPENSES = {
+    "only the question's": (without_usage(said("x" * 300), usage={"prompt_tokens": 7}), 7, 101),
+    "nulls": (
+        without_usage(said("x" * 300), usage={"prompt_tokens": None, "completion_tokens": None}),
+        ASKED,
+        101,
+    ),
+    "only the answer's": (without_usage(said("x"), usage={"completion_tokens": 3}), ASKED, 3),
+    "thinking": (without_usage(said("<think>x</think>y")), ASKED, 6),
+    "a refusal": (without_usage(said(None, refusal="x" * 300)), ASKED, 101),
+    "a filtered answer": (without_usage(said(None, "content_filter")), ASKED, 1),
+    "no text": (without_usage(said(None, "tool_calls")), ASKED, 1),
+    "no completion that reports tokens": (Answer(LIST | {"usage": {"prompt_tokens": 7, "completion_tokens": 3}}), 7, 3),
+    "no completion": (Answer(b"x" * 300), ASKED, 101),
+    "no completion, of great length": (Answer(b"x" * 30_000), ASKED, 1024),
+    "an error": (refused("x" * 300, 400), 0, 0),
+    "no answer": (HANGS_UP, 0, 0),
+}
+
+
+@pytest.mark.parametrize(("answer", "prompt", "answered"), EXPENSES.values(), ids=EXPENSES)
+def test_an_answer_that_nothing_comes_of_costs_tokens_and_a_request_that_fails_costs_none(answer, prompt, answered):
+    with completions(lambda _: answer) as (url, _):
+        (reply,) = asked(url, [question("why?")], warn=lambda line: None)
+    assert (reply.prompt_tokens, reply.answer_tokens) == (prompt, answered)
+
+
 ENDS = {
     "cut off": (said("so", "length"), "so", False, ""),
     "cut off while thinking": (said(None, "length"), "", False, ""),
