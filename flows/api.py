@@ -49,9 +49,11 @@ def run(
         CoevoError: the recipe, a setting or the name is not valid, or no revision was committed.
     """
     from coevo.configs.load.load import load_recipe
+    from coevo.tasks.run.author import check_author
 
     config = load_recipe(recipe, as_typed(overrides))
     place = _place(workspace)
+    check_author(config)
     paths = place.create(name or place.next_name(config.recipe), config)
     return _operate(paths.name, place, quiet)
 

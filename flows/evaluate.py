@@ -25,7 +25,7 @@ from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.report import in_stage, reporter
 from coevo.tasks.run.assemble import open_engine, player_with
-from coevo.tasks.run.author import open_writing, spent_before
+from coevo.tasks.run.author import check_author, open_writing, spent_before
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.evaluate import panel_index, play_panel
 from coevo.tasks.writing.artifact import FOLDER, Kept, read_writing
@@ -85,7 +85,7 @@ def configured(run: Reading, request: Request) -> RunConfig:
     """The run's configuration with the requested discovery.
 
     Raises:
-        CoevoError: the two do not go together.
+        CoevoError: the two do not go together, or the author has no key here.
     """
     if request.discovery and request.bank == "random":
         raise CoevoError(
@@ -93,7 +93,10 @@ def configured(run: Reading, request: Request) -> RunConfig:
         )
     settings = run.config.model_dump(mode="json")
     settings["evaluation"] |= {"discovery": request.discovery}
-    return validate(settings, source=run.name)
+    config = validate(settings, source=run.name)
+    if request.discovery:
+        check_author(config)
+    return config
 
 
 def experience_of(run: Reading, other: Reading | None, bank: str, env: Environment[object], panel: Panel) -> Experience:

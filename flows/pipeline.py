@@ -28,6 +28,7 @@ from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.files import write_atomically
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.run.author import check_author
 
 RECIPE = "pipeline.yaml"
 OUTPUTS = Path("pipeline")
@@ -58,6 +59,7 @@ def warmstart(config: RunConfig) -> None:
 def coevolve(config: RunConfig) -> None:
     """Run the loop from that policy, as a new run of the workspace."""
     place = workspace()
+    check_author(config)
     use_prefect(place.root)
     from coevo.flows.operate import WAITING, head_of, operate
     from coevo.tasks.run.warmstart import adopt, identity

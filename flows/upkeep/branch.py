@@ -20,6 +20,7 @@ from coevo.lineage.trust import Trust, extend_path
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.retention import Kept, copy
+from coevo.tasks.run.author import author_config, check_author
 
 FIXED = {
     "recipe": "it only names the origin of the run",
@@ -58,12 +59,14 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     """Configuration of the branch.
 
     Raises:
-        CoevoError: an override is malformed, cannot change in a branch, or would import unconfirmed code.
+        CoevoError: an override is malformed, cannot change in a branch, names no key, or would import unconfirmed code.
     """
     settings = source.config.model_dump(mode="json")
     changed = change(settings, overrides)
     _check_fixed(flat(settings), flat(changed))
     config = written(changed, source=source.name)
+    if author_config(source.config) != author_config(config):
+        check_author(config)
     if source.config.env != config.env:
         trust.require(source.paths.name, source.config)
         extend_path(config)

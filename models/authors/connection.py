@@ -29,6 +29,12 @@ def key_of(config: EndpointAuthorConfig) -> str:
     if config.key is None:
         return ""
     key = os.environ.get(config.key, "")
+    if not key and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", config.key):
+        # Not repeated: it may be the key itself.
+        raise CoevoError(
+            "bank.writer.author.key: the environment has no variable of this name; name the environment variable that "
+            "holds the API key, such as OPENAI_API_KEY, not the key"
+        )
     if not key:
         raise CoevoError(
             f"bank.writer.author.key={config.key}: the environment has no such variable; set it to the API key of "

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PretrainedPolicyConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.models.capacity.devices import Machine, here
 from coevo.models.capacity.shape import Shape, shape_of
-from coevo.models.policy.foreign import absent
 from coevo.tasks.preflight.disk import disk_of, full
 from coevo.tasks.preflight.gpus import MissingGpusError
+from coevo.tasks.preflight.lacking import lacking
 from coevo.tasks.preflight.limits import cut_short, talkative, too_long
 from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
@@ -86,14 +85,13 @@ def _timed(found: Forecast, config: RunConfig, lengths: Lengths) -> Forecast:
 
 
 def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
-    """Forecast of a start on this machine, which needs the model here; estimates alone do without it."""
-    if isinstance(config.policy, PretrainedPolicyConfig) and found.rehearsal.guessed:
-        return replace(found, problems=(*found.problems, str(absent(config.policy.path))))
-    return found
+    """Forecast of a start on this machine, which needs model and key here; estimates alone do without them."""
+    problems = (*found.problems, *lacking(config, found.rehearsal.guessed))
+    return replace(found, problems=problems)
 
 
 def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer: Callable[[], Offer] = Offer) -> None:
-    """Refuse a run that cannot fit this machine and the disk of its workspace.
+    """Refuse a run that cannot fit this machine and the disk of its workspace, or whose author has no key here.
 
     Args:
         config: the run.
@@ -104,7 +102,7 @@ def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer:
     Raises:
         CoevoError: it cannot; with the reason and a remedy.
     """
-    problems = forecast(config, glance(config, env), here(workspace), offer).problems
+    problems = [*lacking(config), *forecast(config, glance(config, env), here(workspace), offer).problems]
     if problems:
         raise CoevoError(problems[0])
 

@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coevo.configs.bank.author import AnyAuthorConfig
+from coevo.configs.bank.author import AnyAuthorConfig, EndpointAuthorConfig
 from coevo.configs.bank.writer import ModelWriterConfig
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
@@ -23,6 +23,20 @@ def author_config(config: RunConfig) -> AnyAuthorConfig | None:
     """Settings of the author; None for a writer that asks no model."""
     writer = None if config.bank is None else config.bank.writer
     return writer.author if isinstance(writer, ModelWriterConfig) else None
+
+
+def check_author(config: RunConfig) -> None:
+    """Make sure, before anything is written, that an endpoint can be asked: that its key is there.
+
+    Raises:
+        CoevoError: the environment has no key, or the address has no meaning.
+    """
+    asked = author_config(config)
+    if isinstance(asked, EndpointAuthorConfig):
+        from coevo.models.authors.connection import check_address, key_of  # its client takes a second to import
+
+        key_of(asked)
+        check_address(asked.url)
 
 
 def is_budgeted(config: RunConfig) -> bool:

@@ -15,6 +15,7 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from coevo.configs.bank.admission import notice
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe, names
+from coevo.flows import api
 from coevo.models.policy.layout import Deviation
 from coevo.models.policy.policy import Policy, save
 
@@ -43,6 +44,32 @@ def test_a_dry_run_reports_and_writes_nothing(coevo, tmp_path):
     assert "thinking  none; an answer has up to 12 tokens" in lines
     assert re.search(r"^disk      \d+\.\d of \d+\.\d GiB free, for all policies of the run$", done.out, re.M)
     assert lines[-1] == "ready to start"
+
+
+AUTHOR = {"type": "endpoint", "url": "http://a/v1", "model": "m"}
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("COEVO_TEST_NO_KEY", "key=COEVO_TEST_NO_KEY: the environment has no such variable; set it to the API key"),
+        ("sk_0123456789abcdef", "key: the environment has no variable of this name; name the environment variable"),
+    ],
+)
+def test_an_author_without_a_key_is_refused_before_anything_is_written(coevo, copied, tmp_path, key, said):
+    place = tmp_path / "none"
+    writer = f"bank.writer={{type: model-contrast, author: {json.dumps(AUTHOR | {'key': key})}}}"
+    dry = coevo("run", SMALL, writer, "--dry-run", "--workspace", place)
+    elsewhere = coevo("run", SMALL, writer, "--dry-run", "--on", "1xh100", "--workspace", place)
+    started = coevo("run", SMALL, writer, "--workspace", place)
+    branched = coevo("branch", "first@2", "mine", writer)
+    with pytest.raises(CoevoError, match=said):
+        api.run(SMALL, {"bank.writer": {"type": "model-contrast", "author": AUTHOR | {"key": key}}}, workspace=place)
+    assert (dry.code, dry.out.splitlines()[-1]) == (1, "not ready: solve the problems above first")
+    assert said in dry.out and (elsewhere.code, said in elsewhere.out) == (0, False)
+    assert [(each.code, said in each.err) for each in (started, branched)] == [(2, True)] * 2
+    assert not place.exists() and not (copied / "runs/mine").exists()
+    assert key.isupper() or key not in dry.out + started.err + branched.err
 
 
 UNPROVEN = (

@@ -122,3 +122,10 @@ def test_a_key_that_is_missing_or_none_is_one_line(value, said, monkeypatch):
         author("http://127.0.0.1:9/v1")
     assert VARIABLE in str(raised.value) and "\n" not in str(raised.value)
     assert not os.environ.get(VARIABLE) or value not in str(raised.value)
+
+
+@pytest.mark.parametrize("name", ["sk_of_a_test_0123", "SKa0123", "hf_0123"])
+def test_a_key_in_the_place_of_its_variable_is_not_repeated(name):
+    with pytest.raises(CoevoError, match="name the environment variable that holds the API key") as raised:
+        author("http://127.0.0.1:9/v1", key=name)
+    assert name not in str(raised.value)
