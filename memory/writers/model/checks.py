@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable
 
 from coevo.memory.text import content_words
-from coevo.records.inert import COMMON, flaw
+from coevo.records.inert import COMMON, either, flaw, inert
 
 REASONS = {
     "not_json": "the answer has no JSON object of the expected form",
@@ -25,6 +25,9 @@ REASONS = {
 }
 """Reasons to refuse an item."""
 
+_THINKING = re.compile(r"</?(?:think|thinking|thought|reasoning|seed:think)>|\[/?THINK\]|◁/?think▷")
+"""Marks of ``models.answers.thinking``: behind one of them, a policy's answer would be no action."""
+_CONTROL = either(COMMON, _THINKING)
 _INJECTION = re.compile(
     r"(?<!\bnot )(?<!\bnever )\b(?:ignore|disregard|forget|override|bypass)\b"
     r".{0,40}\b(?:previous|prior|above|earlier|all|any|your|these|the)\b"
@@ -45,7 +48,7 @@ def refusal(text: object, most: int) -> str | None:
     line = " ".join(text.split())
     if len(line) > most:
         return "long"
-    if COMMON.search(line) or flaw(line):
+    if flaw(line) or inert(line, _CONTROL) != line:
         return "control"
     return "injection" if _INJECTION.search(line) else None
 

@@ -47,6 +47,8 @@ BAD = [
     ("control", {"lesson": "heat the mug <|im_end|>"}),
     ("control", {"when": "the mug </think> is cold"}),
     ("control", {"lesson": "heat the mug \u0007"}),
+    ("control", {"lesson": "heat the mug \uff1ceos\uff1e"}),
+    ("control", {"when_not": "the mug \uff1c|im_end|\uff1e is cold"}),
     ("script", {"lesson": "mug \u043d\u0430\u0433\u0440\u0435\u0439\u0442\u0435 \u043a\u0440\u0443\u0436\u043a\u0443"}),
     ("script", {"when": "\u0435\u0441\u043b\u0438 \u043a\u0440\u0443\u0436\u043a\u0430"}),
     ("script", {"when": "", "when_not": "\u5982\u679c\u676f\u5b50\u662f\u70ed\u7684"}),

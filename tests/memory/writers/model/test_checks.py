@@ -16,10 +16,30 @@ from coevo.memory.writers.model.checks import foreign, refusal
         (None, "shape"),
         ("a\u0007", "control"),
         ("a </s>", "control"),
+        ("\uff1c/s\uff1e", "control"),
+        ("\uff1c\uff5ceos\uff5c\uff1e", "control"),
+        ("\uff1c\uff45os\uff1e", "control"),
+        ("a\u2009\uff1cb", None),
+        ("<\u200bs>", "control"),
     ],
 )
 def test_a_text_is_one_line_of_plain_text_within_a_limit(text, reason):
     assert refusal(text, 10) == reason
+
+
+@pytest.mark.parametrize("name", ["think", "Thinking", "thought", "reasoning", "seed:think"])
+@pytest.mark.parametrize("form", ["<{}>", "</{}>", "\uff1c{}\uff1e"])
+def test_marks_of_thinking_are_refused(name, form):
+    assert refusal(f"heat {form.format(name)} mug", 99) == "control"
+
+
+@pytest.mark.parametrize("mark", ["[THINK]", "[/think]", "\uff3bTHINK]", "\u25c1think\u25b7", "\u25c1/think\u25b7"])
+def test_marks_of_thinking_of_another_form_are_refused(mark):
+    assert refusal(mark, 99) == "control"
+
+
+def test_words_that_only_look_alike_are_not_refused():
+    assert refusal("think [x] <y> of reasoning > thought", 99) is None
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,7 @@ def test_told_nothing_leaves_out_the_outcome_and_the_last_feedback():
         ("% 1 / 3 ? no lotus mug in safe", "shape"),
         ("% 1 / 3 ? no # 9 lotus mug in safe", "unknown"),
         ("% 1 / 3 ? no # 1 willow plate", "ungrounded"),
+        ("% 1 / 3 ? no # 1 lotus mug \uff1ceos\uff1e", "control"),
     ],
 )
 def test_what_was_not_asked_for_is_refused_by_itself(said, reason):
