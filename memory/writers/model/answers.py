@@ -1,27 +1,22 @@
 """Reading of a model's answers: JSON, item by item.
 
-A fenced or embedded object is found. An answer that was cut off keeps its complete items. An item that is not what was
-asked for is refused by itself, with a reason.
+``objects`` finds the object. An answer that was cut off keeps its complete items. An item that is not what was asked
+for is refused by itself, with a reason.
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pydantic_core import from_json
-
 from coevo.memory.writers.base import Ask, Reject
 from coevo.memory.writers.model import words
+from coevo.memory.writers.model.objects import fields_of
 from coevo.memory.writers.model.transcript import Shown
 from coevo.records.writing import Question, Reply
 
 SCANNED = 200_000
 """Maximum characters of an answer that are read."""
-TRIED = 16
-"""Maximum number of braces at which an object is looked for."""
-ENDS = ("}", "]}")
-"""Brackets that an answer may lack after its last whole item."""
 AUDITED = 500
 """Maximum characters of a refused item that are kept."""
 
@@ -107,54 +102,4 @@ def _sort(answer: Answer, items: Sequence[object], whole: bool) -> None:
 
 def _read(posed: Posed, reply: Reply, name: str) -> tuple[dict[str, Any] | None, bool]:
     """Fields of a reply and whether it is whole: JSON if the question has a schema, else words."""
-    return _fields(reply.text, name) if posed.question.schema else words.read(reply, posed.attempts[0].episode)
-
-
-def _fields(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
-    """Fields of the first object with a list of this name, and whether the object ends."""
-    starts = list(_braces(text))
-    for start in starts:
-        found = _decoded(text, start)
-        if isinstance(found, dict) and isinstance(found.get(name), list):
-            return found, True
-    for start in starts:
-        found = _ended(text[start:])
-        if isinstance(found, dict) and isinstance(found.get(name), list):
-            return found, True
-    for start in starts:
-        found = _cut(text[start:])
-        if isinstance(found, dict) and isinstance(found.get(name), list):
-            return found, False
-    return None, True
-
-
-def _braces(text: str) -> Iterator[int]:
-    start = text.find("{")
-    for _ in range(TRIED):
-        if start < 0:
-            return
-        yield start
-        start = text.find("{", start + 1)
-
-
-def _decoded(text: str, start: int) -> object:
-    try:
-        return json.JSONDecoder().raw_decode(text, start)[0]
-    except (ValueError, RecursionError):
-        return None
-
-
-def _ended(text: str) -> object:
-    """An object whose text ends after a whole item, with the brackets that it lacks."""
-    for end in ENDS:
-        found = _decoded(f"{text.rstrip().rstrip(',')}{end}", 0)
-        if found is not None:
-            return found
-    return None
-
-
-def _cut(text: str) -> object:
-    try:
-        return from_json(text, allow_partial=True)
-    except ValueError:
-        return None
+    return fields_of(reply.text, name) if posed.question.schema else words.read(reply, posed.attempts[0].episode)

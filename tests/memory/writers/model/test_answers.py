@@ -99,6 +99,12 @@ def test_no_more_lessons_are_taken_than_were_asked_for():
     assert ([entry.strategy for entry in found.entries], reasons(found)) == ([GOOD], ["ungrounded"])
 
 
+@pytest.mark.parametrize("end", ["}]}]", "\\", 'a\\"', "{[{", ':"'])
+def test_brackets_in_a_text_that_was_cut_are_text(end):
+    found = proposal(f'{{"lessons": [{json.dumps(lesson(GOOD))}, {{"lesson": "{end}')
+    assert ([entry.strategy for entry in found.entries], reasons(found)) == ([GOOD], ["cut"])
+
+
 def test_an_answer_that_was_cut_keeps_its_whole_items():
     whole = answer(lesson(GOOD), lesson("take the mug first", 2), first_wrong_step=3).text
     for length in range(whole.index(GOOD) + len(GOOD), len(whole) - 2):
@@ -139,6 +145,53 @@ def test_objects_in_prose_and_fences_are_found():
     whole = answer(lesson(GOOD), first_wrong_step=3).text
     for text in (f"Sure {{here}} it is:\n```json\n{whole}\n```\nDone.", f'{{"note": 1}} {whole}', f"{{{whole}"):
         assert [entry.strategy for entry in proposal(text).entries] == [GOOD]
+
+
+DRAFT, FINAL, EMPTY = (answer(*items, first_wrong_step=3).text for items in ([lesson("mug first")], [lesson(GOOD)], []))
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (f"Draft: {DRAFT} Better: {FINAL}", [GOOD]),
+        (f"{EMPTY}\n{FINAL}", [GOOD]),
+        (f"{FINAL}\n{EMPTY}", []),
+        (f"{DRAFT} {FINAL} {{as asked}}", [GOOD]),
+        (f"{DRAFT} {FINAL[:-9]}", ["mug first"]),
+        (f"{DRAFT} " * 20 + FINAL, [GOOD]),
+        (f'{{"answer": {FINAL}}}', [GOOD]),
+    ],
+)
+def test_of_several_answers_the_last_whole_one_counts(text, said):
+    found = proposal(text)
+    assert ([entry.strategy for entry in found.entries], found.rejects) == (said, ())
+
+
+ITEM = json.dumps(lesson(GOOD))[1:-1]
+TWICE = {
+    "the list": f'{{"lessons": [{{{ITEM}}}], "lessons": []}}',
+    "the list of the last answer": f'{DRAFT} {{"lessons": [], "lessons": [{{{ITEM}}}]}}',
+    "the list, written otherwise": f'{{"lessons": [{{{ITEM}}}], "lesson\\u0073": []}}',
+    "another field": f'{{"first_wrong_step": 1, "first_wrong_step": 2, "lessons": [{{{ITEM}}}]}}',
+    "a field around it": f'{{"x": {FINAL}, "x": {EMPTY}}}',
+    "the list of an answer without its bracket": f'{{"lessons": [], "lessons": [{{{ITEM}}}]',
+    "the list of an answer that was cut within a text": f'{{"lessons": [{{{ITEM}}}], "lessons": [{{"lesson": "}}]}}]:',
+    "the list of an answer that was cut": f'{{"lessons": [{{{ITEM}}}], "lessons": [{{{ITEM}}}, {{"les',
+}
+
+
+@pytest.mark.parametrize("text", TWICE.values(), ids=TWICE)
+def test_an_answer_with_a_field_twice_is_refused_and_kept(text):
+    found = proposal(text)
+    assert (found.entries, reasons(found)) == ((), ["not_json"])
+    assert found.rejects[0].text == text[:500]
+
+
+def test_an_item_with_a_field_twice_is_refused_with_both_values_and_the_others_stay():
+    doubled = f'{{{ITEM}, "lesson": "mug first"}}'
+    found = proposal(f'{{"first_wrong_step": 3, "lessons": [{doubled}, {{{ITEM}}}]}}')
+    assert ([entry.strategy for entry in found.entries], reasons(found)) == ([GOOD], ["shape"])
+    assert GOOD in found.rejects[0].text and "mug first" in found.rejects[0].text
 
 
 @pytest.mark.parametrize(("braces", "refused"), [(15, []), (16, ["not_json"])])
