@@ -49,14 +49,15 @@ class ModelEditor:
         return Posed(question("edits", said, attempts, held), attempts)
 
     def _operations(self, answer: Answer, held: Sequence[Entry]) -> Iterator[Operation]:
+        """Operations among the first items that pass the checks; bad ones are refused, also behind these."""
         words = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
         words |= {word for entry in held for word in content_words(entry.strategy)}
         ids = {entry.id for entry in held}
-        for item in answer.items[: self._config.operations]:
+        for place, item in enumerate(answer.items):
             read = _operation(item, ids, words)
             if isinstance(read, str):
                 answer.refuse(read, item)
-            else:
+            elif place < self._config.operations:
                 yield read
 
 

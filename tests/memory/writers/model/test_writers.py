@@ -187,6 +187,14 @@ def test_an_editor_names_notes_by_id_and_unknown_ones_are_refused():
     assert f'{held[0].id}: "mug in safe"\n' in ask.questions[0].user
 
 
+def test_an_editor_refuses_also_behind_the_operations_that_it_takes():
+    said = [{"op": "ADD", "ids": [], "text": HEAT}, {"op": "X"}, {"op": "ADD", "ids": [], "text": "mug in safe"}, {}]
+    config = ModelEditorConfig(type="model-editor", operations=1)
+    proposal = writer_of(config, BY_SCOPE).write(asking(Asked(answer(*said, name="operations")), [LOST]))
+    assert len(proposal.edits) == 1
+    assert [(reject.reason, reject.text) for reject in proposal.rejects] == [("shape", '{"op": "X"}'), ("shape", "{}")]
+
+
 DRAWN = tuple(Drawn((1,), (number,)) for number in range(3))
 
 
