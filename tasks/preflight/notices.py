@@ -8,6 +8,7 @@ from typing import Any
 from coevo.configs.bank.admission import notice
 from coevo.configs.bank.writer import ModelWriterConfig
 from coevo.configs.run import RunConfig
+from coevo.configs.unused import unused
 from coevo.envs.base import Environment
 from coevo.envs.failures import Loss, attempted
 from coevo.envs.registry import make
@@ -19,7 +20,6 @@ from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
 from coevo.tasks.preflight.environment import asked, guided, sampled
-from coevo.tasks.preflight.unused import unused
 from coevo.tasks.writing.teacher import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0

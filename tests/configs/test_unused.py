@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.configs.load.load import load_recipe, names
-from coevo.tasks.preflight.unused import unused
+from coevo.configs.unused import unused
 
 COEVO = "homerules-coevo-rl"
 GAE = ("update.advantage={type: gae}", "update.reward={type: extrinsic}")
