@@ -13,7 +13,7 @@ from typing import Any
 import httpx2
 from anyio import CapacityLimiter
 from anyio.from_thread import start_blocking_portal
-from openai import APIConnectionError, APIStatusError, AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from coevo.configs.bank.author import EndpointAuthorConfig
 from coevo.models.authors.answer import reply_of
@@ -29,6 +29,8 @@ DEAD = 3
 """Number of questions in a row that the endpoint does not answer, after which no other is asked for a while."""
 REST = 300.0
 """Seconds until a dead endpoint is asked again."""
+RESTING = f"the endpoint is not asked for {REST:.0f} s, since it answered none of {DEAD} questions in a row"
+"""Fault of a question that is not sent."""
 BROKEN = 500
 """Lowest status of a server that cannot answer."""
 REFUSED = (400, 422)
@@ -89,12 +91,14 @@ class EndpointAuthor:
     async def _reply(self, batch: "_Batch", question: Question) -> Reply:
         async with batch.limiter:
             if self._breaker.is_open:
-                return failed("the endpoint does not answer")
+                return failed(RESTING)
             try:
                 reply = await self._ask(batch.client, question)
             except APIConnectionError as error:
                 self._breaker.count(answered=False)
-                return failed(f"the endpoint does not answer ({error.__cause__ or error})")
+                late = f"nothing within bank.writer.author.timeout={self._config.timeout:g}"
+                reason = late if isinstance(error, APITimeoutError) else error.__cause__ or error
+                return failed(f"the endpoint does not answer ({reason})")
             except APIStatusError as error:
                 self._breaker.count(answered=error.status_code < BROKEN)
                 return failed(self._refusal(error))

@@ -82,7 +82,8 @@ def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
         return answer
     fields, whole = _read(posed, replace(reply, text=reply.text[:SCANNED]), name)
     if fields is None:
-        answer.refuse("not_json" if posed.question.schema else "not_words", reply.text)
+        form = "not_json" if posed.question.schema else "not_words"
+        answer.refuse(form if reply.finished else "cut", reply.text)
         return answer
     answer.fields = fields
     _sort(answer, fields[name], whole)

@@ -13,7 +13,7 @@ from coevo.records.inert import COMMON, either, flaw, inert
 REASONS = {
     "not_json": "the answer has no JSON object of the expected form",
     "not_words": "the answer in words has another form",
-    "cut": "the answer ended within this item",
+    "cut": "the answer ended within this item, or before it",
     "shape": "a field is missing or has another type",
     "unknown": "it names an attempt, a step or an entry that the question does not show",
     "empty": "it has no words",

@@ -185,17 +185,19 @@ def test_a_body_that_does_not_end_is_given_up(pause):
     ("behaviour", "fault"),
     [
         (HANGS_UP, "the endpoint does not answer ("),
+        (HANGS, "the endpoint does not answer (nothing within bank.writer.author.timeout=0.5)"),
         (Answer(b"no backend", 502), "the endpoint refuses (502: no backend)"),
     ],
-    ids=["hangs up", "has no backend"],
+    ids=["hangs up", "hangs", "has no backend"],
 )
 def test_a_dead_endpoint_is_not_asked_every_question(behaviour, fault):
     questions = [question(str(number)) for number in range(40)]
     with completions(lambda _: behaviour) as (url, requests):
-        replies = asked(url, questions, concurrency=1)
+        replies = asked(url, questions, concurrency=1, timeout=0.5)
     assert len(requests) == 3
     assert [reply.fault.startswith(fault) for reply in replies] == [True] * 3 + [False] * 37
-    assert {reply.fault for reply in replies[3:]} == {"the endpoint does not answer"}
+    resting = "the endpoint is not asked for 300 s, since it answered none of 3 questions in a row"
+    assert {reply.fault for reply in replies[3:]} == {resting}
 
 
 @pytest.mark.parametrize("behaviour", [HANGS_UP, HANGS], ids=["hangs up", "hangs"])
@@ -209,7 +211,7 @@ def test_a_dead_endpoint_refuses_the_next_batches_at_once_and_is_asked_again_lat
             assert dict(asking.replies([question(str(number))]))[0].fault
         since, sent = time.monotonic(), len(requests)
         for _ in range(5):
-            assert dict(asking.replies([question()]))[0].fault == "the endpoint does not answer"
+            assert dict(asking.replies([question()]))[0].fault == endpoint.RESTING
         assert time.monotonic() - since < 2
         assert len(requests) == sent == 3
         alive.append(True)

@@ -162,14 +162,28 @@ def test_a_firing_whose_candidates_are_on_trial_is_neither_idle_nor_used():
     assert idle_firings(fired({}, {UNTAKEN: 4.0}), UNTAKEN, None) == {UNTAKEN: 4.0}
 
 
-@pytest.mark.parametrize("schema", ['{"type": "object"}', ""])
-def test_answers_that_nobody_can_read_alarm_at_once(schema):
-    """As the writer counts them: a model that writes no JSON, and a policy that was not taught to write."""
+FORMLESS = (
+    "have not the form that it asks for", "another bank.writer.author, or a policy that is taught to write",
+)  # fmt: skip
+CUT_OFF = "end at the limit of tokens", "a larger bank.writer.author.max_new_tokens"
+
+
+@pytest.mark.parametrize(
+    ("schema", "text", "finished", "says"),
+    [
+        ('{"type": "object"}', "lorem ipsum", True, FORMLESS),
+        ("", "lorem ipsum", True, FORMLESS),
+        ('{"type": "object"}', '{"lessons": [{"lesson": "heat', False, CUT_OFF),
+        ('{"type": "object"}', "", False, CUT_OFF),
+        ("", "% 1 / 2", False, CUT_OFF),
+    ],
+)
+def test_answers_that_nobody_can_read_alarm_at_once(schema, text, finished, says):
+    """As the writer counts them: a model that writes no JSON, too little of it, or a policy not taught to write."""
     posed = Posed(Question("contrast", "", ("e1",), "", "x", schema), [SimpleNamespace(episode=episode())])
-    found = answers(lambda questions: [Reply("lorem ipsum", True, 1, 2) for _ in questions], [posed] * 4)
+    found = answers(lambda questions: [Reply(text, finished, 1, 2) for _ in questions], [posed] * 4)
     metrics = {f"bank__writer__{name}": count for name, count in counts(found).items()}
     first, second = alarms(manifest(**metrics))
-    assert first == "4 of the writer's 4 answers have not the form that it asks for"
-    assert second == "remedy: another bank.writer.author, or a policy that is taught to write"
+    assert (first, second) == (f"4 of the writer's 4 answers {says[0]}", f"remedy: {says[1]}")
     assert len(first) <= 71 and len(second) <= 71
     assert alarms(manifest(**metrics | {"bank__writer__questions": 8.0})) == []
