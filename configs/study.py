@@ -88,6 +88,7 @@ class StudyConfig(Config):
         names = [arm.name for arm in self.arms]
         if len({*names}) < len(names):
             raise ValueError(f"arms: two have the same name: name each of {', '.join(names)} once")
+        self._check_seeds()
         if self.needs:
             return self
         if len(names) < 1 + all(metric.below is None for metric in self.metrics) or not self.metrics:
@@ -100,6 +101,13 @@ class StudyConfig(Config):
         if self.base.expected is not None:
             raise ValueError(f"arm {self.base.name} is the reference: leave out its expected")
         return self
+
+    def _check_seeds(self) -> None:
+        """Refuse a seed among the settings: the seeds of the study would replace it, so that arms become equal."""
+        named = {"settings": self.settings, **{f"arm {arm.name}": arm.settings for arm in self.arms}}
+        for place, text in ((place, text) for place, settings in named.items() for text in settings):
+            if text.partition("=")[0] == "seed":
+                raise ValueError(f"{place}: {text}: leave it out: every arm plays the seeds 1 to seeds (--seeds)")
 
     @property
     def base(self) -> ArmConfig:

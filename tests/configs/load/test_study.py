@@ -74,6 +74,8 @@ def test_a_study_stays_what_it_is_where_nothing_is_changed(mine):
     assert changed(study, None, None, []) == study
     with pytest.raises(ConfigError, match="seeds = 0"):
         changed(study, None, 0, [])
+    with pytest.raises(ConfigError, match="mine: settings: seed=7: leave it out"):
+        changed(study, None, None, ["seed=7"])
 
 
 def test_the_reference_is_the_first_arm_or_the_one_that_is_named(mine):
@@ -100,6 +102,8 @@ def test_a_difference_of_metrics_is_named_by_both():
         ("paper: a guess\n", "", "mine: paper: is missing; set it"),
         ("metrics:\n  - {name: agent/success/seen-houses}", "", "a study compares at least two arms by at least one"),
         ("name: few", "name: a few", "arms.0.name"),
+        ("[iterations=3]", "[seed=7]", "mine: settings: seed=7: leave it out: every arm plays the seeds 1 to seeds"),
+        ("bank.retrieval.k=4", "seed=7", "mine: arm many: seed=7: leave it out"),
         ("recipe: homerules-coevo-rl", "recipe: [", "not readable as YAML"),
     ],
 )
@@ -133,7 +137,7 @@ def test_a_grid_has_an_arm_for_each_combination():
 
 
 def test_a_grid_has_up_to_64_arms():
-    assert len(grid("homerules-coevo-rl", [f"seed={','.join(map(str, range(64)))}"]).arms) == 64
+    assert len(grid("homerules-coevo-rl", [f"bank.every={','.join(map(str, range(1, 65)))}"]).arms) == 64
 
 
 def test_names_of_a_grid_are_cut_after_40_characters():
@@ -165,7 +169,8 @@ def test_a_grid_compares_by_the_panel_that_is_played():
         (["bank.every=5,"], "KEY=VALUE,VALUE"),
         (["=5,20"], "KEY=VALUE,VALUE"),
         (["bank.every=5"], "at least two arms"),
-        ([f"seed={','.join(map(str, range(65)))}"], "at most 64"),
+        ([f"bank.every={','.join(map(str, range(1, 66)))}"], "at most 64"),
+        (["seed=1,2"], "--grid: arm seed-1: seed=1: leave it out"),
     ],
 )
 def test_an_axis_that_is_not_written_so_is_refused(axes, said):
