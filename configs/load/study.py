@@ -84,9 +84,10 @@ def grid(recipe: str, axes: Sequence[str], overrides: Sequence[str] = ()) -> Stu
         overrides: settings of every arm, which may change the panels.
 
     Raises:
-        ConfigError: an axis is not written so, or there are too many combinations.
+        ConfigError: an axis is not written so or named twice, or there are too many combinations.
     """
     chosen = [_axis(text) for text in axes]
+    _check_once([axis[0].partition("=")[0] for axis in chosen])
     arms = [list(each) for each in product(*chosen)]
     if len(arms) > ARMS:
         raise ConfigError(f"the grid has {len(arms)} arms: a study has at most {ARMS}, give fewer values")
@@ -115,7 +116,22 @@ def _axis(text: str) -> list[str]:
     found = [f"{key}={value}" for value in values.split(",")]
     if not key or "" in values.split(","):  # without a sign of equality, there is one value, and it is empty
         raise ConfigError(f"{text!r}: an axis of a grid is written KEY=VALUE,VALUE, for example bank.every=5,20")
+    twice = _twice(found)
+    if twice is not None:
+        raise ConfigError(f"{text!r}: the axis has {twice} twice: give different values")
     return found
+
+
+def _check_once(keys: Sequence[str]) -> None:
+    """Check that no two axes of a grid are of the same key: the later one would win in every arm."""
+    twice = _twice(keys)
+    if twice is not None:
+        raise ConfigError(f"two axes of the grid are of {twice}: give all of its values in one, {twice}=VALUE,VALUE")
+
+
+def _twice(texts: Sequence[str]) -> str | None:
+    """The first text that is there twice."""
+    return next((text for number, text in enumerate(texts) if text in texts[:number]), None)
 
 
 def _short(key: str) -> str:

@@ -1,6 +1,6 @@
 """The runs of a study, and what must be so before they start."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,16 +50,28 @@ def runs_of(study: StudyConfig) -> list[Planned]:
     """The runs of a study, seed by seed, so that a part of them has pairs.
 
     Raises:
-        CoevoError: the study needs what does not exist here, or an arm is not possible.
+        CoevoError: the study needs what does not exist here, or an arm is not possible or is another one.
     """
     if study.needs:
         raise CoevoError(f"study {study.name!r} cannot run yet: it needs {'; '.join(study.needs)}")
     first = {arm.name: configured(study, arm, 1) for arm in study.arms}
+    _check_apart(study, first)
     return [
         Planned(f"{study.name}-{arm.name}-s{seed}", arm, seed, _seeded(first[arm.name], seed))
         for seed in range(1, study.seeds + 1)
         for arm in study.arms
     ]
+
+
+def _check_apart(study: StudyConfig, configs: Mapping[str, RunConfig]) -> None:
+    """Check that no two arms resolve to the same configuration."""
+    arms: dict[str, str] = {}
+    for name, config in configs.items():
+        other = arms.setdefault(config.model_dump_json(), name)
+        if other != name:
+            raise ConfigError(
+                f"{study.name}: the arms {other} and {name} have the same settings: change one of them, or leave it out"
+            )
 
 
 def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> None:

@@ -169,6 +169,8 @@ def test_a_grid_compares_by_the_panel_that_is_played():
         (["bank.every=5,"], "KEY=VALUE,VALUE"),
         (["=5,20"], "KEY=VALUE,VALUE"),
         (["bank.every=5"], "at least two arms"),
+        (["bank.every=1,5,1"], "the axis has bank.every=1 twice"),
+        (["bank.every=1", "bank.retrieval.k=2", "bank.every=2"], "two axes of the grid are of bank.every: give all"),
         ([f"bank.every={','.join(map(str, range(1, 66)))}"], "at most 64"),
         (["seed=1,2"], "--grid: arm seed-1: seed=1: leave it out"),
     ],

@@ -28,6 +28,17 @@ def test_a_study_that_needs_something_is_refused():
         runs_of(load_study("retroagent-harder-boards"))
 
 
+@pytest.mark.parametrize(
+    "settings", [["bank.retrieval.k=1"], ["bank.retrieval={k: 1}"], ["iterations=3", "bank.retrieval.k=1"]]
+)
+def test_two_arms_that_are_the_same_configuration_are_refused(settings):
+    arms = [{"name": "few", "settings": ["bank.retrieval.k=1"]}, {"name": "many", "settings": settings}]
+    with pytest.raises(CoevoError, match="few: the arms few and many have the same settings: change one of them"):
+        runs_of(stored_study(SETTINGS | {"arms": arms}, "test"))
+    arms[1]["settings"] = [*settings, "iterations=4"]
+    assert len(runs_of(stored_study(SETTINGS | {"arms": arms}, "test"))) == 4
+
+
 @pytest.mark.parametrize("study", [study for study in load_studies() if not study.needs], ids=lambda study: study.name)
 def test_every_arm_of_a_shipped_study_fits_its_environment_and_this_machine(study, tmp_path):
     runs = runs_of(changed(study, None, 1, []))
