@@ -45,6 +45,11 @@ class MetricConfig(Config):
         """Name of the metric, and of the one that it is reduced by."""
         return self.name if self.minus is None else f"{self.name} minus {self.minus}"
 
+    @property
+    def key(self) -> str:
+        """Title of the metric, and what is taken of its values."""
+        return f"{self.title}/{self.over}"
+
 
 class ArmConfig(Config):
     """Settings that a study compares with those of its reference arm."""

@@ -39,8 +39,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
         Exit code: 0, or that of a run that waits for approval.
 
     Raises:
-        CoevoError: a run cannot continue, a finished one lacks a metric of the study, or another process plays the
-            study; committed revisions are safe.
+        CoevoError: a run cannot continue, or another process plays the study; committed revisions are safe.
     """
     place, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
     runs = runs_of(described)
@@ -51,8 +50,9 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
             code = play(place, each, shown, alone)
             if code:
                 return code
-            if each.seed == 1:
-                outcome(described, each, place)  # a metric that the arm lacks ends the study here, not after all runs
+            if each.seed == 1 and (found := outcome(described, each, place)) is not None:
+                for line in dict.fromkeys(found.lacks.values()):
+                    shown.print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
             if number % len(described.arms) == 0:
                 publish(place, described, runs)
     return 0

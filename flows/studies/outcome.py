@@ -1,7 +1,7 @@
 """Outcome of one run of a study: values of the metrics, and cost."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import fmean
 
@@ -23,24 +23,26 @@ class Outcome:
         run: name of the run.
         arm: name of its arm.
         seed: its seed.
-        values: value by the position of the study's metric.
+        values: value by the position of the study's metric; None without one.
         spent: cost of learning.
         ended: time of its last commit, in ms since 1970.
+        lacks: reason in one line why there is no value, by the ``key`` of the metric.
     """
 
     run: str
     arm: str
     seed: int
-    values: tuple[float, ...]
+    values: tuple[float | None, ...]
     spent: Spent
     ended: int
+    lacks: dict[str, str] = field(default_factory=dict)
 
 
 def outcomes(study: StudyConfig, runs: Sequence[Planned], place: Workspace) -> list[Outcome]:
     """Outcomes of the finished runs of a study.
 
     Raises:
-        CoevoError: a run has another configuration, cannot be read, or has no such metric.
+        CoevoError: a run has another configuration or cannot be read.
     """
     return [found for each in runs if (found := outcome(study, each, place)) is not None]
 
@@ -49,15 +51,21 @@ def outcome(study: StudyConfig, each: Planned, place: Workspace) -> Outcome | No
     """Outcome of a run, None if it is not finished.
 
     Raises:
-        CoevoError: the run has another configuration, cannot be read, or has no such metric.
+        CoevoError: the run has another configuration or cannot be read.
     """
     check_name(each, place)
     revisions = revisions_of(each, place)
     if not is_finished(each, revisions):
         return None
-    values = tuple(value(metric, revisions, each.name) for metric in study.metrics)
+    values, lacks = dict[str, float](), dict[str, str]()
+    for metric in study.metrics:
+        try:
+            values[metric.key] = value(metric, revisions, each.name)
+        except CoevoError as error:
+            lacks[metric.key] = str(error)
+    found = tuple(values.get(metric.key) for metric in study.metrics)
     ended = int(revisions[-1].observed["timestamp"])
-    return Outcome(each.name, each.arm.name, each.seed, values, spending(revisions)[-1], ended)
+    return Outcome(each.name, each.arm.name, each.seed, found, spending(revisions)[-1], ended, lacks)
 
 
 def revisions_of(each: Planned, place: Workspace) -> list[Manifest]:

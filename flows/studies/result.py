@@ -73,18 +73,28 @@ class Result:
         said = ", ".join(f"{counts[verdict]} {verdict}" for verdict in VERDICTS if counts[verdict])
         return f"{len(self.outcomes)} of {total} runs are finished; comparisons: {said or 'no claim'}"
 
+    def missing(self) -> list[str]:
+        """One line for each metric that is left out of the comparison, since runs lack it."""
+        lines = []
+        for metric in self.study.metrics:
+            lacks = [outcome.lacks[metric.key] for outcome in self.outcomes if metric.key in outcome.lacks]
+            if lacks:
+                lines.append(f"Not compared: {lacks[0]}" + (f" (as {len(lacks) - 1} more)" if len(lacks) > 1 else ""))
+        return list(dict.fromkeys(lines))
+
     def document(self) -> dict[str, Any]:
         """Return the result as JSON values."""
         return {
             "study": self.study.model_dump(mode="json"),
             "summary": self.summary(),
+            "missing": self.missing(),
             "rows": [asdict(row) for row in self.rows],
             "runs": [asdict(outcome) | {"values": self._values(outcome)} for outcome in self.outcomes],
         }
 
     def _values(self, outcome: Outcome) -> dict[str, float]:
-        names = [f"{metric.title}/{metric.over}" for metric in self.study.metrics]
-        return dict(zip(names, outcome.values, strict=True))
+        pairs = zip((metric.key for metric in self.study.metrics), outcome.values, strict=True)
+        return {key: value for key, value in pairs if value is not None}
 
 
 def compared(study: StudyConfig, found: Sequence[Outcome]) -> Result:
@@ -98,10 +108,13 @@ def compared(study: StudyConfig, found: Sequence[Outcome]) -> Result:
 
 
 def _values(found: Sequence[Outcome], number: int) -> dict[str, dict[int, float]]:
-    """Values of one metric, by arm and seed."""
+    """Values of one metric, by arm and seed; none if a run lacks it, as means of a part of the runs would mislead."""
     values: dict[str, dict[int, float]] = {}
     for outcome in found:
-        values.setdefault(outcome.arm, {})[outcome.seed] = outcome.values[number]
+        known = outcome.values[number]
+        if known is None:
+            return {}
+        values.setdefault(outcome.arm, {})[outcome.seed] = known
     return values
 
 

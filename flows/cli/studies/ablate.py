@@ -140,6 +140,8 @@ def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
         output.line(f"{metric.title}, {OVER[metric.over]}")
         found = [asdict(row) for row in result.rows if (row.metric, row.over) == (metric.title, metric.over)]
         output.table([_cells(row, study) for row in found], ROWS)
+    for line in result.missing():
+        output.line(line)
     output.line(result.summary())
 
 

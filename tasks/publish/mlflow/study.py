@@ -79,7 +79,8 @@ def publish_study(store: Store, page: StudyPage) -> str:
         mlflow.log_text(run, page.table.text(), TABLE)
         mlflow.log_text(run, page.runs.text(), RUNS)
         mlflow.log_text(run, json.dumps(page.document), RESULT)
-        mlflow.log_figure(run, intervals(page.study, page.marks), PICTURE)
+        if page.marks:  # none where the runs lack every metric of the study
+            mlflow.log_figure(run, intervals(page.study, page.marks), PICTURE)
         named = json.dumps([{"path": path, "type": "table"} for path in (TABLE, RUNS)])
         tags = {"mlflow.note.content": page.about, TABLES: named, "coevo.finished": str(page.finished)}
         when = (page.timestamp, page.finished)

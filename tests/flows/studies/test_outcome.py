@@ -9,6 +9,7 @@ from coevo.configs.load.study import changed, stored_study
 from coevo.configs.study import MetricConfig
 from coevo.flows.studies.outcome import outcomes, value
 from coevo.flows.studies.plan import runs_of
+from coevo.flows.studies.result import compared
 from coevo.lineage.workspace import Workspace
 from tests.flows.studies.conftest import SETTINGS, build
 
@@ -28,10 +29,21 @@ def test_a_run_that_has_iterations_left_does_not_count(study, tmp_path):
     assert outcomes(longer, runs_of(longer), Workspace(tmp_path)) == []
 
 
-def test_a_metric_that_no_revision_has_is_refused_with_the_nearest_name(studied):
-    study = stored_study(SETTINGS | {"metrics": [{"name": "bank/sizes"}]}, "test")
-    with pytest.raises(CoevoError, match=r"run 'few-few-s1' has no metric 'bank/sizes'\. Did you mean 'bank/size'\?"):
-        outcomes(study, runs_of(study), studied)
+@pytest.mark.parametrize(
+    "wrong",
+    [{"name": "bank/sizes"}, {"name": "agent/success/seen-houses", "minus": "bank/sizes"}],
+    ids=["name", "minus"],
+)
+def test_a_metric_that_no_revision_has_is_named_with_the_nearest_one_beside_the_values_of_others(studied, wrong):
+    study = stored_study(SETTINGS | {"metrics": [wrong, {"name": "bank/size"}]}, "test")
+    found = outcomes(study, runs_of(study), studied)
+    assert [each.values for each in found] == [(None, 2.0)] * 3
+    (said,) = found[0].lacks.values()
+    assert said.startswith("run 'few-few-s1' has no metric 'bank/sizes'. Did you mean 'bank/size'?")
+    result = compared(study, found)
+    assert result.missing() == [f"Not compared: {said} (as 2 more)"]
+    assert [row.mean for row in result.rows] == [None, None, 2.0, 2.0]
+    assert result.document()["runs"][0]["values"] == {"bank/size/end": 2.0}
 
 
 def test_a_difference_is_that_of_two_metrics_of_one_iteration(studied):
@@ -46,11 +58,7 @@ def test_a_difference_is_that_of_two_metrics_of_one_iteration(studied):
     assert found[:3] == pytest.approx((0.0, 0.0, 0.25 - 2))
 
 
-def test_two_metrics_that_never_meet_are_refused(studied):
-    names = {"name": "agent/success/seen-houses", "minus": "agent/success/seen-house"}
-    study = stored_study(SETTINGS | {"metrics": [names]}, "test")
-    with pytest.raises(CoevoError, match=r"has no metric 'agent/success/seen-house'\. Did you mean"):
-        outcomes(study, runs_of(study), studied)
+def test_two_metrics_that_never_meet_are_refused():
     with pytest.raises(CoevoError, match=r"'run' never has 'bank/0' and 'bank/1' at once: compare other metrics"):
         value(MetricConfig(name="bank/0", minus="bank/1"), trail({"bank/0": 1.0}, {"bank/1": 1.0}), "run")
 

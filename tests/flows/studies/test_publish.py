@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from coevo.configs.load.study import stored_study
 from coevo.flows.studies.outcome import outcomes
 from coevo.flows.studies.plan import runs_of
 from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
 from coevo.lineage.workspace import Workspace
-from tests.flows.studies.conftest import build
+from tests.flows.studies.conftest import SETTINGS, build
 
 
 @pytest.fixture
@@ -63,3 +64,10 @@ def test_a_study_without_finished_runs_is_not_published(study, tmp_path, monkeyp
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     publish_result(Workspace(tmp_path), compared(study, []), runs_of(study))
     assert not (tmp_path / "mlflow.db").exists()
+
+
+def test_a_study_whose_runs_lack_its_metrics_has_no_picture(place):
+    client, _, (run,) = publish(stored_study(SETTINGS | {"metrics": [{"name": "bank/sizes"}]}, "test"), place)
+    files = {each.path for each in client.list_artifacts(run.info.run_id, "study")}
+    assert files == {"study/table.json", "study/runs.json", "study/result.json"}
+    assert read(client, run, "result.json")["missing"][0].startswith("Not compared: run 'few-few-s1' has no metric")
