@@ -17,14 +17,14 @@ ARMS = 64
 
 
 MetricName = Annotated[str, Field(pattern=r"^(agent|bank|cost|policy)/\S+$", max_length=200)]
-"""Name as in ``coevo log``, for example ``agent/success/seen-houses``."""
+"""Name as in ``coevo log RUN --json``, for example ``agent/success/seen-houses``."""
 
 
 class MetricConfig(Config):
     """Metric of a run that arms are compared by."""
 
     name: MetricName
-    """Name as in ``coevo log``, for example ``agent/success/seen-houses``."""
+    """Name as in ``coevo log RUN --json``, for example ``agent/success/seen-houses``."""
     minus: MetricName | None = None
     """Metric of the same run and iteration to subtract; null subtracts nothing."""
     below: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)

@@ -48,7 +48,7 @@ def log(
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
-    """Show the history of a run, one row per revision.
+    """Show the history of a run, one row per revision. `--json` has all metrics of each.
 
     Example: coevo log homerules-coevo-rl-1
     """
@@ -69,6 +69,7 @@ def log(
                 "tags": sorted(name for name, revision in tags.items() if revision == manifest.revision),
                 "kept": manifest.revision in kept,
                 "commit": commit[:12],
+                "metrics": dict(manifest.metrics),
             }
             for manifest, size, commit in zip(opened.history, sizes, commits, strict=False)
         ]

@@ -46,6 +46,7 @@ def test_the_log_has_one_row_a_revision(coevo):
     assert [row["what"] for row in rows] == ["start, evaluated", "2 admitted", "1 rejected, evaluated", "evaluated"]
     assert rows[2]["time"] == "1970-01-01T00:02:00Z"
     assert len({row["commit"] for row in rows}) == 4
+    assert [row["metrics"].get("agent/success/seen-houses") for row in rows] == [0.0, None, 0.5, 1.0]
 
 
 def test_a_run_that_a_process_writes_to_is_running_and_not_to_be_resumed(coevo, small_workspace):
