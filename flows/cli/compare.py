@@ -1,6 +1,7 @@
 """``coevo compare``."""
 
 import json
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -8,7 +9,7 @@ import typer
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.history.comparison import END, Comparison, Difference, compared
 
 References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
@@ -40,13 +41,15 @@ def compare(
         raise CoevoError(f"compare {references[0]}: name at least two runs")
     if as_json + as_csv + as_latex > 1:
         raise CoevoError("--json, --csv and --latex cannot be combined: choose one of them")
-    found = compared(references, workspace_at(workspace))
+    place = workspace_at(workspace)
+    found = compared(references, place)
     if as_json:
         output.document(found.document())
     elif as_csv or as_latex:
         typer.echo(_written(found, as_latex), nl=False)
     else:
         _print(found)
+        _print_gaps(found, workspace_option(place))
 
 
 def _written(found: Comparison, as_latex: bool) -> str:
@@ -60,24 +63,39 @@ def _print(found: Comparison) -> None:
     output.table(settings, ("setting", *found.names))
     if not settings:
         output.line("No setting differs.")
-    output.line()
-    output.table(found.success_rows(), ("panel", *found.names))
-    output.line()
+    _spaced(found.success_rows(), ("panel", *found.names))
+    if found.differences:
+        output.line()
     for run, differences in groupby(found.differences, key=lambda each: each.run):
         output.line(f"Success of {run} minus the success of {found.names[0]}")
         output.table([_cells(each) for each in differences], COLUMNS)
-    output.line()
-    output.table([_expense_cells(row) for row in found.expense_rows()], EXPENSES)
-    _print_gaps(found)
+    _spaced([_expense_cells(row) for row in found.expense_rows()], EXPENSES)
 
 
-def _print_gaps(found: Comparison) -> None:
+def _spaced(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
+    """Print a table below a blank line; nothing without rows."""
+    if rows:
+        output.line()
+        output.table(rows, columns)
+
+
+def _print_gaps(found: Comparison, option: str) -> None:
     if any(each.low is None for each in found.differences):
         output.line("Some differences are without an interval: the runs do not both store outcomes of the same tasks.")
     if found.apart():
-        output.line(f"Not compared at equal expense: one run has no evaluation near it: {', '.join(found.apart())}.")
+        output.line(
+            f"Not compared at equal expense on {', '.join(found.apart())}: the run that spent more was not evaluated "
+            "between half and all of what the other one spent."
+        )
     for kind in found.uncounted():
         output.line(f"Not compared at equal {kind}: an earlier version of coevo did not count them.")
+    for side in found.sides:
+        remedy = f"to see its success: coevo evaluate {side.name}{option}"
+        if not side.end:
+            output.line(f"{side.name} was not evaluated; {remedy}")
+        elif side.is_changed:
+            before = f"revision {side.end[0].revision}, before a command changed its bank"
+            output.line(f"The figures of {side.name} are those of {before}; {remedy}")
 
 
 def _setting_rows(found: Comparison) -> list[dict[str, object]]:

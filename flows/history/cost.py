@@ -56,7 +56,7 @@ def played(manifest: Manifest) -> bool:
 
     A rollback repeats the metrics of the restored revision, without having played anything.
     """
-    return manifest.parent is not None and manifest.restored_from is None and not _is_by_hand(manifest)
+    return manifest.parent is not None and manifest.restored_from is None and not is_by_hand(manifest)
 
 
 def _spent(manifest: Manifest) -> Spent:
@@ -66,7 +66,7 @@ def _spent(manifest: Manifest) -> Spent:
     return Spent(_whole(episodes), _whole(tokens), learning_seconds(manifest))
 
 
-def _is_by_hand(manifest: Manifest) -> bool:
+def is_by_hand(manifest: Manifest) -> bool:
     """Return True if a command imported, retired or approved entries: such a revision has no episodes."""
     return "bank/imported" in manifest.metrics or not manifest.state.keys().isdisjoint(("retired", "approval"))
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coevo.flows.history import history
-from coevo.flows.history.cost import Spent, spending
+from coevo.flows.history.cost import Spent, is_by_hand, spending
 from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
 from coevo.lineage.revision.code import flat
@@ -47,6 +47,7 @@ class Side:
         settings: resolved configuration by dotted key, and the code revision.
         evaluations: evaluations of the revisions that led to N, oldest first.
         end: evaluations of the last evaluated one of these revisions.
+        is_changed: a command (``bank import``, ``bank retire``, ``approve``) changed the bank after that evaluation.
     """
 
     run: str
@@ -54,6 +55,7 @@ class Side:
     settings: dict[str, Any]
     evaluations: tuple[Evaluated, ...]
     end: tuple[Evaluated, ...]
+    is_changed: bool = False
 
     def latest(self, panel: str) -> Evaluated | None:
         """The last evaluation on a panel."""
@@ -68,11 +70,13 @@ class Side:
 def side(opened: Reading) -> Side:
     """Side of a comparison for a run that was read."""
     state, spent, parts = opened.manifest.state, spending(opened.history), expenses(opened.history)
-    found = [each for manifest in history.trail(opened.history) for each in evaluations(manifest, spent, parts)]
+    led = history.trail(opened.history)
+    found = [each for manifest in led for each in evaluations(manifest, spent, parts)]
     last = history.evaluated(opened.history)
     end = () if last is None else tuple(each for each in found if each.revision == last.revision)
     settings = flat(state["config"]) | {"code": state["code"][:12]}
-    return Side(opened.paths.name, opened.name, settings, tuple(found), end)
+    is_changed = last is not None and any(is_by_hand(each) for each in led if each.revision > last.revision)
+    return Side(opened.paths.name, opened.name, settings, tuple(found), end, is_changed)
 
 
 def evaluations(

@@ -9,6 +9,7 @@ import pytest
 from support import small_run
 
 from coevo.flows import api
+from coevo.flows.cli import compare
 from coevo.flows.history.comparison import Comparison, differences_of
 from coevo.flows.history.cost import KINDS, Spent
 from coevo.flows.history.evaluations import Evaluated, Side
@@ -62,7 +63,7 @@ def test_what_was_evaluated_far_from_equal_expense_is_not_compared_there(coevo):
     assert [tokens[key] for key in ("budget", "spent", "against_spent", "revision", "against_revision")] == [0] * 5
 
 
-def test_panels_that_are_nowhere_near_equal_expense_are_named():
+def test_panels_that_are_nowhere_near_equal_expense_are_named(capsys):
     spent = [Spent(0, 0, 0.0), Spent(60, 600, 6.0), Spent(100, 1000, 10.0)]
     ends = [Evaluated(n, "late", "x", 0.5, None, "10", spent[n]) for n in (0, 2)]
     always = [Evaluated(n, "always", "y", 0.5, None, "10", spent[n]) for n in (0, 1, 2)]
@@ -74,12 +75,31 @@ def test_panels_that_are_nowhere_near_equal_expense_are_named():
     assert {(each.equal, each.panel) for each in found.differences if each.panel == "late"} == {("end", "late")}
     assert {each.equal for each in found.differences if each.panel == "always"} == {"end", *KINDS}
     assert found.apart() == ["late"]
+    compare._print_gaps(found, "")
+    assert "Not compared at equal expense on late: the run that spent more was not evaluated" in capsys.readouterr().out
 
 
 def test_a_revision_is_not_compared_with_itself(coevo):
     found = json.loads(coevo("compare", "first@2", "first@3", "--json").out)
     assert [each["equal"] for each in found["differences"]] == ["end"]
     assert "Not compared at equal" not in coevo("compare", "first@2", "first@3").out
+
+
+def test_a_rollback_to_a_revision_that_was_not_evaluated_says_how_to_evaluate_it(coevo, copied):
+    coevo("rollback", "first", "--to", 1)
+    said = coevo("compare", "first@1", "first").out
+    assert said.splitlines()[-1] == (
+        f"first@4 was not evaluated; to see its success: coevo evaluate first@4 --workspace {copied}"
+    )
+    assert "\n\n\n" not in said
+    assert not said.endswith("\n\n")
+
+
+def test_figures_from_before_a_change_by_a_command_are_named_as_such(coevo, copied):
+    assert "changed its bank" not in coevo("compare", "other", "first").out
+    coevo("bank", "retire", "first", small_run.MUG.id, "--reason", "wrong")
+    said = coevo("compare", "other", "first").out.splitlines()[-1]
+    assert said.startswith("The figures of first@4 are those of revision 3, before a command changed its bank; to see")
 
 
 def test_what_was_not_counted_is_not_compared(coevo):
