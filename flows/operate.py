@@ -8,7 +8,7 @@ from rich.console import Console
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
-from coevo.flows.console.options import workspace_option
+from coevo.flows.console.options import resuming, workspace_option
 from coevo.flows.console.progress import Progress, shown
 from coevo.flows.console.summary import summarise
 from coevo.flows.servers.servers import going_on, use_prefect
@@ -130,8 +130,9 @@ def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
     from coevo.flows.upkeep.publishing import publish_the_rest
 
     publish_the_rest(place, paths)
-    done = f"{paths.name} has done all of its {paths.read_config().iterations} iterations"
-    console.print(f"{done}; see: coevo log {paths.name}{workspace_option(place)}", soft_wrap=True)
+    total = paths.read_config().iterations
+    done = f"{paths.name} has done all of its {total} iterations; see: coevo log {paths.name}{workspace_option(place)}"
+    console.print(f"{done}; for more: {resuming(paths.name, total, total, place)}", soft_wrap=True)
     return 0
 
 

@@ -8,7 +8,7 @@ import typer
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at, workspace_option
+from coevo.flows.console.options import JsonOption, WorkspaceOption, resuming, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.run.waiting import Vote
 
@@ -90,7 +90,9 @@ def _decide(what: str, vote: Vote, as_json: bool, place: Workspace) -> None:
     else:
         output.line(f"{name} {said}.")
         if not is_promotion(what):
-            output.line(f"Continue with: coevo resume {what.partition('@')[0]}{workspace_option(place)}")
+            run = what.partition("@")[0]
+            total = place.run(run).read_config().iterations
+            output.line(f"Continue with: {resuming(run, made.iteration, total, place)}")
 
 
 def _cells(one: "Waiting") -> dict[str, object]:

@@ -10,8 +10,8 @@ from coevo.flows.console.options import (
     WithoutOptimizerOption,
     WorkspaceOption,
     left_out,
+    resuming,
     workspace_at,
-    workspace_option,
 )
 from coevo.flows.history.reference import reading
 
@@ -44,11 +44,7 @@ def branch(
         start = opened.name
     changed = made.state["accepted_change"]
     output.line(f"Created {name}@{made.revision} from {start}" + (f": {'; '.join(changed)}" if changed else ""))
-    output.line(
-        f"Continue with: coevo resume {name}"
-        + ("" if made.iteration < config.iterations else f" --iterations {2 * max(1, made.iteration)}")
-        + workspace_option(place)
-    )
+    output.line(f"Continue with: {resuming(name, made.iteration, config.iterations, place)}")
 
 
 COMMANDS = (branch,)

@@ -9,8 +9,8 @@ from coevo.flows.console.options import (
     WithoutOptimizerOption,
     WorkspaceOption,
     left_out,
+    resuming,
     workspace_at,
-    workspace_option,
 )
 from coevo.flows.history.reference import reading
 
@@ -30,11 +30,11 @@ def rollback(
     place = workspace_at(workspace)
     paths = place.existing(run)
     with reading(f"{run}@{to}", place) as there:
-        revision = there.manifest.revision
+        revision, iteration = there.manifest.revision, there.manifest.iteration
     from coevo.flows.upkeep.rollback import restore
 
     restore(place, paths, revision, output.line, left_out(without_optimizer))
-    output.line(f"Continue with: coevo resume {run}{workspace_option(place)}")
+    output.line(f"Continue with: {resuming(run, iteration, paths.read_config().iterations, place)}")
 
 
 COMMANDS = (rollback,)

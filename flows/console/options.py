@@ -51,6 +51,12 @@ def workspace_option(place: Workspace) -> str:
     return "" if place.root == workspace_at(None).root else f" --workspace {shlex.quote(str(place.root))}"
 
 
+def resuming(run: str, iteration: int, iterations: int, place: Workspace) -> str:
+    """Command that continues a run; one that has done all of its iterations needs more of them."""
+    more = "" if iteration < iterations else f" --iterations {2 * max(1, iteration)}"
+    return f"coevo resume {run}{more}{workspace_option(place)}"
+
+
 @contextmanager
 def standing_in(directory: Path) -> Iterator[None]:
     """Use a workspace, inside the block, for commands without ``--workspace``; the option stood before the command."""

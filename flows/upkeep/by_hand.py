@@ -35,7 +35,7 @@ def changing(paths: RunPaths, place: Workspace) -> Iterator[tuple[Bank, Lineage]
         publish_if_quick(place, paths, lineage, bank)
 
 
-def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tuple[Entry, int | None]:
+def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tuple[Entry, Manifest | None]:
     """Retire an entry of a run, named by its id or the beginning of it, and publish the revision.
 
     Returns:
@@ -49,8 +49,7 @@ def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tupl
     with reading(run, place) as opened:
         entry = find_entry(entry, (each.id for each in opened.bank().entries()))
     with changing(paths, place) as (bank, lineage):
-        gone, made = retire_entry(entry, reason, by, paths, bank, lineage)
-    return gone, None if made is None else made.revision
+        return retire_entry(entry, reason, by, paths, bank, lineage)
 
 
 def import_file(run: str, file: Path, place: Workspace) -> tuple[int, Manifest | None]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, workspace_at, workspace_option
+from coevo.flows.console.options import WorkspaceOption, resuming, workspace_at
 from coevo.flows.history.reference import reading
 
 
@@ -47,4 +47,5 @@ def import_(
         return
     counts = made.state["imported"]
     output.line(f"{run}@{made.revision}: added {counts['added']} entries, skipped {counts['known']} known ones.")
-    output.line(f"Continue with: coevo resume {run}{workspace_option(place)}")
+    total = place.run(run).read_config().iterations
+    output.line(f"Continue with: {resuming(run, made.iteration, total, place)}")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from coevo.flows.console import output
-from coevo.flows.console.options import WorkspaceOption, workspace_at, workspace_option
+from coevo.flows.console.options import WorkspaceOption, resuming, workspace_at, workspace_option
 
 
 def retire(
@@ -30,6 +30,7 @@ def retire(
     if made is None:
         output.line(f"{gone.id} was already retired in revision {gone.retired}; nothing was changed.")
         return
-    output.line(f"{run}@{made}: retired {gone.id}  {gone.strategy}")
-    option = workspace_option(place)
-    output.line(f"Continue with: coevo resume {run}{option}; undo with: coevo rollback {run} --to {made - 1}{option}")
+    output.line(f"{run}@{made.revision}: retired {gone.id}  {gone.strategy}")
+    again = resuming(run, made.iteration, place.run(run).read_config().iterations, place)
+    undo = f"coevo rollback {run} --to {made.revision - 1}{workspace_option(place)}"
+    output.line(f"Continue with: {again}; undo with: {undo}")

@@ -65,4 +65,20 @@ def test_one_that_has_reached_its_new_length_keeps_that(coevo, tmp_path, monkeyp
     result = coevo("resume", "mine", "--iterations", 3, "--workspace", tmp_path)
     assert result.code == 0
     assert "mine has done all of its 3 iterations" in result.out
+    assert result.out.endswith(f"; for more: coevo resume mine --iterations 6 --workspace {tmp_path}\n")
     assert paths.read_config().iterations == 3
+
+
+def test_a_change_by_a_command_to_a_run_that_is_done_names_more_iterations(coevo, tmp_path, monkeypatch, tracking_uri):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri)
+    small_run.build(tmp_path, "mine", ["iterations=3"])
+    place = ("--workspace", tmp_path)
+    coevo("bank", "export", "mine", tmp_path / "bank.jsonl", *place)
+    for command, iterations in (
+        (("rollback", "mine", "--to", 2), ""),
+        (("rollback", "mine", "--to", 3), " --iterations 6"),
+        (("bank", "retire", "mine", small_run.EDITED.id, "--reason", "wrong"), " --iterations 6"),
+        (("bank", "import", "mine", tmp_path / "bank.jsonl"), " --iterations 6"),
+    ):
+        done = coevo(*command, *place)
+        assert f"Continue with: coevo resume mine{iterations} --workspace {tmp_path}" in done.out, done.err
