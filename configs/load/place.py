@@ -1,8 +1,9 @@
 """Location of a mistake in a configuration, as keys that a user sets, and the keys of its section."""
 
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from coevo.configs.base import Config
 from coevo.configs.errors import nearest
@@ -16,9 +17,17 @@ class Place(NamedTuple):
     """Keys and positions, from the outermost."""
     keys: tuple[str, ...]
     """Settings that its section has; none where it has no fixed ones."""
+    kind: str = ""
+    """Type of its section; empty where it has one type only."""
+    others_with: tuple[str, ...] = ()
+    """Other types of its section that have the setting."""
 
     def others(self) -> str:
-        """The most similar key of its section, or all of them, as the end of a message."""
+        """The most similar type that has the key, or key of its section, or all of them, as the end of a message."""
+        if self.others_with:
+            similar = get_close_matches(self.kind, self.others_with, n=1, cutoff=0.0)[0]
+            section = "".join(f"{part}." for part in self.path[:-1])
+            return f" of {self.kind}, which has {', '.join(self.keys)}; {section}type={similar} has it"
         near = nearest(str(self.path[-1]), self.keys)
         return f".{near}" if near else f"; its section has: {', '.join(self.keys)}"
 
@@ -31,20 +40,34 @@ def located(kind: Any, location: Sequence[str | int]) -> Place:
         location: ``loc`` of an error.
     """
     steps = list(_steps(kind, location))
-    last = steps[-1][1] if steps else None
-    return Place(tuple(part for part, _ in steps), tuple(last.model_fields) if last else ())
+    path = tuple(part for part, *_ in steps)
+    _, last, choices = steps[-1] if steps else (None, None, [])
+    if last is None:
+        return Place(path, ())
+    mine = _type(last)
+    having = [_type(each) for each in choices if mine and each is not last and str(path[-1]) in each.model_fields]
+    return Place(path, tuple(last.model_fields), mine, tuple(filter(None, having)))
 
 
-def _steps(kind: Any, location: Sequence[str | int]) -> Iterator[tuple[str | int, type[Config] | None]]:
-    """Each key with the class that has it; the classes decide, since a tag may be spelt like a key."""
+def _steps(kind: Any, location: Sequence[str | int]) -> Iterator[tuple[str | int, type[Config] | None, list[Any]]]:
+    """Each key with the class that has it, and the choices of that class; a tag may be spelt like a key."""
+    choices: list[Any] = []
     for part in location:
         kind = _bare(kind)
         if get_origin(kind) in (Union, UnionType):
-            kind = named(classes(kind), part)
+            choices = classes(kind)
+            kind = named(choices, part)
             continue
         owner = kind if isinstance(kind, type) and issubclass(kind, Config) else None
-        yield part, owner
-        kind = _of(owner, part) if owner else _item(kind, part)
+        yield part, owner, choices
+        kind, choices = _of(owner, part) if owner else _item(kind, part), []
+
+
+def _type(kind: type[Config]) -> str:
+    """Type that a user sets for a class; empty where it has no fixed one."""
+    field = kind.model_fields.get("type")
+    options = get_args(field.annotation) if field and get_origin(field.annotation) is Literal else ()
+    return str(options[0]) if options else ""
 
 
 def _bare(kind: Any) -> Any:
