@@ -1,4 +1,4 @@
-"""Errors that a user can act on, printed as one line with exit code 2, and suggestions for misspelt names."""
+"""Errors that a user can act on, printed as one line with exit code 2, and words of such lines."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -34,3 +34,8 @@ def unknown(kind: str, name: str, known: Iterable[str], remedy: str) -> str:
     shown = repr(name)
     shown = shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}..."
     return f"No {kind} {shown}.{nearest(name, known)} {remedy}"
+
+
+def counted(number: int, name: str) -> str:
+    """Number and name, for example ``1 turn`` or ``2 turns``."""
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"

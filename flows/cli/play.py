@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coevo.configs.errors import CoevoError
+from coevo.configs.errors import CoevoError, counted
 from coevo.configs.load.load import load_env
 from coevo.configs.rollout.rollout import MAX_TURNS
 from coevo.flows.console import output
@@ -77,7 +77,8 @@ def _episode(environment: Any, agent: Agent, root: Any, turns: int) -> None:
     for turn in turn_by_turn(environment, task, guide, act, turns):
         output.line(f"feedback  {turn.step.feedback}" + ("" if turn.step.valid else "   (not understood)"))
     cut = "" if turn.step.done else ", the limit of --turns"
-    output.line(f"{'solved' if turn.step.success else 'not solved'} in {len(turn.moment.history) + 1} turns{cut}")
+    played = counted(len(turn.moment.history) + 1, "turn")
+    output.line(f"{'solved' if turn.step.success else 'not solved'} in {played}{cut}")
 
 
 def _agent(agent: Agent, environment: Any, guide: Any, root: Any) -> Act:

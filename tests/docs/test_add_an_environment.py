@@ -71,7 +71,7 @@ def test_the_command_line_plays_it(example, capsys):
     with pytest.raises(SystemExit) as stop:
         main(["play", "lockers:TaughtLockers", "--python-path", str(example)])
     assert stop.value.code == 0
-    assert "solved in 1 turns" in capsys.readouterr().out
+    assert "solved in 1 turn\n" in capsys.readouterr().out
 
 
 def test_the_entry_point_names_the_class_of_the_recipe(example):

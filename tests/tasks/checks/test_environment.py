@@ -200,19 +200,43 @@ def test_rewards_beyond_their_range_are_found(monkeypatch):
     env = HomeRules()
     assert "rewards" not in failed(env)
     monkeypatch.setattr(env, "reward_range", (2.0, 3.0), raising=False)
-    assert re.match(r"those of an episode add up to [01], which is not between 2 and 3: scale", failed(env)["rewards"])
+    assert re.match(r"the sum of an episode is [01], which is not between 2 and 3: scale", failed(env)["rewards"])
 
 
 @pytest.mark.parametrize("actions", [(), ("go safe",)])
 def test_rewards_without_a_success_say_so(actions):
     (rewards,) = (each for each in check_environment(HomeRules(), 16, actions) if each.name == "rewards")
     assert rewards.passed
-    assert rewards.text.endswith("no episode succeeded, so that of success was not seen") == bool(actions)
+    assert (
+        rewards.text
+        == {
+            (): "sums of an episode are 0 to 1",
+            ("go safe",): "all sums of an episode are 0; no episode succeeded, so the reward of success is not checked",
+        }[actions]
+    )
 
 
 def test_a_state_that_changes_and_a_leaking_panel_are_found():
     assert "return a new state" in failed(Growing())["pure"]
     assert set(failed(Leaky())) == {f"panel {name}" for name in HomeRules.panels}
+
+
+class Tally(Coin):
+    """A coin whose state is a list, which a step changes."""
+
+    def start(self, task):
+        return [], "a coin"
+
+    def step(self, states, actions):
+        for state in states:
+            state.append("tried")
+        tried = zip(states, actions, strict=True)
+        return [replace(self._step(len(state), action), state=state) for state, action in tried]
+
+
+@pytest.mark.parametrize(("coin", "wrong"), [(Coin, {"repeats"}), (Tally, {"repeats", "pure"})])
+def test_chance_is_no_change_of_a_state(coin, wrong):
+    assert set(failed(coin(FLIP), actions=("flip dime",))) == wrong
 
 
 @pytest.mark.parametrize(
