@@ -23,6 +23,12 @@ from coevo.records.task import Panel, Task
 State = TypeVar("State")
 
 
+UNTAUGHT = (
+    "write `{}` (docs/add-an-environment.md), or take a policy that can read (policy.type=pretrained, warmstart=null)"
+)
+"""Remedy where an environment lacks what teaches a policy from scratch, which knows no words."""
+
+
 class MissingPartError(CoevoError):
     """An optional part that this environment lacks."""
 
@@ -196,11 +202,16 @@ class Environment(ABC, Generic[State]):
 
     def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Expert material for warm starts, from worlds that are never used for training or evaluation."""
-        raise MissingPartError(f"{self.name} has no demonstrations: set warmstart=null")
+        raise self.untaught("demonstrations")
 
     def probe(self, size: int, key: Key) -> "Probe":
         """Reading probe: tasks of a fresh world with right and wrong lessons, to test if a policy reads its prompt."""
-        raise MissingPartError(f"{self.name} has no reading probe: set warmstart=null")
+        raise self.untaught("probe")
+
+    def untaught(self, part: str) -> MissingPartError:
+        """Error for a part that teaches a policy and that the environment lacks: ``demonstrations`` or ``probe``."""
+        name = {"probe": "reading probe"}.get(part, part)
+        return MissingPartError(f"{self.name} has no {name}: {UNTAUGHT.format(part)}")
 
     def revealed(self, episode: Episode) -> list[Revealed]:
         """True notes that an episode reveals, as a perfect writer would draw them: material to train a writer on."""

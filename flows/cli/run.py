@@ -111,11 +111,12 @@ def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool)
     from coevo.models.capacity.devices import here, named
     from coevo.tasks.preflight.forecast import forecast, on_this_machine
     from coevo.tasks.preflight.rehearse import rehearse
-    from coevo.tasks.run.assemble import check_panels, check_repeats
+    from coevo.tasks.run.assemble import check_panels, check_repeats, check_warm_start
 
     with patience("the dry run"), closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
+        check_warm_start(config, env)
         found = forecast(config, rehearse(config, env), here(place.root) if on is None else named(on))
         said = report(config, env, on_this_machine(found, config) if on is None else found)
     (output.document if as_json else show)(said)
@@ -133,11 +134,12 @@ def _check(config: RunConfig, place: Workspace, paths: RunPaths | None = None) -
     from coevo.envs.registry import make
     from coevo.tasks.preflight.forecast import check_fits
     from coevo.tasks.preflight.remedy import Offer
-    from coevo.tasks.run.assemble import check_panels, check_repeats
+    from coevo.tasks.run.assemble import check_panels, check_repeats, check_warm_start
 
     with closing(make(config.env)) as env:
         check_panels(config, env)
         check_repeats(config, env)
+        check_warm_start(config, env)
         check_fits(config, env, place.root, Offer if paths is None else partial(_branched, place, paths))
 
 

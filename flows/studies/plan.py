@@ -94,14 +94,15 @@ def check_parts(runs: list[Planned]) -> None:
     """Check each arm with its environment; this imports Prefect.
 
     Raises:
-        CoevoError: the environment has no such panel, or does not repeat.
+        CoevoError: the environment has no such panel, does not repeat, or lacks what a warm start is made from.
     """
-    from coevo.tasks.run.assemble import check_panels, check_repeats
+    from coevo.tasks.run.assemble import check_panels, check_repeats, check_warm_start
 
     for each in arms_of(runs):
         with closing(make(each.config.env)) as env:
             check_panels(each.config, env)
             check_repeats(each.config, env)
+            check_warm_start(each.config, env)
 
 
 def check_name(each: Planned, place: Workspace) -> None:

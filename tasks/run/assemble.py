@@ -92,6 +92,19 @@ def check_repeats(config: RunConfig, env: Environment[object]) -> None:
         )
 
 
+def check_warm_start(config: RunConfig, env: Environment[object]) -> None:
+    """Check, before anything is made, that an environment has what a warm start is made from.
+
+    Raises:
+        MissingPartError: it lacks a part; with the remedy.
+    """
+    if config.warmstart is None or not config.warmstart.steps:
+        return
+    for part in ("demonstrations", "probe"):
+        if getattr(type(env), part) is getattr(Environment, part):
+            raise env.untaught(part)
+
+
 def check_engine(config: RunConfig) -> None:
     """Make sure, before anything is trained, that what will generate is there.
 

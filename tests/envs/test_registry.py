@@ -87,7 +87,7 @@ def test_an_environment_from_outside_the_repository_is_played(package, kind):
 
 
 def test_an_optional_part_that_is_missing_is_named(package):
-    with pytest.raises(MissingPartError, match="echo has no reading probe"):
+    with pytest.raises(MissingPartError, match="echo has no reading probe: write `probe`"):
         plugin("echo").probe(1, key(0))
 
 

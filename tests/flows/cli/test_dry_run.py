@@ -184,6 +184,20 @@ def test_a_run_that_its_environment_cannot_play_is_one_line_and_leaves_nothing(r
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.parametrize("option", [("--dry-run",), ("--workspace", "none")])
+@pytest.mark.parametrize(("part", "name"), [("demonstrations", "demonstrations"), ("probe", "reading probe")])
+def test_an_environment_that_cannot_teach_a_policy_from_scratch_says_what_would(
+    refused, tmp_path, monkeypatch, option, part, name
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delattr(f"coevo.envs.homerules.environment.HomeRules.{part}")
+    assert refused("run", SMALL, *option) == (
+        f"coevo: homerules has no {name}: write `{part}` (docs/add-an-environment.md), or take a policy that can read "
+        "(policy.type=pretrained, warmstart=null)\n"
+    )
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_tokenizer_without_a_chat_template_is_one_line_before_anything_is_started(refused, tmp_path):
     given = qwen()
     given.tokenizer.chat_template = None
