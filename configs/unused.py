@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from coevo.configs.bank.bank import BankConfig, RetirementConfig
 from coevo.configs.bank.writer import ModelWriterConfig
 from coevo.configs.run import RunConfig
+from coevo.configs.update.update import UpdateConfig
 
 
 def unused(config: RunConfig) -> Iterator[str]:
@@ -14,7 +15,9 @@ def unused(config: RunConfig) -> Iterator[str]:
         yield from _author(config.bank)
         yield from _references(config.bank)
         yield from _trials(config.bank, config.iterations)
-    yield from _rewards(config)
+    if config.update is not None and config.update.writer is not None:
+        yield from _rewards(config, config.update.writer.reward)
+        yield from _warming(config.update)
     yield from _predictions(config)
 
 
@@ -61,21 +64,22 @@ def _trials(bank: BankConfig, iterations: int) -> Iterator[str]:
         )
 
 
-def _rewards(config: RunConfig) -> Iterator[str]:
-    """Say where the policy answers as writer and no update learns from it."""
-    update, bank, kind = config.update, config.bank, config.schedule.type
-    if update is None or update.writer is None or bank is None:
+def _rewards(config: RunConfig, reward: str) -> Iterator[str]:
+    """Say where replays reward the policy as writer and no update learns from that."""
+    if config.bank is None or reward != "replay":
         return
-    if update.writer.reward == "replay" and kind != "joint":
+    wanted, kind = "update.writer.reward=replay learns from a firing in the next update", config.schedule.type
+    if kind != "joint":
+        yield f"{wanted}, and schedule.type={kind} has few or no firings before one: set schedule.type=joint"
+    elif 0 < config.iterations <= config.bank.every:
         yield (
-            f"update.writer.reward=replay learns from a firing in the next update, and schedule.type={kind} has few or "
-            "no firings before one: set schedule.type=joint"
+            f"{wanted}, and none follows in iterations={config.iterations}: set bank.every lower than "
+            f"{config.bank.every}, or more iterations"
         )
-    elif update.writer.reward == "replay" and 0 < config.iterations <= bank.every:
-        yield (
-            f"update.writer.reward=replay learns from a firing in the next update, and none follows in iterations="
-            f"{config.iterations}: set bank.every lower than {bank.every}, or more iterations"
-        )
+
+
+def _warming(update: UpdateConfig) -> Iterator[str]:
+    """Say that the policy answers as writer while only the critic learns."""
     if update.critic is not None and update.critic.warmup:
         yield (
             f"update.writer trains nothing in the first {update.critic.warmup} iterations, while the critic learns "

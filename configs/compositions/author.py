@@ -16,6 +16,7 @@ def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts of the writer's author with other sections."""
     writer = None if config.bank is None else config.bank.writer
     yield from _words(config)
+    yield from _untaught(config)
     yield from _trained(config)
     yield from _examined(config)
     if not isinstance(writer, ModelWriterConfig):
@@ -50,6 +51,10 @@ def _words(config: RunSections) -> Iterator[str]:
             "warmstart.reflections needs a writer that asks for reflections in words: set warmstart.reflections=0, or "
             "bank.writer.type=model-reflection and bank.writer.form=words"
         )
+
+
+def _untaught(config: RunSections) -> Iterator[str]:
+    """Settings of reflections in a warm start that teaches none."""
     warm = config.warmstart
     for name in OF_REFLECTIONS:
         default = WarmStartConfig.model_fields[name].default

@@ -1,7 +1,8 @@
 """Outcome of one run of a study: values of the metrics, and cost."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
@@ -104,9 +105,10 @@ def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> floa
     last = led[-1].iteration
     if metric.absent is not None:
         points = dict.fromkeys(range(1, last + 1), metric.absent) | points
-    if metric.over == "rise":
-        return rise(points, last, f"run {run!r} has no {metric.title!r}")
-    return end(points) if metric.over == "end" else area(points)
+    kinds: Mapping[str, Callable[[Mapping[int, float]], float]] = {
+        "end": end, "area": area, "rise": partial(rise, last, run, metric.title),
+    }  # fmt: skip
+    return kinds[metric.over](points)
 
 
 def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
@@ -132,13 +134,8 @@ def area(points: Mapping[int, float]) -> float:
     return whole / (ends[-1] - ends[0])
 
 
-def rise(points: Mapping[int, float], last: int, lack: str) -> float:
-    """Mean over the last quarter of a run's iterations, at least one, minus that over the first.
-
-    Args:
-        points: values by iteration; that before the first update is 0.
-        last: number of the run's iterations.
-        lack: beginning of the message about a quarter without a value.
+def rise(last: int, run: str, title: str, points: Mapping[int, float]) -> float:
+    """Mean over the last quarter of the ``last`` iterations of a run, at least one, minus that over the first.
 
     Raises:
         CoevoError: a quarter has no value.
@@ -148,5 +145,7 @@ def rise(points: Mapping[int, float], last: int, lack: str) -> float:
     latest = [value for iteration, value in points.items() if iteration > last - quarter]
     for name, values in (("first", first), ("last", latest)):
         if not values:
-            raise CoevoError(f"{lack} in the {name} quarter of its iterations: set absent to the value that they have")
+            raise CoevoError(
+                f"run {run!r} has no {title!r} in the {name} quarter of its iterations: give it an absent value"
+            )
     return fmean(latest) - fmean(first)

@@ -88,7 +88,7 @@ def test_a_rise_compares_the_last_quarter_of_the_iterations_with_the_first():
 
 @pytest.mark.parametrize(("values", "quarter"), [((0.5, 0.5, 0.5, None), "last"), ((None, 0.5, 0.5, 0.5), "first")])
 def test_a_quarter_without_a_value_has_no_mean(values, quarter):
-    line = f"run 'run' has no 'bank/share' in the {quarter} quarter of its iterations: set absent to the value"
+    line = f"run 'run' has no 'bank/share' in the {quarter} quarter of its iterations: give it an absent value"
     with pytest.raises(CoevoError, match=line):
         value(MetricConfig(name="bank/share", over="rise"), shares(*values), "run")
 
