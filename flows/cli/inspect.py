@@ -69,7 +69,7 @@ def log(
                 "tags": sorted(name for name, revision in tags.items() if revision == manifest.revision),
                 "kept": manifest.revision in kept,
                 "commit": commit[:12],
-                "metrics": dict(manifest.metrics),
+                "metrics": dict(sorted(manifest.metrics.items())),
             }
             for manifest, size, commit in zip(opened.history, sizes, commits, strict=False)
         ]

@@ -31,10 +31,12 @@ def rollback(
     paths = place.existing(run)
     with reading(f"{run}@{to}", place) as there:
         revision, iteration = there.manifest.revision, there.manifest.iteration
+        head = there.lineage.head()  # config.json may be what a rollback has to do without
+        total = iteration if head is None else int(head.state["config"]["iterations"])
     from coevo.flows.upkeep.rollback import restore
 
     restore(place, paths, revision, output.line, left_out(without_optimizer))
-    output.line(f"Continue with: {resuming(run, iteration, paths.read_config().iterations, place)}")
+    output.line(f"Continue with: {resuming(run, iteration, total, place)}")
 
 
 COMMANDS = (rollback,)
