@@ -9,6 +9,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from support.in_memory import keep_in_memory
 from support.migrated import copy_databases
 
 from coevo.flows.servers import servers
@@ -19,6 +20,7 @@ gc.disable()  # until the tests are imported, which makes many objects that stay
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in its background without
 hypothesis.settings.register_profile("coevo", deadline=None)  # a loaded machine is no counterexample
 hypothesis.settings.load_profile("coevo")
+MEMORY = keep_in_memory()
 HOME = tempfile.TemporaryDirectory(prefix="prefect-home-")
 SERVED = tempfile.TemporaryDirectory(prefix="prefect workspace-")
 DATABASES = copy_databases()
