@@ -32,6 +32,10 @@ class Registry(Generic[Part]):
         """Names of the built-in and the installed parts, sorted."""
         return sorted({*self.parts, *self._installed()})
 
+    def __contains__(self, name: str) -> bool:
+        """Return True for a built-in or an installed part."""
+        return name in self.parts or name in self._installed()
+
     def load(self, name: str) -> Part:
         """The part of this name.
 

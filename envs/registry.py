@@ -32,7 +32,7 @@ def add(environment: type[Environment[Any]]) -> type[Environment[Any]]:
         ConfigError: it is not an environment, it lacks a method, or the name is taken.
     """
     found = _checked(getattr(environment, "name", repr(environment)), environment)
-    if found.name in ENVIRONMENTS.names():
+    if found.name in ENVIRONMENTS:
         raise ConfigError(f"env.type = {found.name!r}: already registered; give the class another name")
     _ADDED[found.name] = found
     return found
@@ -80,7 +80,7 @@ def find(kind: str) -> type[Environment[Any]]:
         return _ADDED[kind]
     if ":" in kind:
         return _checked(kind, ENVIRONMENTS.imported(kind, kind))
-    if kind not in ENVIRONMENTS.names():
+    if kind not in ENVIRONMENTS:
         remedy = "`coevo envs` lists them; a class of your own is package.module:Class"
         raise ConfigError(unknown("environment", kind, available(), remedy))
     return _checked(kind, ENVIRONMENTS.load(kind))

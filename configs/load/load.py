@@ -202,7 +202,11 @@ def _merged(*parts: Any, source: str) -> dict[str, Any]:
 
 
 def _fitted(below: Any, above: Any, source: str) -> dict[str, Any]:
-    return fitted(_merged(below, source=source), _merged(above, source=source), RunConfig)
+    return fitted(_plain(below), _plain(above), RunConfig)
+
+
+def _plain(settings: Any) -> Any:
+    return OmegaConf.to_container(settings) if isinstance(settings, DictConfig) else settings
 
 
 def _merge(*parts: Any, source: str) -> DictConfig:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,7 @@ def shape_of(policy: PolicyConfig, words: int) -> Shape:
         CoevoError: the model is not on this machine, and its settings give no shape; or the given shape is invalid.
     """
     if isinstance(policy, ScratchPolicyConfig):
-        return _measured(scratch_config(policy, words), "float32", None)
+        return _of_scratch(policy, words)
     found = architecture(policy)
     try:
         return _measured(found, policy.dtype, policy.lora)
@@ -72,6 +73,11 @@ def shape_of(policy: PolicyConfig, words: int) -> Shape:
         raise
     except Exception as error:  # noqa: BLE001  (PyTorch and Transformers raise whatever a wrong size leads to)
         raise malformed(f"{policy.path}: config.json", error) from None
+
+
+@cache
+def _of_scratch(policy: ScratchPolicyConfig, words: int) -> Shape:
+    return _measured(scratch_config(policy, words), "float32", None)
 
 
 def architecture(policy: PretrainedPolicyConfig) -> Any:
