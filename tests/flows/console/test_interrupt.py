@@ -256,8 +256,16 @@ def run(workspace, *arguments):
 
 def servers(processes):
     """The servers of the workspace among these processes, which outlive the run, with the processes they start."""
-    heads = [each for each in processes if each.is_running() and {"prefect", "mlflow"} & set(each.cmdline())]
+    heads = [each for each in processes if {"prefect", "mlflow"} & set(words(each))]
     return {process for head in heads for process in (head, *head.children(recursive=True))}
+
+
+def words(process):
+    """Command line of a process, empty if it has ended; its parent may not know yet."""
+    try:
+        return process.cmdline()
+    except psutil.NoSuchProcess:
+        return []
 
 
 @pytest.mark.full
@@ -286,9 +294,9 @@ def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(unto
             if moment in {"an update", "a commit"}:  # within the flow, which says how to continue
                 assert it.out[-1] == "interrupted: what is committed is safe, continue with `coevo resume hurried`"
             assert "Traceback" not in "\n".join(it.err)
-            ours = [child for child in children if child not in servers(children)]
+            ours = set(children) - servers(children)
             left = psutil.wait_procs(ours, timeout=10)[1]
-            assert not left, [child.cmdline() for child in left]
+            assert not left, [words(child) for child in left]
     assert statistics.median(waited) < AT_ONCE
     assert max(waited) < 3 * AT_ONCE
     assert statistics.median(ended) < 10, ended
