@@ -71,6 +71,7 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
     async def limit(response: httpx2.Response) -> None:
         # A compressed body, which nobody asked for, could fill the memory: it is taken as it is.
         response.headers.pop("content-encoding", None)
+        response.encoding = "utf-8"  # any other codec that an endpoint names could fail, or decompress
         response.stream = _Limited(cast(httpx2.AsyncByteStream, response.stream), monotonic() + config.timeout)
 
     http = httpx2.AsyncClient(

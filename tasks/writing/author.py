@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
+from time import monotonic
 
 from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
@@ -15,9 +16,10 @@ from coevo.records.writing import Question, Reply
 from coevo.tasks.publish.report import counting
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.journal import Answered, Journal
-from coevo.tasks.writing.spent import Spent, exhausted
+from coevo.tasks.writing.spent import Spent, affordable, exhausted
 
 UNANSWERED = "the author gave no reply"
+LATE = "the time for the questions of a firing is over: raise bank.writer.author.seconds"
 ASIDE = "aside"
 """Purpose of a line of the journal that has only the expense of a question about a held-out panel."""
 
@@ -159,22 +161,27 @@ class Writing:
         return [expense]
 
     def _replies(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
-        """One reply per question, as they arrive; once the budget is spent, the others get a fault."""
-        left, over = set(range(len(questions))), exhausted(self._spent, self._config)
+        """One reply per question, as they arrive; once the budget or the time is over, the others get a fault."""
+        left, over, until = list(range(len(questions))), "", monotonic() + self._config.seconds
         counted = counting(f"{{answered}} of {len(questions)} questions are answered")
-        if left and not over:
+        while left and not (over := over or exhausted(self._spent, self._config)):
+            batch = left[: affordable([questions[place] for place in left], self._spent, self._config)]
             try:
-                with closing(self._author.replies(questions)) as replies:
-                    for place, reply in replies:
-                        left.remove(place)
-                        self._spent = self._spent.plus([reply])  # a refusal costs as well
-                        counted(answered=1)
-                        yield place, reply
-                        if over := exhausted(self._spent, self._config):
-                            break
+                for number, reply in self._paid_for([questions[place] for place in batch]):
+                    left.remove(batch[number])
+                    counted(answered=1)
+                    yield batch[number], reply
             except CoevoError as error:
                 over = str(error)  # the author ends; the run does not
-        yield from ((place, Reply("", False, fault=over or UNANSWERED)) for place in sorted(left))
+            over = over or (LATE if monotonic() >= until else UNANSWERED if {*batch} & {*left} else "")
+        yield from ((place, Reply("", False, fault=over)) for place in left)
+
+    def _paid_for(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
+        """Replies as they arrive, each of which counts towards the budget: a refusal costs as well."""
+        with closing(self._author.replies(questions)) as replies:
+            for place, reply in replies:
+                self._spent = self._spent.plus([reply])
+                yield place, reply
 
 
 def _cost(part: str, replies: Iterable[Reply]) -> dict[str, int]:

@@ -1,10 +1,12 @@
 """Expense of a run's author, and its budget."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
-from coevo.configs.bank.author import AuthorConfig
-from coevo.records.writing import Reply
+from coevo.configs.bank.author import AuthorConfig, BudgetConfig
+from coevo.models.authors.usage import estimated
+from coevo.records.writing import Question, Reply
 
 MILLION = 1_000_000
 
@@ -35,15 +37,40 @@ class Spent:
 
 def exhausted(spent: Spent, author: AuthorConfig) -> str:
     """Reason why no more questions are asked; empty while the budget lasts."""
-    budget, price = author.budget, author.price
+    budget = author.budget
     if budget is None:
         return ""
-    tokens = spent.prompt_tokens + spent.answer_tokens
-    if budget.tokens is not None and tokens >= budget.tokens:
+    if budget.tokens is not None and _tokens(spent) >= budget.tokens:
         return f"the budget of {budget.tokens} tokens is spent: raise bank.writer.author.budget.tokens"
-    if budget.cost is None or price is None:
-        return ""
-    cost = (spent.prompt_tokens * price.prompt + spent.answer_tokens * price.answer) / MILLION
-    if cost >= budget.cost:
+    if budget.cost is not None and _cost(spent, author) >= budget.cost:
         return f"the budget of {budget.cost:g} is spent: raise bank.writer.author.budget.cost"
     return ""
+
+
+def affordable(questions: Sequence[Question], spent: Spent, author: AuthorConfig) -> int:
+    """Number of questions from the first on, at least 1, that the budget pays for whatever the length of their answers.
+
+    Questions that wait for answers side by side cannot be taken back once the first answers have spent the budget.
+    """
+    if author.budget is None:
+        return len(questions)
+    longest = [Reply("", False, estimated(each.system + each.user), author.max_new_tokens) for each in questions]
+    sums = accumulate(longest, lambda before, reply: before.plus([reply]), initial=spent)
+    return max(1, sum(_is_within(each, author.budget, author) for each in sums) - 1)
+
+
+def _is_within(spent: Spent, budget: BudgetConfig, author: AuthorConfig) -> bool:
+    return not (
+        (budget.tokens is not None and _tokens(spent) > budget.tokens)
+        or (budget.cost is not None and _cost(spent, author) > budget.cost)
+    )
+
+
+def _tokens(spent: Spent) -> int:
+    return spent.prompt_tokens + spent.answer_tokens
+
+
+def _cost(spent: Spent, author: AuthorConfig) -> float:
+    """Money, 0 without prices."""
+    price = author.price
+    return 0.0 if price is None else (spent.prompt_tokens * price.prompt + spent.answer_tokens * price.answer) / MILLION

@@ -230,6 +230,16 @@ def test_a_closed_port_is_a_fault_and_a_proxy_is_not_asked_about_this_machine(mo
     assert reply.fault.startswith("the endpoint does not answer (") and "fail" in reply.fault
 
 
+@pytest.mark.parametrize("charset", ["utf-16", "undefined", "idna", "zlib", "base64"])
+def test_an_error_is_read_as_utf_8_whatever_charset_it_names(charset):
+    page = Answer(
+        b'{"error": {"message": "overloaded"}}', 400, {"Content_Type": f"application/json; charset={charset}"}
+    )
+    with completions(lambda _: page) as (url, _):
+        ((_, reply),) = author(url).replies([question()])
+    assert reply.fault == "the endpoint refuses (400: overloaded)"
+
+
 def test_an_endpoint_that_answers_now_and_then_is_asked_every_question():
     with completions(lambda it: said("x") if it.number % 3 == 2 else HANGS_UP) as (url, requests):
         replies = asked(url, [question(str(number)) for number in range(12)], concurrency=1)

@@ -116,7 +116,7 @@ def test_a_spent_budget_ends_the_asking_and_stays_spent(tmp_path):
     replies = writing.ask(1, questions(1, 2, 3, 4, 5))
     assert len(run.asked) == 3
     spent = "the budget of 300 tokens is spent: raise bank.writer.author.budget.tokens"
-    assert [reply.fault for reply in replies] == [spent, spent, "", "", ""]
+    assert [reply.fault for reply in replies] == ["", "", "", spent, spent]
     assert run.warnings == [f"2 of 5 questions of the writer were not answered: {spent}"]
     write_writing(writing.seal(1, []), tmp_path)
     later = run.open(2, read_writing(tmp_path / "writing"))
@@ -124,11 +124,28 @@ def test_a_spent_budget_ends_the_asking_and_stays_spent(tmp_path):
     assert len(run.asked) == 3
 
 
+def test_no_more_questions_are_asked_side_by_side_than_the_budget_pays_for(tmp_path):
+    batches = []
+
+    class Batched(Scripted):
+        def replies(self, questions):
+            batches.append(len(questions))
+            return super().replies(questions)
+
+    run = Run(tmp_path, Batched(), budget={"tokens": 1000}, max_new_tokens=200)
+    writing = run.open()
+    replies = writing.ask(1, questions(*range(20)))
+    # At most 3 tokens of a prompt and 200 of an answer: 4 questions cost no more than 1000. Each took 120.
+    assert batches == [4, 2, 1, 1, 1]
+    assert [bool(reply.text) for reply in replies] == [True] * 9 + [False] * 11
+    assert writing.cost()["cost/writing/questions"] == 9
+
+
 def test_a_budget_of_money_counts_prompts_and_answers_by_their_prices(tmp_path):
     # 100 tokens at 2 and 20 tokens at 10 per million are 0.0004.
     run = Run(tmp_path, budget={"cost": 0.0007}, price={"prompt": 2.0, "answer": 10.0})
     faults = [reply.fault for reply in run.open().ask(1, questions(1, 2, 3))]
-    assert (len(run.asked), faults[0]) == (2, "the budget of 0.0007 is spent: raise bank.writer.author.budget.cost")
+    assert (len(run.asked), faults[-1]) == (2, "the budget of 0.0007 is spent: raise bank.writer.author.budget.cost")
 
 
 def test_what_a_panel_is_asked_about_costs_and_is_not_kept(tmp_path):
