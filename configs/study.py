@@ -31,7 +31,7 @@ class MetricConfig(Config):
     """Value below which the finding claims that the metric is in the reference arm; null claims none."""
     over: Literal["end", "area", "rise"] = "end"
     """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them;
-    ``rise``: mean over the last quarter of its iterations minus that over the first.
+    ``rise``: mean over the last quarter of its iterations minus that over the first, with the value before training.
     """
     absent: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
     """Value of an iteration without the metric, such as the share of nothing; null leaves such iterations out."""
@@ -94,6 +94,9 @@ class StudyConfig(Config):
         if len({*names}) < len(names):
             raise ValueError(f"arms: two have the same name: name each of {', '.join(names)} once")
         self._check_seeds()
+        for number, metric in enumerate(self.metrics):
+            if metric.key in [other.key for other in self.metrics[:number]]:
+                raise ValueError(f"metrics: {metric.title} over {metric.over} is there twice: leave one out")
         if self.needs:
             return self
         if len(names) < 1 + all(metric.below is None for metric in self.metrics) or not self.metrics:

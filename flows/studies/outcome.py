@@ -27,7 +27,7 @@ class Outcome:
         values: value by the position of the study's metric; None without one.
         spent: cost of learning.
         ended: time of its last commit, in ms since 1970.
-        lacks: reason in one line why there is no value, by the ``key`` of the metric.
+        lacks: reason in one line why there is no value other than ``absent``, by the ``key`` of the metric.
     """
 
     run: str
@@ -64,6 +64,8 @@ def outcome(study: StudyConfig, each: Planned, place: Workspace) -> Outcome | No
             values[metric.key] = value(metric, revisions, each.name)
         except CoevoError as error:
             lacks[metric.key] = str(error)
+            if metric.absent is not None:
+                values[metric.key] = _throughout(metric.absent, metric.over)
     found = tuple(values.get(metric.key) for metric in study.metrics)
     ended = int(revisions[-1].observed["timestamp"])
     return Outcome(each.name, each.arm.name, each.seed, found, spending(revisions)[-1], ended, lacks)
@@ -111,6 +113,11 @@ def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> floa
     return kinds[metric.over](points)
 
 
+def _throughout(absent: float, over: str) -> float:
+    """Value of a run that has ``absent`` at each iteration."""
+    return 0.0 if over == "rise" else absent
+
+
 def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:
     """Values of a metric by iteration, at least one."""
     points = {each.iteration: each.metrics[name] for each in led if name in each.metrics}
@@ -135,7 +142,7 @@ def area(points: Mapping[int, float]) -> float:
 
 
 def rise(last: int, run: str, title: str, points: Mapping[int, float]) -> float:
-    """Mean over the last quarter of the ``last`` iterations of a run, at least one, minus that over the first.
+    """Mean over the last quarter of ``last`` iterations minus that over the first, with the value before training.
 
     Raises:
         CoevoError: a quarter has no value.

@@ -78,7 +78,7 @@ class Result:
         lines = []
         for metric in self.study.metrics:
             lacks = [outcome.lacks[metric.key] for outcome in self.outcomes if metric.key in outcome.lacks]
-            if lacks:
+            if lacks and not _values(self.outcomes, self.study, metric):
                 lines.append(f"Not compared: {lacks[0]}" + (f" (as {len(lacks) - 1} more)" if len(lacks) > 1 else ""))
         return list(dict.fromkeys(lines))
 
@@ -100,16 +100,21 @@ class Result:
 def compared(study: StudyConfig, found: Sequence[Outcome]) -> Result:
     """Compare the arms of a study by each metric; a reversed finding is a row like any other."""
     rows = [
-        _row(metric, arm, study.base, _values(found, number), found)
-        for number, metric in enumerate(study.metrics)
+        _row(metric, arm, study.base, _values(found, study, metric), found)
+        for metric in study.metrics
         for arm in study.arms
     ]
     return Result(study, tuple(found), tuple(rows))
 
 
-def _values(found: Sequence[Outcome], number: int) -> dict[str, dict[int, float]]:
-    """Values of one metric, by arm and seed; none if a run lacks it, as means of a part of the runs would mislead."""
-    values: dict[str, dict[int, float]] = {}
+def _values(found: Sequence[Outcome], study: StudyConfig, metric: MetricConfig) -> dict[str, dict[int, float]]:
+    """Values of one metric, by arm and seed; none if a run lacks it, as means of a part of the runs would mislead.
+
+    None either if all runs lack it: its name may be misspelt.
+    """
+    if all(metric.key in outcome.lacks for outcome in found):
+        return {}
+    number, values = study.metrics.index(metric), dict[str, dict[int, float]]()
     for outcome in found:
         known = outcome.values[number]
         if known is None:

@@ -102,6 +102,7 @@ def test_a_difference_of_metrics_is_named_by_both():
         ("paper: a guess\n", "", "mine: paper: is missing; set it"),
         ("metrics:\n  - {name: agent/success/seen-houses}", "", "a study compares at least two arms by at least one"),
         ("name: few", "name: a few", "arms.0.name"),
+        ("metrics:\n", "metrics:\n  - {name: agent/success/seen-houses}\n", "seen-houses over end is there twice"),
         ("[iterations=3]", "[seed=7]", "mine: settings: seed=7: leave it out: every arm plays the seeds 1 to seeds"),
         ("bank.retrieval.k=4", "seed=7", "mine: arm many: seed=7: leave it out"),
         ("recipe: homerules-coevo-rl", "recipe: [", "not readable as YAML"),

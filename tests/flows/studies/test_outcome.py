@@ -1,5 +1,6 @@
 """Outcomes are read from finished runs; those that are missing or unfinished are left out."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -44,6 +45,23 @@ def test_a_metric_that_no_revision_has_is_named_with_the_nearest_one_beside_the_
     assert result.missing() == [f"Not compared: {said} (as 2 more)"]
     assert [row.mean for row in result.rows] == [None, None, 2.0, 2.0]
     assert result.document()["runs"][0]["values"] == {"bank/size/end": 2.0}
+
+
+def test_a_run_that_never_has_a_metric_has_its_absent_value_unless_all_lack_it(studied):
+    def build(name):
+        wanted = [{"name": name, "over": over, "absent": 0.5} for over in ("end", "area", "rise")]
+        study = stored_study(SETTINGS | {"metrics": wanted}, "test")
+        return study, outcomes(study, runs_of(study), studied)
+
+    study, (first, *others) = build("bank/sizes")
+    assert first.values == (0.5, 0.5, 0.0)
+    assert len(compared(study, [first, *others]).missing()) == 1
+    assert {row.mean for row in compared(study, [first, *others]).rows} == {None}
+
+    has = replace(first, values=(1.0, 1.0, 1.0), lacks={})
+    result = compared(study, [has, *others])
+    assert not result.missing()
+    assert result.rows[0].mean == pytest.approx((1.0 + 0.5) / 2)
 
 
 def test_a_difference_is_that_of_two_metrics_of_one_iteration(studied):
