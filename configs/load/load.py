@@ -17,12 +17,12 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
-from yaml import YAMLError
+from yaml import MappingNode, YAMLError
 
 from coevo.configs.env import EnvConfig
 from coevo.configs.errors import ConfigError, nearest, unknown
 from coevo.configs.load.place import located
-from coevo.configs.load.source import SourceError, check
+from coevo.configs.load.source import DEEPEST, SourceError, check
 from coevo.configs.load.switch import fitted
 from coevo.configs.run import RunConfig
 from coevo.configs.trust import STORED
@@ -135,17 +135,16 @@ def mapping_of(path: Path, what: str = "recipe") -> DictConfig:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-        check(text)
-        settings = OmegaConf.load(StringIO(text))
+        root = check(text)
+        if not isinstance(root, MappingNode | None):  # a text would be read as YAML once more
+            raise SourceError(f"a {what} is a mapping of keys to values")
+        return cast(DictConfig, OmegaConf.load(StringIO(text)))
     except SourceError as error:
         raise ConfigError(f"{_shown(path)}: {_line(error)}") from None
     except (YAMLError, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(f"{_shown(path)}: not readable as YAML: {_line(error)}") from None
     except OSError as error:
         raise ConfigError(f"{_shown(path)}: {error.strerror}: name a {what} that is there, or a .yaml file") from None
-    if not isinstance(settings, DictConfig):
-        raise ConfigError(f"{_shown(path)}: a {what} is a mapping of keys to values")
-    return settings
 
 
 def _read(path: Path) -> DictConfig:
@@ -165,10 +164,10 @@ def _bases(settings: DictConfig, path: Path) -> list[Path]:
     """The files that a recipe builds on; shipped ones, each named by kind and name."""
     known = {f"{kind}/{name}": file for kind in KINDS for name, file in sorted(shipped(kind).items())}
     bases = OmegaConf.to_container(settings).get("defaults", [])
-    settings.pop("defaults", None)
     if not isinstance(bases, list):
         example = bases if isinstance(bases, str) and bases in known else "models/scratch"
         raise ConfigError(f"{_shown(path)}: defaults = {_shown(bases)}: write a list: defaults: [{example}]")
+    settings.pop("defaults", None)
     for base in bases:
         if not isinstance(base, str) or base not in known:
             raise ConfigError(
@@ -190,6 +189,8 @@ def _override(text: str) -> DictConfig:
         raise ConfigError(f"{_shown(text)}: an override is written key=value, for example seed=11")
     if key != key.strip():
         raise ConfigError(f"{_shown(text)}: leave out the spaces around =: {_line(key)}={_line(value)}")
+    if "[" in key or key.count(".") > DEEPEST:
+        raise ConfigError(f"{_shown(text)}: name a setting by its keys, as in env.level=2, and set a list as a whole")
     try:
         check(value)
         return OmegaConf.from_dotlist([text])

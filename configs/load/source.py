@@ -16,6 +16,9 @@ DEEPEST = 20
 LONGEST = 1000
 """Most characters of a key or value."""
 
+MISSING = "???"
+"""Value that OmegaConf passes over."""
+
 TAGS = ("null", "bool", "int", "float", "str", "timestamp", "seq", "map", "merge", "value")
 """Tags of permitted values; a date is read as text."""
 
@@ -24,8 +27,11 @@ class SourceError(ValueError):
     """Text that is not taken for YAML: names the line and what would be right."""
 
 
-def check(text: str) -> None:
+def check(text: str) -> Any:
     """Make sure that a YAML text may be constructed.
+
+    Returns:
+        its root node; None for an empty text.
 
     Raises:
         SourceError: it is no YAML, or too large, too deep or unprintable.
@@ -39,6 +45,7 @@ def check(text: str) -> None:
     except yaml.YAMLError as error:
         raise SourceError(f"not readable as YAML: {error}") from None
     _size(root, 0)
+    return root
 
 
 def _check_printable(text: str) -> None:
@@ -86,6 +93,8 @@ def _check_scalar(node: Any) -> None:
         raise _at(node, f"is longer than {LONGEST} characters: shorten it")
     if not node.value.replace("\n", "").isprintable():
         raise _at(node, "holds an unprintable character: remove it")
+    if node.value == MISSING:
+        raise _at(node, f"has {MISSING} in place of a value: write one, or leave the key out")
 
 
 def _at(node: Any, problem: str) -> SourceError:

@@ -20,6 +20,8 @@ def fitted(below: Mapping[str, Any], above: Mapping[str, Any], kind: type[Config
     kept = dict(below)
     for name, over in above.items():
         part = kept.get(name)
+        if {type(over), type(part)} == {dict, list}:
+            del kept[name]  # they cannot be merged: the new one is checked
         if not isinstance(over, Mapping) or not isinstance(part, Mapping) or name not in kind.model_fields:
             continue
         choices = classes(kind.model_fields[name].annotation)

@@ -49,6 +49,12 @@ def test_a_file_may_build_on_shipped_files(tmp_path):
         ("=1", "an override is written key=value"),
         ("seed=[1", "not readable as key=value"),
         ("update.optimizer.lr=.nan", "lr = NaN: Input should be a finite number"),
+        ("env.type=???", "has ??? in place of a value: write one, or leave the key out"),
+        ("bank=[]", "bank = []: Input should be an object"),
+        ("evaluation.panels.a=1", 'evaluation.panels = {"a": 1}: Input should be a valid array'),
+        ("evaluation.panels[0]=x", "set a list as a whole"),
+        ("[=1", "name a setting by its keys, as in env.level=2"),
+        pytest.param(f"{'.'.join('a' * 500)}=1", "name a setting by its keys, as in env.level=2", id="500 keys"),
     ],
 )
 def test_a_mistake_is_one_line_that_names_it(override, says):
@@ -88,11 +94,21 @@ def test_five_mistakes_are_listed_and_the_others_are_counted():
     assert said.endswith(" (and 2 more)")
 
 
-@pytest.mark.parametrize(("written", "shown"), [("models/scratch", "models/scratch"), ("scratch", "models/scratch")])
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [("models/scratch", "models/scratch"), ("scratch", "models/scratch"), ("${seed}", "models/scratch")],
+)
 def test_a_base_that_is_no_list_is_shown_as_one(tmp_path, written, shown):
     path = tmp_path / "mine.yaml"
     path.write_text(f"defaults: {written}\n")
     assert refusal(str(path)).endswith(f"defaults = {written!r}: write a list: defaults: [{shown}]")
+
+
+@pytest.mark.parametrize("text", ["5", '"defaults: [recipes/homerules-coevo-rl]"', "[a]"])
+def test_a_file_that_holds_no_mapping_is_not_read_any_further(tmp_path, text):
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"{text}\n")
+    assert refusal(str(path)).endswith(": a recipe is a mapping of keys to values")
 
 
 @pytest.mark.parametrize("override", ["iterations = 3", "iterations =3", " iterations=3"])
