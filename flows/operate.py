@@ -48,6 +48,7 @@ def operate(
     """
     config = wanted(paths, iterations)
     before = _checked(place, paths, config, accept_change)
+    _check_not_shorter(before, iterations, paths.name)
     lengthen(paths, config.iterations)
     if _is_over(before, config):
         return _finished(place, paths, console)
@@ -76,6 +77,12 @@ def _checked(place: Workspace, paths: RunPaths, config: RunConfig, accept_change
     if not _is_over(head, config):
         check_unchanged(config, head, paths.name, accept_change)
     return head
+
+
+def _check_not_shorter(head: Manifest | None, iterations: int | None, run: str) -> None:
+    """Raise ``CoevoError`` for a new number of iterations below those that a run has done."""
+    if head is not None and iterations is not None and iterations < head.iteration:
+        raise CoevoError(f"{run} has done {head.iteration} iterations: set --iterations to more")
 
 
 def _waiting(place: Workspace, paths: RunPaths, head: Manifest) -> str:

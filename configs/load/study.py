@@ -87,7 +87,7 @@ def grid(recipe: str, axes: Sequence[str], overrides: Sequence[str] = ()) -> Stu
         ConfigError: an axis is not written so or named twice, or there are too many combinations.
     """
     chosen = [_axis(text) for text in axes]
-    _check_once([axis[0].partition("=")[0] for axis in chosen])
+    _check_once([axis[0].partition("=")[0] for axis in chosen], [text.partition("=")[0] for text in overrides])
     arms = [list(each) for each in product(*chosen)]
     if len(arms) > ARMS:
         raise ConfigError(f"the grid has {len(arms)} arms: a study has at most {ARMS}, give fewer values")
@@ -122,11 +122,13 @@ def _axis(text: str) -> list[str]:
     return found
 
 
-def _check_once(keys: Sequence[str]) -> None:
-    """Check that no two axes of a grid are of the same key: the later one would win in every arm."""
+def _check_once(keys: Sequence[str], others: Sequence[str]) -> None:
+    """Check that no axis of a grid is there twice, nor among the other settings: the later one would win."""
     twice = _twice(keys)
     if twice is not None:
         raise ConfigError(f"two axes of the grid are of {twice}: give all of its values in one, {twice}=VALUE,VALUE")
+    if both := [key for key in keys if key in others]:
+        raise ConfigError(f"{both[0]} is an axis of the grid and a setting of every arm: leave one of them out")
 
 
 def _twice(texts: Sequence[str]) -> str | None:

@@ -50,9 +50,9 @@ def _row(name: str, start: float | None, end: float, about: str) -> dict[str, ob
 
 
 def most_used(entries: Sequence[Entry], stats: Mapping[str, Stats], count: int) -> list[tuple[Entry, Stats]]:
-    """Entries that were in the prompts of most successful episodes, at most ``count``."""
-    ranked = sorted(entries, key=lambda entry: -stats.get(entry.id, Stats(entry.id)).successes)
-    return [(entry, stats.get(entry.id, Stats(entry.id))) for entry in ranked[:count]]
+    """Entries that were in the prompts of most successful episodes, then of most episodes, at most ``count``."""
+    used = [(entry, stats[entry.id]) for entry in entries if entry.id in stats and stats[entry.id].retrievals]
+    return sorted(used, key=lambda each: (-each[1].successes, -each[1].retrievals))[:count]
 
 
 def in_plain_words(entry: Entry) -> str:

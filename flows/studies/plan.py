@@ -138,7 +138,7 @@ def _check_metrics(study: StudyConfig, run: Planned) -> None:
         if folder == SUCCESS and panel not in played:
             raise ConfigError(
                 f"{study.name}, arm {run.arm.name}: metrics: {name}: the arm does not play the panel {panel!r}."
-                f"{nearest(panel, played)} It plays {', '.join(played)}"
+                f"{nearest(panel, played)} It plays {', '.join(dict.fromkeys(played))}"
             )
 
 

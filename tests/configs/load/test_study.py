@@ -181,6 +181,12 @@ def test_an_axis_that_is_not_written_so_is_refused(axes, said):
         grid("homerules-coevo-rl", axes)
 
 
+def test_an_axis_is_no_setting_of_every_arm():
+    line = "bank.every is an axis of the grid and a setting of every arm: leave one of them out"
+    with pytest.raises(ConfigError, match=line):
+        grid("homerules-coevo-rl", ["bank.every=1,2"], ["iterations=2", "bank.every=3"])
+
+
 def test_one_arm_is_enough_for_a_bound(mine):
     one = MINE.replace("  - {name: many, expected: worse, settings: [bank.retrieval.k=4]}\n", "")
     metric = "{name: agent/success/seen-houses"

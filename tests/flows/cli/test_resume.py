@@ -69,6 +69,14 @@ def test_one_that_has_reached_its_new_length_keeps_that(coevo, tmp_path, monkeyp
     assert paths.read_config().iterations == 3
 
 
+def test_fewer_iterations_than_it_has_done_are_refused(coevo, tmp_path):
+    paths = small_run.build(tmp_path, "mine")
+    before = paths.read_config()
+    result = coevo("resume", "mine", "--iterations", 2, "--workspace", tmp_path)
+    assert (result.code, result.err) == (2, "coevo: mine has done 3 iterations: set --iterations to more\n")
+    assert paths.read_config() == before
+
+
 def test_a_change_by_a_command_to_a_run_that_is_done_names_more_iterations(coevo, tmp_path, monkeypatch, tracking_uri):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", tracking_uri)
     small_run.build(tmp_path, "mine", ["iterations=3"])

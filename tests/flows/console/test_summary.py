@@ -39,8 +39,9 @@ def test_figures_of_other_runs_do_not_stand_beside_a_run_s_own():
 
 
 def test_the_entries_of_most_successes_come_first():
-    stats = {name: Stats(name, retrievals=9, successes=n) for name, n in (("a", 1), ("b", 5))}
-    assert [found.id for found, _ in most_used([entry("a"), entry("c"), entry("b")], stats, 2)] == ["b", "a"]
+    stats = {name: Stats(name, retrievals=9, successes=n) for name, n in (("a", 1), ("b", 5), ("d", 0))}
+    used = [found.id for found, _ in most_used([entry(name) for name in "acdbe"], stats | {"e": Stats("e")}, 4)]
+    assert used == ["b", "a", "d"]  # "c" and "e" were never used
 
 
 def test_an_entry_in_plain_words():
