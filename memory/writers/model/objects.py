@@ -13,6 +13,8 @@ TRIED = 16
 """Maximum number of braces, other than those of answers, at which an object is looked for."""
 ENDS = ("}", "]}")
 """Brackets that an answer may lack after its last whole item."""
+ITEM = 3
+"""Depth of an item: in the list of the answer's object."""
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*+"?)(\s*:)?|[{}\[\]]', re.DOTALL)
 """A text, which may be cut off, with the colon behind a name; or a bracket."""
 
@@ -30,6 +32,10 @@ def fields_of(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
     if found:
         last = found[-1]
         return (last if isinstance(last, dict) else None), True
+    for start in others:
+        made, _ = _decoded(_patched(text[start:]), 0)
+        if isinstance(made, dict) and _fits(made, name, text):
+            return made, True
     for start in others:
         if isinstance(made := _ended(text[start:], name), dict | Doubled):
             return (made if isinstance(made, dict) else None), True
@@ -72,6 +78,21 @@ def _decoded(text: str, start: int) -> tuple[object, int]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Doubled:
     made = dict(pairs)
     return made if len(made) == len(pairs) else Doubled(pairs)
+
+
+def _patched(text: str) -> str:
+    """The object at the beginning of a text, with each item that is no JSON as a text: the others can be read."""
+    parts, depth, begun, done = list[str](), 0, 0, 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in ("{", "["):
+            depth += 1
+            begun = token.start() if depth == ITEM else begun
+        elif token[0] in ("}", "]"):
+            if depth == ITEM and _decoded(item := text[begun : token.end()], 0)[0] is None:
+                parts += [text[done:begun], json.dumps(item)]
+                done = token.end()
+            depth -= 1
+    return "".join([*parts, text[done:]])
 
 
 def _ended(text: str, name: str) -> object:

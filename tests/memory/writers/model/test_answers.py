@@ -70,6 +70,23 @@ def test_a_bad_item_is_refused_and_the_others_stay(reason, fields):
     assert set(reasons(found)) <= REASONS.keys()
 
 
+NO_JSON = {
+    "a wrong escape": r'{"lesson": "heat \x"}',
+    "a raw line break": '{"lesson": "heat\nmug"}',
+    "a number of 5,000 digits": '{"step": ' + "9" * 5000 + "}",
+    "3,000 levels": '{"lesson": ' + "[" * 3000 + "]" * 3000 + "}",
+}
+
+
+@pytest.mark.parametrize("item", NO_JSON.values(), ids=NO_JSON)
+def test_an_item_that_is_no_json_is_refused_by_itself(item):
+    first, last = json.dumps(lesson("take the mug first", 2)), json.dumps(lesson(GOOD))
+    found = proposal(f'Here: {{"lessons": [{first}, {item}, {last}], "first_wrong_step": 3}}. Done }}')
+    assert [entry.strategy for entry in found.entries] == ["take the mug first", GOOD]
+    assert reasons(found) == ["shape"]
+    assert found.rejects[0].text == item[:500]
+
+
 FINE = [
     {"lesson": LONGEST},
     {"when": LONGEST_SITUATION, "when_not": LONGEST_SITUATION},
