@@ -65,7 +65,7 @@ def outcome(study: StudyConfig, each: Planned, place: Workspace) -> Outcome | No
         except CoevoError as error:
             lacks[metric.key] = str(error)
             if metric.absent is not None:
-                values[metric.key] = _throughout(metric.absent, metric.over)
+                values[metric.key] = _taken(metric, {}, revisions[-1].iteration, each.name)
     found = tuple(values.get(metric.key) for metric in study.metrics)
     ended = int(revisions[-1].observed["timestamp"])
     return Outcome(each.name, each.arm.name, each.seed, found, spending(revisions)[-1], ended, lacks)
@@ -104,18 +104,21 @@ def value(metric: MetricConfig, revisions: Sequence[Manifest], run: str) -> floa
         points = {iteration: points[iteration] - less[iteration] for iteration in points.keys() & less.keys()}
     if not points:
         raise CoevoError(f"run {run!r} never has {metric.name!r} and {metric.minus!r} at once: compare other metrics")
-    last = led[-1].iteration
+    return _taken(metric, points, led[-1].iteration, run)
+
+
+def _taken(metric: MetricConfig, points: dict[int, float], last: int, run: str) -> float:
+    """Number that a metric takes of its values by iteration, with ``absent`` at iterations without one.
+
+    Raises:
+        CoevoError: a rise lacks values at its beginning or end.
+    """
     if metric.absent is not None:
-        points = dict.fromkeys(range(1, last + 1), metric.absent) | points
+        points = dict.fromkeys(range(min(1, last), last + 1), metric.absent) | points
     kinds: Mapping[str, Callable[[Mapping[int, float]], float]] = {
         "end": end, "area": area, "rise": partial(rise, last, run, metric.title),
     }  # fmt: skip
     return kinds[metric.over](points)
-
-
-def _throughout(absent: float, over: str) -> float:
-    """Value of a run that has ``absent`` at each iteration."""
-    return 0.0 if over == "rise" else absent
 
 
 def _points(name: str, led: Sequence[Manifest], run: str) -> dict[int, float]:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from functools import partial
+from itertools import accumulate, takewhile
 
 from coevo.configs.bank.author import AuthorConfig, BudgetConfig
 from coevo.models.authors.usage import estimated
@@ -54,15 +55,15 @@ def affordable(questions: Sequence[Question], spent: Spent, author: AuthorConfig
     """
     if author.budget is None:
         return len(questions)
-    longest = [Reply("", False, estimated(each.system + each.user), author.max_new_tokens) for each in questions]
+    longest = (Reply("", False, estimated(each.system + each.user), author.max_new_tokens) for each in questions)
     sums = accumulate(longest, lambda before, reply: before.plus([reply]), initial=spent)
-    return max(1, sum(_is_within(each, author.budget, author) for each in sums) - 1)
+    paid = takewhile(partial(_pays_for, author.budget, author), sums)
+    return max(1, len(list(paid)) - 1)
 
 
-def _is_within(spent: Spent, budget: BudgetConfig, author: AuthorConfig) -> bool:
-    return not (
-        (budget.tokens is not None and _tokens(spent) > budget.tokens)
-        or (budget.cost is not None and _cost(spent, author) > budget.cost)
+def _pays_for(budget: BudgetConfig, author: AuthorConfig, spent: Spent) -> bool:
+    return (budget.tokens is None or _tokens(spent) <= budget.tokens) and (
+        budget.cost is None or _cost(spent, author) <= budget.cost
     )
 
 

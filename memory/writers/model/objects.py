@@ -32,7 +32,7 @@ def fields_of(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
     if found:
         last = found[-1]
         return (last if isinstance(last, dict) else None), True
-    for start in others:
+    for start in reversed(others):
         made, _ = _decoded(_patched(text[start:]), 0)
         if isinstance(made, dict) and _fits(made, name, text):
             return made, True

@@ -87,6 +87,12 @@ def test_an_item_that_is_no_json_is_refused_by_itself(item):
     assert found.rejects[0].text == item[:500]
 
 
+def test_the_last_of_two_answers_with_such_an_item_counts():
+    wrong = NO_JSON["a wrong escape"]
+    draft, final = (f'{{"lessons": [{json.dumps(lesson(text))}, {wrong}]}}' for text in ("take the mug first", GOOD))
+    assert [entry.strategy for entry in proposal(f"{draft} or rather {final}").entries] == [GOOD]
+
+
 FINE = [
     {"lesson": LONGEST},
     {"when": LONGEST_SITUATION, "when_not": LONGEST_SITUATION},
