@@ -1,49 +1,174 @@
-"""Parts of an answer among its tokens: the item of each lesson."""
+"""Parts of an answer among its tokens: the item of each lesson.
+
+An answer is decoded token by token, as far as that agrees with the whole text: a tokenizer that has a token for every
+byte of a character decodes a prefix to text that the whole answer does not hold.
+"""
 
 import json
-from bisect import bisect_right
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
-MARKS = {"{": "}", "#": ""}
-"""Beginning of an item and its end: of a JSON object, else of a lesson in words, which ends with its text."""
+from coevo.models.answers.thinking import without_thinking
+
+LIST, FIELD = "lessons", "lesson"
+"""Names in JSON of the list of items, and of an item's text."""
+_LIST = re.compile(rf'"{LIST}"\s*:\s*\[')
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+_NAMED = re.compile(r"\s*:\s*")
+_MARK = re.compile(r"(?<!\S)#(?!\S)")
+"""Beginning of an item in words, which ends with its text."""
+_NUMBER = re.compile(r"\s*\d{1,3}\s", re.ASCII)
+TRIED = 256
+"""Maximum number of broken objects of an answer: each may be read to its end."""
 
 
 def items(tokenizer: Any, token_ids: Sequence[int], texts: Sequence[str]) -> list[range | None]:
-    """Tokens of the item that holds each text, in order; None for a text that the answer does not hold.
+    """Tokens of the item that holds each text, in order; None for a text without an item that decodes to it.
 
-    Texts are searched from the end, since a model may think about them before it answers.
+    Of the lists in JSON that hold one of the texts, the last whole one counts, as for the reader of the answer, else
+    the last one: others are drafts. A token that ends one item and begins the next belongs to the first.
     """
-    answer, found = _decoded(tokenizer, token_ids), list[range | None]()
-    for text in reversed(texts):
-        place = max((answer.rfind(form), len(form)) for form in _forms(text))
-        item = None if place[0] < 0 else _item(answer, *place)
-        found.append(None if item is None else range(*(_token(tokenizer, token_ids, at) for at in item)))
-        if item is not None:
-            answer = answer[: item[0]]
-    return found[::-1]
+    answer = _Answer(tokenizer, token_ids)
+    found, end = list[range | None](), 0
+    for text in _aligned(_best(answer.text, answer.start, texts), texts):
+        tokens = None if text is None else answer.tokens(text, end)
+        end = end if tokens is None else tokens.stop
+        found.append(tokens)
+    return found
 
 
-def _item(answer: str, place: int, length: int) -> tuple[int, int]:
-    """Beginning and end of the item around a text, in characters."""
-    mark = next((mark for mark in MARKS if mark in answer[:place]), "#")  # a field of JSON may hold the other mark
-    start = answer.rfind(mark, 0, place)
-    end = answer.find(MARKS[mark], place + length) if MARKS[mark] and start >= 0 else -1
-    return (place if start < 0 else start), (place + length if end < 0 else end + 1)
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """An item in the text of an answer.
+
+    Attributes:
+        start: place of its first character.
+        end: place behind its last character.
+        text: its lesson.
+        written: its lesson as the answer spells it.
+    """
+
+    start: int
+    end: int
+    text: str
+    written: str
 
 
-def _forms(text: str) -> Iterator[str]:
-    """A text as words have it, and as JSON may have it in a string."""
-    yield text
-    yield json.dumps(text)[1:-1]
-    yield json.dumps(text, ensure_ascii=False)[1:-1]
+class _Answer:
+    """Text of an answer, and the tokens of its parts."""
+
+    def __init__(self, tokenizer: Any, token_ids: Sequence[int]) -> None:
+        self._tokenizer, self._ids = tokenizer, token_ids
+        names = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
+        self._silent = {getattr(tokenizer, name) for name in names}
+        ends = token_ids[-1:] if set(token_ids[-1:]) & set(tokenizer.all_special_ids) else ()
+        self._silent |= set(ends)
+        self._lengths = dict[int, int]()
+        self.text = self._decoded(token_ids)
+
+    @cached_property
+    def start(self) -> int:
+        """Place at which the thinking is over; 0 where text stands on both sides of it."""
+        return max(0, self.text.rfind(without_thinking(self.text, thinking=False).text))
+
+    def tokens(self, item: _Item, after: int) -> range | None:
+        """Tokens of an item from ``after`` on; None if they do not decode to its lesson."""
+        counts = range(len(self._ids) + 1)
+        start = bisect_right(counts, item.start, key=self._read) - 1
+        stop = bisect_left(counts, item.end, key=self._read)
+        found = range(max(start, after), stop)
+        return found if item.written in self._decoded(self._ids[found.start : found.stop]) else None
+
+    def _read(self, count: int) -> int:
+        """Number of characters of the text that so many tokens decode to."""
+        if count not in self._lengths:
+            both = zip(self.text, said := self._decoded(self._ids[:count]), strict=False)
+            apart = (place for place, (one, other) in enumerate(both) if one != other)
+            self._lengths[count] = len(said) if self.text.startswith(said) else next(apart, len(self.text))
+        return self._lengths[count]
+
+    def _decoded(self, token_ids: Sequence[int]) -> str:
+        """Text of tokens, as a completion has it."""
+        return str(self._tokenizer.decode([token for token in token_ids if token not in self._silent]))
 
 
-def _token(tokenizer: Any, token_ids: Sequence[int], position: int) -> int:
-    """Number of tokens that end at or before a position in the text."""
-    counts = range(1, len(token_ids) + 1)
-    return bisect_right(counts, position, key=lambda count: len(_decoded(tokenizer, token_ids[:count])))
+def _best(answer: str, start: int, texts: Sequence[str]) -> list[_Item]:
+    """Items of the list that the texts were read from."""
+    wanted = set(texts)
+    lists = [found for found in _lists(answer, start) if any(item.text in wanted for item in found)]
+    return lists[-1] if lists else list(_in_words(answer, start))
 
 
-def _decoded(tokenizer: Any, token_ids: Sequence[int]) -> str:
-    return str(tokenizer.decode(token_ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+def _aligned(found: Sequence[_Item], texts: Sequence[str]) -> Iterator[_Item | None]:
+    """Item of each text: both are in the order of the answer."""
+    place = 0
+    for text in texts:
+        match = next((at for at in range(place, len(found)) if found[at].text == text), None)
+        yield None if match is None else found[match]
+        place = place if match is None else match + 1
+
+
+def _lists(answer: str, start: int) -> list[list[_Item]]:
+    """Items of each list, those of whole objects last."""
+    whole = list(_objects(answer, start, len(answer), LIST, list))
+    begun = [mark.end() for mark in _LIST.finditer(answer, start)]
+    # A name with escapes in it is only seen in a whole object, whose first brace is not that of an item.
+    inner = [(next((at for at in begun if begin < at < end), begin + 1), end) for begin, end, _ in whole]
+    cut = [at for at in begun if not any(begin < at < end for begin, end, _ in whole)]
+    return [list(_in_json(answer, *bounds)) for bounds in (*pairwise([*cut, len(answer)]), *inner)]
+
+
+def _in_json(answer: str, start: int, stop: int) -> Iterator[_Item]:
+    """Items that are objects, between two places."""
+    for begin, end, made in _objects(answer, start, stop, FIELD, str):
+        if (written := _written(answer, begin, end, made[FIELD])) is not None:
+            yield _Item(begin, end, made[FIELD], written)
+
+
+def _written(answer: str, start: int, end: int, text: str) -> str | None:
+    """Spelling of a lesson in its object."""
+    strings = list(_STRING.finditer(answer, start, end))
+    for name, value in pairwise(strings):
+        between = _NAMED.fullmatch(answer, name.end(), value.start())
+        if between and _DECODER.decode(name[0]) == FIELD and _DECODER.decode(value[0]) == text:
+            return value[0][1:-1]
+    return None
+
+
+def _objects(answer: str, start: int, stop: int, name: str, kind: type) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """Beginning, end and fields of the objects between two places that have a field of this name and type."""
+    place, broken = answer.find("{", start, stop), 0
+    while place >= 0 and broken < TRIED:
+        try:
+            made, end = _DECODER.raw_decode(answer, place)
+        except (ValueError, RecursionError):
+            made, end, broken = None, place + 1, broken + 1
+        if isinstance(made, dict) and isinstance(made.get(name), kind) and end <= stop:
+            yield place, end, made
+        elif made is not None and name == LIST:
+            end = place + 1  # the list may stand deeper
+        place = answer.find("{", end, stop)
+
+
+def _in_words(answer: str, start: int) -> Iterator[_Item]:
+    """Items in words, each of which reaches to the next one; a number may stand before its text."""
+    marks = [*(mark.start() for mark in _MARK.finditer(answer, start)), len(answer)]
+    for begin, stop in pairwise(marks):
+        end = begin + len(answer[begin:stop].rstrip())
+        number = _NUMBER.match(answer, begin + 1, end)
+        written = answer[number.end() if number else begin + 1 : end]
+        yield _Item(begin, end, " ".join(written.split()), written)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; one that names a field twice has no fields, as nobody knows which value is meant."""
+    made = dict(pairs)
+    return made if len(made) == len(pairs) else {}
+
+
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)

@@ -19,7 +19,7 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.rewards import gains_of, replayed
+from coevo.tasks.writing.rewards import gains_of, replayed, unmatched
 
 MOST_READERS = 4
 """Most tasks on which the removal of an entry is replayed."""
@@ -37,12 +37,18 @@ def judge(session: Session, proposal: Proposal) -> Result[Decision]:
     candidates = allowed(proposal, library.barred)
     decision = admission.decide(candidates, library, partial(replay, session, spent), session.draft.revision)
     update = session.config.update
-    if update is not None and update.trains_writer("replay"):
-        tokenizer = session.parts.player.engine.policy.tokenizer
-        # The configuration is refused where another model writes.
-        assert session.parts.writing is not None
-        session.parts.writing.rewarded = replayed(proposal.authored, gains_of(decision.judged), tokenizer)
-    return Result(decision, spent=apart(spent, "judging"))
+    trains = update is not None and update.trains_writer("replay")
+    metrics = _reward(session, proposal, decision) if trains else {}
+    return Result(decision, metrics, spent=apart(spent, "judging"))
+
+
+def _reward(session: Session, proposal: Proposal, decision: Decision) -> dict[str, float]:
+    """Reward the writer's answers in the next update, and count the lessons whose tokens are not found."""
+    tokenizer, gains = session.parts.player.engine.policy.tokenizer, gains_of(decision.judged)
+    # The configuration is refused where another model writes.
+    assert session.parts.writing is not None
+    rewarded = session.parts.writing.rewarded = replayed(proposal.authored, gains, tokenizer)
+    return {"policy/writer/unmatched": float(unmatched(proposal.authored, gains, rewarded))}
 
 
 def replay(session: Session, spent: Counter[str], trials: Sequence[Trial], replicas: int) -> list[list[float]]:

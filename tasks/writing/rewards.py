@@ -49,6 +49,18 @@ def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer
     return [each for each in found if each.credits]
 
 
+def unmatched(authored: Iterable[Authored], gains: Mapping[str, float], rewarded: Iterable[Rewarded]) -> int:
+    """Number of lessons with a gain that earn nothing, since no tokens of their answer decode to them.
+
+    Args:
+        authored: answers of the policy.
+        gains: of each lesson that this firing judged.
+        rewarded: what ``replayed`` made of both.
+    """
+    gained = sum(len({entry for _, entry in each.lessons if entry in gains}) for each in authored)
+    return gained - sum(len(each.credits) for each in rewarded)
+
+
 def _credits(answer: Authored, gains: Mapping[str, float], tokenizer: Any) -> Iterator[Credit]:
     texts, told = [text for text, _ in answer.lessons], set[str]()
     for (_, entry), item in zip(answer.lessons, items(tokenizer, answer.drawn.token_ids, texts), strict=True):

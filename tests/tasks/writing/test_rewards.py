@@ -12,7 +12,7 @@ from coevo.memory.writers.base import Authored
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.entry import Verdict
 from coevo.records.writing import Credit, Drawn
-from coevo.tasks.writing.rewards import gains_of, predicted, replayed
+from coevo.tasks.writing.rewards import gains_of, predicted, replayed, unmatched
 
 
 def drawn(number):
@@ -85,3 +85,14 @@ def test_a_lesson_earns_what_its_last_replay_measured():
     judged = [verdict("a", 0.5), verdict("a", 0.125), verdict("a", 0.0, pairs=0)]
     (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"),))], gains_of(judged), tokenizer)
     assert found.credits == (Credit(0, 3, 0.125),)
+
+
+def test_a_lesson_whose_tokens_are_not_found_earns_nothing_and_is_counted():
+    tokenizer = word_tokenizer(("#", "1", "a"))
+    ids = tuple(tokenizer("# 1 a # 1 b", add_special_tokens=False)["input_ids"])  # of b, the tokenizer has no token
+    authored = [Authored(Drawn((1,), ids), (("a", "a"), ("b", "b"), ("known", "known")))]
+    gains = {"a": 0.5, "b": 0.5}
+    found = replayed(authored, gains, tokenizer)
+    assert [each.credits for each in found] == [(Credit(0, 3, 0.5),)]
+    assert unmatched(authored, gains, found) == 1
+    assert unmatched(authored[:1], {"a": 0.5}, found) == 0
