@@ -54,8 +54,8 @@ class EvaluationConfig(Config):
 
     every: int = Field(default=10, ge=1, le=MANY)
     """Iterations between evaluations; the first and last revision are always evaluated."""
-    panels: tuple[str, ...] = Field(default=("seen-houses",), min_length=1, max_length=100)
-    """Panels played at each evaluation."""
+    panels: tuple[str, ...] = Field(default=(), max_length=100)
+    """Panels played at each evaluation; empty for the environment's first panel."""
     final_panels: tuple[str, ...] = Field(default=(), max_length=100)
     """Additional panels of the first and the last evaluation."""
     tasks: int = Field(default=192, ge=1, le=ROWS)

@@ -7,6 +7,7 @@ from typing import Any
 from coevo.configs.env import EnvConfig, PluginEnvConfig, SimulatorConfig
 from coevo.configs.errors import ConfigError, unknown
 from coevo.configs.registry import Registry
+from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.stateful.environment import StatefulEnvironment
 
@@ -84,6 +85,20 @@ def find(kind: str) -> type[Environment[Any]]:
         remedy = "`coevo envs` lists them; a class of your own is package.module:Class"
         raise ConfigError(unknown("environment", kind, available(), remedy))
     return _checked(kind, ENVIRONMENTS.load(kind))
+
+
+def with_panel(config: RunConfig) -> RunConfig:
+    """The configuration with a panel to play: the environment's first where ``evaluation.panels`` names none.
+
+    Raises:
+        ConfigError: the environment does not exist, or has no panel.
+    """
+    if config.evaluation.panels:
+        return config
+    panels = tuple(find(config.env.type).panels)[:1]
+    if not panels:
+        raise ConfigError(f"env.type = {config.env.type!r}: it has no panel to evaluate on: name one in `panels`")
+    return config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"panels": panels})})
 
 
 def _checked(kind: str, found: object) -> type[Environment[Any]]:

@@ -49,9 +49,13 @@ def run(
         CoevoError: the recipe, a setting or the name is not valid, or no revision was committed.
     """
     from coevo.configs.load.load import load_recipe
+    from coevo.envs.registry import with_panel
+    from coevo.lineage.trust import extend_path
     from coevo.tasks.run.author import check_author
 
     config = load_recipe(recipe, as_typed(overrides))
+    extend_path(config)
+    config = with_panel(config)
     place = _place(workspace)
     check_author(config)
     paths = place.create(name or place.next_name(config.recipe), config)
@@ -137,7 +141,7 @@ def bank(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
 
 def evaluate(
     reference: str,
-    panel: str = "seen-houses",
+    panel: str | None = None,
     *,
     tasks: int | None = None,
     bank: str = "own",
@@ -149,7 +153,7 @@ def evaluate(
 
     Args:
         reference: the revision.
-        panel: name of the panel.
+        panel: name of the panel; by default the first of the run's evaluations.
         tasks: number of its tasks; by default as in the run's own evaluations.
         bank: ``own``, ``none``, ``random``, or ``OTHER[@M]``.
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
@@ -199,8 +203,13 @@ def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
     return frames.curves(compared(references, _place(workspace)))
 
 
-def package(reference: str, model: str | None = None, *, workspace: Place = None) -> str:
+def package(reference: str, name: str | None = None, *, workspace: Place = None) -> str:
     """Register policy, bank and settings of ``RUN[@N]`` as the next version of a model, like ``coevo package``.
+
+    Args:
+        reference: the revision.
+        name: registered model; by default the name of the recipe.
+        workspace: directory of runs.
 
     Returns:
         ``MODEL/VERSION``.
@@ -210,7 +219,7 @@ def package(reference: str, model: str | None = None, *, workspace: Place = None
     """
     from coevo.flows.packages.package import register_revision
 
-    return register_revision(reference, model, _place(workspace))[0].name
+    return register_revision(reference, name, _place(workspace))[0].name
 
 
 def promote(

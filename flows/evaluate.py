@@ -13,7 +13,6 @@ from coevo.flows.evaluation import BANKS, Evaluation, Request, check_panel
 from coevo.flows.history.reference import Reading, reading
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
-from coevo.memory.admission.base import admission_of
 from coevo.memory.clusters import Clusters
 from coevo.memory.diversity import diversity
 from coevo.memory.state import BankState
@@ -51,9 +50,9 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         place.trust.demand(run.paths.name, run.config)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
         config, env = configured(run, request), stack.enter_context(closing(make(run.config.env)))
-        check_panel(env, request.panel)
-        world = env.at(run.manifest.iteration)
-        panel = world.panel(request.panel, request.tasks or config.evaluation.tasks)
+        world, name = env.at(run.manifest.iteration), request.panel or config.evaluation.panels[0]
+        check_panel(env, name)
+        panel = world.panel(name, request.tasks or config.evaluation.tasks)
         seen = experience_of(run, other, request.bank, env, panel)
         policy = _artifact(run, "policy", scratch)
         engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
@@ -130,7 +129,6 @@ def learner_at(run: Reading, start: BankState, player: Player, writing: Writing 
         config,
         player,
         writer=None if bank is None else writer_of(bank.writer, key_by(bank.key)),
-        admission=None if bank is None else admission_of(bank.admission),
         start=start,
         references=references_of(config, kept),
         ask=aside_of(writing, run.manifest.revision),

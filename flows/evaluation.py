@@ -18,14 +18,14 @@ class Request:
     """Evaluation to carry out.
 
     Attributes:
-        panel: name of the panel.
+        panel: name of the panel; by default the first of the run's evaluations.
         tasks: number of its tasks; by default as in the run's own evaluations.
         bank: ``own``, ``none`` (measures what the policy has internalised), ``random`` (entries of the own bank, drawn
             independently of the task), or the bank of another ``RUN[@N]`` (measures transfer).
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
     """
 
-    panel: str
+    panel: str | None = None
     tasks: int | None = None
     bank: str = "own"
     discovery: int = 0

@@ -19,7 +19,7 @@ from pathlib import Path
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
-from coevo.envs.registry import make
+from coevo.envs.registry import make, with_panel
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import workspace_at
 from coevo.flows.console.output import console
@@ -112,6 +112,6 @@ if __name__ == "__main__":
         try:
             recipe = load_recipe(RECIPE)
             extend_path(recipe)
-            STAGES[sys.argv[1]](recipe)
+            STAGES[sys.argv[1]](with_panel(recipe))
         except CoevoError as error:
             sys.exit(f"coevo: {error}")

@@ -28,7 +28,6 @@ def flaws(config: RunSections) -> Iterator[str]:
     yield from _scored(config)
     yield from _room(config)
     yield from _ranked(config)
-    yield from _discovery(config)
     yield from _internalized(config)
     yield from _found_again(config)
     yield from _approved(config)
@@ -127,16 +126,6 @@ def _ranked(config: RunSections) -> Iterator[str]:
         yield (
             f"bank.retrieval.type={bank.retrieval.type} ranks by utility, but with bank.utility=null and "
             f"bank.admission.type={bank.admission.type} all entries have the same: set bank.utility={{}}"
-        )
-
-
-def _discovery(config: RunSections) -> Iterator[str]:
-    attempts, bank = config.evaluation.discovery, config.bank
-    if attempts > 1 and bank is not None and bank.admission.type in ("replay", "within-group"):
-        yield (
-            f"evaluation.discovery={attempts} counts attempts, but bank.admission.type={bank.admission.type} would "
-            "add more: "
-            "set bank.admission.type=append, or discovery=0"
         )
 
 

@@ -75,13 +75,14 @@ def configured(study: StudyConfig, arm: ArmConfig, seed: int) -> RunConfig:
         raise ConfigError(f"{study.name}, arm {arm.name}: {error}") from None
 
 
-def grid(recipe: str, axes: Sequence[str], overrides: Sequence[str] = ()) -> StudyConfig:
-    """A study of all combinations of values, compared by success on the recipe's first panel.
+def grid(recipe: str, axes: Sequence[str], panel: str, overrides: Sequence[str] = ()) -> StudyConfig:
+    """A study of all combinations of values, compared by success on one panel.
 
     Args:
         recipe: shipped recipe, or a recipe file.
         axes: ``KEY=VALUE,VALUE,…``; the first value of each belongs to the reference arm.
-        overrides: settings of every arm, which may change the panels.
+        panel: that every arm plays.
+        overrides: settings of every arm.
 
     Raises:
         ConfigError: an axis is not written so or named twice, or there are too many combinations.
@@ -91,7 +92,6 @@ def grid(recipe: str, axes: Sequence[str], overrides: Sequence[str] = ()) -> Stu
     arms = [list(each) for each in product(*chosen)]
     if len(arms) > ARMS:
         raise ConfigError(f"the grid has {len(arms)} arms: a study has at most {ARMS}, give fewer values")
-    panel = load_recipe(recipe, overrides).evaluation.panels[0]
     keys = [_short(axis[0].partition("=")[0]) for axis in chosen]
     settings = {
         "name": f"{Path(recipe).stem}-{'-'.join(keys)}"[:40],

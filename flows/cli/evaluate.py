@@ -17,7 +17,7 @@ HASH, SHOWN = 16, 8
 
 def evaluate(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
-    panel: Annotated[str, typer.Option(help="Panel to play.")] = "seen-houses",
+    panel: Annotated[str | None, typer.Option(help="Panel to play; by default the run's first.")] = None,
     tasks: Annotated[int | None, typer.Option(min=1, help="Tasks of the panel; by default as in the run.")] = None,
     bank: Annotated[
         str,
@@ -34,9 +34,9 @@ def evaluate(
     """Evaluate a run on a held-out panel.
 
     The bank is read-only, and the run does not change. Shows success over all tasks and per type of task, and the
-    Vendi score of successes and failures: the effective number of different trajectories. With
-    --discovery K, also shows the share of tasks that are solved within 1 to K attempts; a lesson written between
-    attempts serves its own task only and is discarded.
+    Vendi score of successes and failures: the effective number of different trajectories. With --discovery K, also
+    shows the share of tasks that are solved within 1 to K attempts; a lesson written between attempts enters without
+    a replay, serves its own task only and is discarded.
 
     Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
     """
@@ -47,19 +47,19 @@ def evaluate(
     trust_revision(place, run, trust, ask=not as_json)
     result = _played(run, Request(panel, tasks, bank, discovery), through, place)
     lost = any(episode.lost for episode in result.episodes)
-    row = {"run": run, "panel": panel, "bank": bank, **_figures(result, lost), "panel_hash": result.panel.hash[:HASH]}
+    row = {"run": run, "panel": result.panel.name, "bank": bank, **_figures(result, lost)}
+    row["panel_hash"] = result.panel.hash[:HASH]
     kinds = [{"type": kind, **_figures(part, lost)} for kind, part in result.by_kind().items()]
     attempts = [{"attempts": number, "solved": share} for number, share in result.discovery.items()]
     vendi = [{"trajectories": side, "vendi": score} for side, score in result.vendi.items()]
     if as_json:
-        found = {str(number): share for number, share in result.discovery.items()}
-        output.document(row | {"types": kinds, "discovery": found, "vendi": dict(result.vendi)})
+        shares = {str(number): share for number, share in result.discovery.items()}
+        output.document(row | {"types": kinds, "discovery": shares, "vendi": dict(result.vendi)})
         return
     output.table([row | {"panel_hash": row["panel_hash"][:SHOWN]}], tuple(row))
-    for rows in (kinds, attempts, vendi):
-        if rows:
-            output.line()
-            output.table(rows, tuple(rows[0]))
+    for rows in filter(None, (kinds, attempts, vendi)):
+        output.line()
+        output.table(rows, tuple(rows[0]))
 
 
 def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:

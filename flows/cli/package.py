@@ -13,7 +13,9 @@ VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="V
 
 def package(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
-    name: Annotated[str | None, typer.Option(help="Registered model; by default the name of the recipe.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Registered model; by default the name of the recipe.")
+    ] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -22,7 +24,7 @@ def package(
 
     The package holds policy, bank and settings, and can be served after the run is gone.
 
-    Example: coevo package homerules-coevo-rl-1@40 --name household
+    Example: coevo package homerules-coevo-rl-1@40 household
     """
     from coevo.flows.console.trust import trust_revision
     from coevo.flows.packages.package import register_revision

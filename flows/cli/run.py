@@ -42,8 +42,11 @@ def run(
 
     Example: coevo run homerules-coevo-rl --name first seed=11 iterations=6
     """
+    from coevo.envs.registry import with_panel
+
     config = load_recipe(recipe, overrides or [])
     extend_path(config)
+    config = with_panel(config)
     if dry_run:
         return _dry_run(config, workspace_at(workspace), on, as_json)
     if on is not None or as_json:

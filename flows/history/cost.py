@@ -12,7 +12,7 @@ from coevo.lineage.revision.manifest import Manifest
 SECONDS = "cost/seconds/"
 """Prefix of the seconds of a stage."""
 KINDS = ("episodes", "tokens", "seconds")
-OUTSIDE = ("evaluate", "internalization", "gate panels", "warm start", "play ahead", "commit", "publish")
+OUTSIDE = ("evaluate", "internalization", "gate panels", "initial policy", "play ahead", "commit", "publish")
 """Stages that do not count as learning time: those that measure or prepare, and those that another stage waits for, so
 that their seconds are counted there."""
 

@@ -29,9 +29,9 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
     with reading(reference, place) as opened:
         config, manifest = opened.config, opened.manifest
         place.trust.demand(opened.paths.name, config)
-    tasks = request.tasks or config.evaluation.tasks
+    panel, tasks = request.panel or config.evaluation.panels[0], request.tasks or config.evaluation.tasks
     with in_stage(f"r{manifest.revision} evaluate"):
-        found = play_through(url, config, manifest.iteration, request.panel, tasks)
+        found = play_through(url, config, manifest.iteration, panel, tasks)
     return replace(found, vendi=diversity(found.episodes, config.evaluation.encoder))
 
 

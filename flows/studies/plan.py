@@ -9,7 +9,7 @@ from coevo.configs.errors import CoevoError, ConfigError, nearest
 from coevo.configs.load.study import SUCCESS, configured
 from coevo.configs.run import RunConfig
 from coevo.configs.study import ArmConfig, StudyConfig
-from coevo.envs.registry import make
+from coevo.envs.registry import make, with_panel
 from coevo.lineage.files import make_private
 from coevo.lineage.revision.code import flat
 from coevo.lineage.trust import extend_path
@@ -54,13 +54,24 @@ def runs_of(study: StudyConfig) -> list[Planned]:
     """
     if study.needs:
         raise CoevoError(f"study {study.name!r} cannot run yet: it needs {'; '.join(study.needs)}")
-    first = {arm.name: configured(study, arm, 1) for arm in study.arms}
+    first = {arm.name: configured_arm(study, arm) for arm in study.arms}
     _check_apart(study, first)
     return [
         Planned(f"{study.name}-{arm.name}-s{seed}", arm, seed, _seeded(first[arm.name], seed))
         for seed in range(1, study.seeds + 1)
         for arm in study.arms
     ]
+
+
+def configured_arm(study: StudyConfig, arm: ArmConfig) -> RunConfig:
+    """Configuration of an arm's first seed, with a panel to play.
+
+    Raises:
+        CoevoError: the arm is not possible, or its environment does not exist.
+    """
+    config = configured(study, arm, 1)
+    extend_path(config)
+    return with_panel(config)
 
 
 def _check_apart(study: StudyConfig, configs: Mapping[str, RunConfig]) -> None:
@@ -85,7 +96,6 @@ def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> Non
         check_name(each, place)
     for each in arms_of(runs):
         _check_metrics(study, each)
-        extend_path(each.config)
         with closing(make(each.config.env)) as env:
             check_fits(each.config, env, place.root)
 

@@ -10,7 +10,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, written
 from coevo.configs.run import RunConfig
 from coevo.configs.trust import Setting, chosen
-from coevo.envs.registry import make
+from coevo.envs.registry import make, with_panel
 from coevo.flows.history.reference import Reading
 from coevo.flows.upkeep.gc import versions_of
 from coevo.lineage.lineage import Lineage
@@ -71,7 +71,10 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
         trust.require(source.paths.name, source.config)
         extend_path(config)
         _check_words(source.config, config)
-    return config
+    if not config.evaluation.panels:
+        trust.require(source.paths.name, source.config)
+        extend_path(config)
+    return with_panel(config)
 
 
 def _check_fixed(before: Mapping[str, object], after: Mapping[str, object]) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import ValidationError
+
 from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.policy.foreign import folder_of, settings_of
@@ -10,6 +12,7 @@ CARD = "generation_config.json"
 OURS = ("temperature", "top_p", "top_k")
 """Settings that a run has as well."""
 NEUTRAL = {
+    "do_sample": True,
     "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
     "presence_penalty": 0.0,
@@ -26,16 +29,28 @@ NEUTRAL = {
 """Settings that no run has, because an update needs the policy's own distribution; each with its neutral value."""
 
 
-def ignored(policy: PolicyConfig, sampling: SamplingConfig) -> list[str]:
-    """Settings of the card that a run does not follow, as ``name=value``; empty without a card.
+def ignored(policy: PolicyConfig, sampling: SamplingConfig) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Settings of the card that a run does not follow, by name; empty without a card.
+
+    Returns:
+        The settings that ``rollout.sampling`` has and could follow, and those that no setting of a run follows.
 
     Raises:
         CoevoError: the card is not a JSON object.
     """
     card = _card(policy)
-    differ = [name for name in OURS if card.get(name) is not None and card[name] != getattr(sampling, name)]
-    refused = [name for name, neutral in NEUTRAL.items() if card.get(name) not in (None, neutral)]
-    return [f"{name}={str(card[name])[:40]}" for name in (*differ, *refused)]
+    ours = {name: card[name] for name in OURS if card.get(name) is not None and card[name] != getattr(sampling, name)}
+    possible = {name: value for name, value in ours.items() if _is_possible(name, value)}
+    refused = {name: card[name] for name, neutral in NEUTRAL.items() if card.get(name) not in (None, neutral)}
+    return possible, {name: value for name, value in ours.items() if name not in possible} | refused
+
+
+def _is_possible(name: str, value: object) -> bool:
+    try:
+        SamplingConfig.model_validate({name: value}, strict=True)
+    except ValidationError:
+        return False
+    return True
 
 
 def _card(policy: PolicyConfig) -> dict[str, Any]:

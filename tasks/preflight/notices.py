@@ -53,10 +53,20 @@ def _unfired(config: RunConfig) -> list[str]:
 
 
 def _sampling(config: RunConfig) -> list[str]:
-    named = ignored(config.policy, config.rollout.sampling)
-    if not named:
+    ours, others = ignored(config.policy, config.rollout.sampling)
+    if not ours and not others:
         return []
-    return [f"the model's {CARD} sets {', '.join(named)}; the run does not follow it: see rollout.sampling"]
+    named = ", ".join(f"{name}={str(value)[:40]}" for name, value in (ours | others).items())
+    said = f"the model's {CARD} sets {named}; the run does not follow it"
+    if ours:
+        remedy = " ".join(f"rollout.sampling.{name}={value}" for name, value in ours.items())
+        cuts = not ours.keys().isdisjoint(("top_p", "top_k"))
+        if cuts and config.update is not None and config.update.loss.importance_cap is None:
+            remedy += " update.loss.importance_cap=2.0"
+        said += f": set {remedy}"
+    if others:
+        said += f"; no setting follows {', '.join(others)}"
+    return [said]
 
 
 def _guide(config: RunConfig, env: Environment[Any] | None) -> list[str]:

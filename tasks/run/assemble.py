@@ -65,6 +65,8 @@ def check_panels(config: RunConfig, env: Environment[object]) -> None:
         ConfigError: the environment has no such panel.
     """
     evaluation = config.evaluation
+    if not evaluation.panels:
+        raise ConfigError(f"evaluation.panels: names none; {env.name} has {', '.join(env.panels)}")
     for name in (*evaluation.panels, *evaluation.final_panels):
         if name not in env.panels:
             raise ConfigError(f"evaluation.panels: {name!r} is no panel of {env.name}; it has {', '.join(env.panels)}")

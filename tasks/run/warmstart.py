@@ -48,7 +48,7 @@ METRICS = {
 """Metric of each figure of the file, below ``policy/warmstart/``."""
 
 
-@stage("warm start")
+@stage("initial policy")
 def warm_start(config: RunConfig, env: Environment[object], cache: Path, reporter: Reporter) -> Path:
     """Directory of the policy that the run starts from; made where the cache does not hold it as it was made."""
     directory = cache / identity(config, env)

@@ -1,7 +1,8 @@
 """Discovery@k (RetroAgent section 4.3): share of tasks solved within k attempts, with lessons of failed attempts.
 
 Between attempts the run's own writer and admission change a copy of the bank that is the task's alone and lives in
-memory only: nothing of it reaches the run, and no task profits from another one of the panel.
+memory only: nothing of it reaches the run, and no task profits from another one of the panel. Where the run's admission
+tests candidates by further rollouts, they enter untested here: a rollout of their task would be one more attempt.
 """
 
 from collections.abc import Sequence
@@ -9,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NoReturn
 
-from coevo.configs.errors import CoevoError
+from coevo.configs.bank.admission import AppendAdmissionConfig
 from coevo.configs.run import RunConfig
-from coevo.memory.admission.base import Admission, Trial
+from coevo.memory.admission.base import Admission, Trial, admission_of
 from coevo.memory.evidence.references import References
 from coevo.memory.retrieval.index import Index
 from coevo.memory.state import BankState
@@ -33,7 +34,6 @@ class Learner:
         config: of the run.
         player: plays with its policy.
         writer: writes after a failed attempt; None without a bank.
-        admission: decides about the proposals of ``writer``; None without a bank.
         start: the bank that every task begins with.
         references: earlier episodes that the writer looks at.
         ask: puts the writer's questions to its author.
@@ -44,12 +44,19 @@ class Learner:
     config: RunConfig
     player: Player
     writer: Writer | None
-    admission: Admission | None
     start: BankState
     references: References
     ask: Ask
     revision: int
     iterations: int
+
+    @cached_property
+    def admission(self) -> Admission:
+        """Rule that decides about the writer's proposals; only with a bank."""
+        bank = self.config.bank
+        assert bank is not None
+        tests = bank.admission.type in ("replay", "within-group")
+        return admission_of(AppendAdmissionConfig(type="append") if tests else bank.admission)
 
 
 def discover(
@@ -129,19 +136,16 @@ def learn(learner: Learner, book: BankState, failed: Episode) -> BankState:
     """The bank of a task after a failed attempt; the one before stays as it is, and is returned if nothing taught."""
     if not failed.teaches:
         return book
-    writer, admission, revision = learner.writer, learner.admission, learner.revision
+    writer, revision = learner.writer, learner.revision
     assert writer is not None
-    assert admission is not None
     book = book.copy()
     (failed,) = [failed] if book.pools is None else assign_clusters(book.pools, [failed])
     book.credit([failed], utilities=True)
     library = book.library()
     proposal = writer.write(Evidence([failed], library, learner.references, revision, learner.ask))
-    book.apply(admission.decide(proposal, library, _no_replay, revision), [failed])
+    book.apply(learner.admission.decide(proposal, library, _no_replay, revision), [failed])
     return book
 
 
 def _no_replay(trials: Sequence[Trial], replicas: int) -> NoReturn:
-    raise CoevoError(
-        "evaluation.discovery counts attempts, and a replay would be one more: set bank.admission.type=append"
-    )
+    raise AssertionError("no admission between attempts replays")

@@ -68,7 +68,6 @@ def learner_of(session: Session) -> Learner:
         session.config,
         parts.player,
         parts.writer,
-        parts.admission,
         start=bank,
         references=session.references,
         ask=aside_of(parts.writing, revision),

@@ -257,7 +257,6 @@ REFUSED = {
     ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
     # evaluation, and what a person decides
-    "attempts that are learned from": (COEVO, ["evaluation.discovery=2"], "discovery=2 counts", "or discovery=0"),
     "entries of no bank": (GRPO, ["evaluation.internalization=1"], "compares entries", "internalization=0, or a bank"),
     "a search of no bank": (GRPO, ["evaluation.retrieval=true"], "searches a bank", "evaluation.retrieval=false"),
     "a search for observations": (SLEA, ["evaluation.retrieval=true"], "answers observations", "another bank."),
@@ -268,7 +267,6 @@ REFUSED = {
         )
         for recipe in (COEVO, GRPO)
     },
-    "no panel": (COEVO, ["evaluation.panels=[]"], "evaluation.panels", "at least 1 item"),
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ ALLOWED = {
     ),
     "weights that are sent": (GRPO, [*PRETRAINED, "rollout.engine={type: vllm, sync: gloo}"]),
     "adapters in files": (GRPO, [*PRETRAINED, "policy.lora={}", SERVED]),
-    "one attempt beside replays": (COEVO, ["evaluation.discovery=1"]),
+    "attempts beside replays": (COEVO, ["evaluation.discovery=2"]),
     "attempts beside entries that are appended": (RETRO, ["evaluation.discovery=2"]),
     "attempts without a bank": (GRPO, ["evaluation.discovery=3"]),
     "all that is measured of a bank, and a person": (

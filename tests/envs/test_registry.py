@@ -4,9 +4,10 @@ import pytest
 
 from coevo.configs.env import HomeRulesConfig, PluginEnvConfig
 from coevo.configs.errors import CoevoError
+from coevo.configs.load.load import load_recipe
 from coevo.envs.base import MissingPartError
 from coevo.envs.homerules import HomeRules
-from coevo.envs.registry import available, make
+from coevo.envs.registry import available, find, make, with_panel
 from coevo.records.draws import key
 
 SOURCE = """
@@ -45,6 +46,10 @@ class Half(Environment[str]):
 
     def sample(self, count, key):
         return []
+
+
+class Panelless(Echo):
+    panels = {}
 
 
 NOT_AN_ENVIRONMENT = 3
@@ -114,3 +119,18 @@ def test_what_cannot_be_built_is_one_line_with_a_remedy(package, kind, options, 
     with pytest.raises(CoevoError, match=said) as caught:
         plugin(kind, **options)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("env", ["homerules", "babyai", "babyai-rules", "textworld", "echo_package:Echo"])
+def test_without_a_panel_in_the_settings_the_first_of_the_environment_is_played(package, env):
+    asked = load_recipe("homerules-react", [f"env={{type: '{env}'}}", "evaluation.panels=[]"])
+    assert asked.evaluation.panels == ()
+    assert with_panel(asked).evaluation.panels == (next(iter(find(env).panels)),)
+    named = load_recipe("homerules-react", ["evaluation.panels=[other]"])
+    assert with_panel(named) is named
+
+
+def test_an_environment_without_a_panel_is_refused(package):
+    config = load_recipe("homerules-react", ["env={type: 'echo_package:Panelless'}", "evaluation.panels=[]"])
+    with pytest.raises(CoevoError, match=r"echo_package:Panelless'.*has no panel to evaluate on"):
+        with_panel(config)

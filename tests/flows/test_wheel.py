@@ -81,7 +81,7 @@ def test_run_resume_package_and_serve_in_a_project_with_packages_of_these_names(
     try:
         coevo("run", "homerules-experience-only", *SHORT, "--name", "mine")
         coevo("resume", "mine", "--iterations", "2")
-        assert "household/1" in coevo("package", "mine", "--name", "household")
+        assert "household/1" in coevo("package", "mine", "household")
         serving = [installed, "serve", "household/1"]
         with subprocess.Popen(serving, cwd=project, stdout=subprocess.PIPE, text=True) as server:
             try:

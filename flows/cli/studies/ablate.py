@@ -6,10 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.load.load import load_recipe
 from coevo.configs.load.study import changed, grid, load_studies, load_study
 from coevo.configs.study import StudyConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
+from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
 
 OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
@@ -60,9 +62,18 @@ def ablate(
     return code
 
 
+def _panel(recipe: str, settings: list[str]) -> str:
+    """The first panel of a recipe with the settings of every arm."""
+    from coevo.envs.registry import with_panel
+
+    config = load_recipe(recipe, settings)
+    extend_path(config)
+    return with_panel(config).evaluation.panels[0]
+
+
 def _described(study: str | None, recipe: str | None, axes: list[str] | None, settings: list[str]) -> StudyConfig:
     if recipe is not None and axes:
-        return grid(recipe, axes, settings)
+        return grid(recipe, axes, _panel(recipe, settings), settings)
     if recipe is not None or axes:
         raise CoevoError("--recipe and --grid go together: coevo ablate --recipe RECIPE --grid KEY=VALUE,VALUE")
     if study is None:

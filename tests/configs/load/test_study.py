@@ -9,6 +9,7 @@ from coevo.configs.load.load import describe, names
 from coevo.configs.load.study import changed, configured, grid, load_studies, load_study
 from coevo.configs.study import MetricConfig
 
+PANEL = "seen-houses"
 STUDIES = load_studies()
 POSSIBLE = [study for study in STUDIES if not study.needs]
 MINE = """
@@ -127,7 +128,7 @@ def test_a_misspelt_study_gets_a_suggestion():
 
 
 def test_a_grid_has_an_arm_for_each_combination():
-    study = grid("homerules-coevo-rl", ["bank.every=5,20", "bank.retrieval.type=tfidf,tfidf+embedding"])
+    study = grid("homerules-coevo-rl", ["bank.every=5,20", "bank.retrieval.type=tfidf,tfidf+embedding"], PANEL)
     assert study.name == "homerules-coevo-rl-every-type"
     assert [arm.name for arm in study.arms] == [
         "every-5-type-tfidf", "every-5-type-tfidf-embedding", "every-20-type-tfidf", "every-20-type-tfidf-embedding",
@@ -138,12 +139,12 @@ def test_a_grid_has_an_arm_for_each_combination():
 
 
 def test_a_grid_has_up_to_64_arms():
-    assert len(grid("homerules-coevo-rl", [f"bank.every={','.join(map(str, range(1, 65)))}"]).arms) == 64
+    assert len(grid("homerules-coevo-rl", [f"bank.every={','.join(map(str, range(1, 65)))}"], PANEL).arms) == 64
 
 
 def test_names_of_a_grid_are_cut_after_40_characters():
     axes = ["bank.retrieval.min_entries=0", "rollout.group_size=8", "rollout.max_turns=2000,3000"]
-    study = grid("homerules-coevo-rl", axes)
+    study = grid("homerules-coevo-rl", axes, PANEL)
     assert study.name == "homerules-coevo-rl-min_entries-group_siz"
     assert [arm.name for arm in study.arms] == [f"min_entries-0-group_size-8-max_turns-{first}00" for first in (2, 3)]
 
@@ -153,13 +154,13 @@ def test_names_of_a_grid_that_are_equal_when_cut_are_numbered():
         "bank.retrieval.step_query=observation,instruction+observation", "bank.admission.confidence=0.9,0.95",
         "bank.every=1,5",
     ]  # fmt: skip
-    names = [arm.name for arm in grid("homerules-coevo-rl", axes).arms]
+    names = [arm.name for arm in grid("homerules-coevo-rl", axes, PANEL).arms]
     assert names[0] == "step_query-observation-confidence-0.9-1"
     assert len({*names}) == 8
 
 
 def test_a_grid_compares_by_the_panel_that_is_played():
-    study = grid("homerules-coevo-rl", ["bank.every=1,5"], ["evaluation.panels=[other-facts]"])
+    study = grid("homerules-coevo-rl", ["bank.every=1,5"], "other-facts", ["evaluation.panels=[other-facts]"])
     assert {metric.name for metric in study.metrics} == {"agent/success/other-facts"}
 
 
@@ -178,13 +179,13 @@ def test_a_grid_compares_by_the_panel_that_is_played():
 )
 def test_an_axis_that_is_not_written_so_is_refused(axes, said):
     with pytest.raises(ConfigError, match=said):
-        grid("homerules-coevo-rl", axes)
+        grid("homerules-coevo-rl", axes, PANEL)
 
 
 def test_an_axis_is_no_setting_of_every_arm():
     line = "bank.every is an axis of the grid and a setting of every arm: leave one of them out"
     with pytest.raises(ConfigError, match=line):
-        grid("homerules-coevo-rl", ["bank.every=1,2"], ["iterations=2", "bank.every=3"])
+        grid("homerules-coevo-rl", ["bank.every=1,2"], PANEL, ["iterations=2", "bank.every=3"])
 
 
 def test_one_arm_is_enough_for_a_bound(mine):

@@ -240,7 +240,8 @@ def test_a_chat_run_shows_a_whole_prompt_with_its_guide_and_what_it_does_not_fol
     done = coevo("run", SMALL, *chat_model, "--dry-run")
     assert "<|im_start|>system" in done.out
     assert "  | go PLACE: go to a closed place and look into it. Places: drawer, cabinet, safe, chest." in done.out
-    assert "sets top_k=20, repetition_penalty=1.1; the run does not follow it: see rollout.sampling" in done.out
+    follow = "set rollout.sampling.top_k=20 update.loss.importance_cap=2.0; no setting follows repetition_penalty"
+    assert f"sets top_k=20, repetition_penalty=1.1; the run does not follow it: {follow}" in done.out
     assert "thinking  left to the model" in done.out
     assert (done.code, done.out.splitlines()[-1]) == (0, "ready to start")
 

@@ -73,9 +73,10 @@ def test_random_entries_and_several_attempts_do_not_go_together(evaluated):
         evaluate_revision("run", Request(PANEL, bank="random", discovery=2), evaluated[0])
 
 
-def test_an_admission_that_plays_more_is_refused_by_name(small_workspace):
-    with pytest.raises(CoevoError, match=r"first@3: .*bank.admission.type=replay"):
-        evaluate_revision("first", Request(PANEL, discovery=2), Workspace(small_workspace))
+def test_attempts_learn_without_the_replays_of_the_run_s_admission(small_workspace):
+    found = evaluate_revision("first", Request(discovery=2), Workspace(small_workspace))
+    assert found.panel.name == PANEL
+    assert found.discovery[2] > found.discovery[1]
 
 
 def test_the_table_fits_eighty_columns_and_breaks_no_word(evaluated, tmp_path, coevo, eighty_columns):

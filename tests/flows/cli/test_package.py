@@ -34,13 +34,13 @@ def call(coevo, place, monkeypatch):
 
 @pytest.mark.full
 def test_from_a_run_to_a_champion_and_back(call, place):
-    made = call("package", "first@2", "--name", "household")
+    made = call("package", "first@2", "household")
     assert (made.code, made.out.splitlines()) == (0, [
         "Registered first@2 as household/1",
         f"Serve it with: coevo serve household/1 --workspace {place}",
         f"Make it the champion, if it plays better: coevo promote household/1 --workspace {place}",
     ]), made.err  # fmt: skip
-    row = json.loads(call("package", "first", "--name", "household", "--json").out)
+    row = json.loads(call("package", "first", "household", "--json").out)
     assert row == {
         "model": "household", "version": 2, "run": "first", "revision": 3, "success": {"seen-houses": 1.0}
     }  # fmt: skip
@@ -60,7 +60,7 @@ def test_from_a_run_to_a_champion_and_back(call, place):
     assert call("demote", "household").out == "household/1 is champion again\n"
     assert "no version was champion before 1" in call("demote", "household").err
 
-    call("package", "other", "--name", "household")
+    call("package", "other", "household")
     assert "other@3 and the champion, first@2, play different tasks" in call("promote", "household/3").err
 
 
@@ -69,7 +69,7 @@ def test_from_a_run_to_a_champion_and_back(call, place):
     [
         (("package", "first@9"), "revision 9 is not in run 'first': it has 0 to 3"),
         (("package", "nobody"), "No run 'nobody'"),
-        (("package", "first", "--name", "a/b"), "'a/b' cannot name a model"),
+        (("package", "first", "a/b"), "'a/b' cannot name a model"),
         (("promote", "first"), "write MODEL/VERSION or MODEL@ALIAS"),
         (("serve", "nobody"), "No run 'nobody'"),
         (("serve", "first@9"), "revision 9 is not in run 'first'"),
@@ -107,26 +107,26 @@ def test_a_panel_that_is_not_there_is_named(place):
 @pytest.mark.full
 def test_a_package_that_was_killed_and_is_repeated_is_one_version(call, place, kill, made, request):
     name = f"killed-{request.node.callspec.indices['kill']}"
-    killed = coevo_at("package", "first@2", "--name", name, workspace=place, kill=kill)
+    killed = coevo_at("package", "first@2", name, workspace=place, kill=kill)
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     registry = client(tracking_store(place))
     assert len(registry.search_model_versions(f"name='{name}'")) == made
     for _ in range(2):
-        again = call("package", "first@2", "--name", name)
+        again = call("package", "first@2", name)
         assert (again.code, again.out.splitlines()[0]) == (0, f"Registered first@2 as {name}/1"), again.err
     (version,) = registry.search_model_versions(f"name='{name}'")
     experiments = [each.experiment_id for each in registry.search_experiments()]
     logged = registry.search_logged_models(experiments, filter_string=f"tags.`coevo.model` = '{name}'")
     assert [(each.status, each.artifact_location) for each in logged] == [("READY", version.source)]
     assert call("promote", f"{name}/1").out == f"{name}/1 is champion\n"
-    assert call("package", "first@3", "--name", name).out.splitlines()[0] == f"Registered first@3 as {name}/2"
+    assert call("package", "first@3", name).out.splitlines()[0] == f"Registered first@3 as {name}/2"
     aliases = registry.get_registered_model(name).aliases
     assert {alias: int(number) for alias, number in aliases.items()} == {"champion": 1}
     assert "no version was champion before 1" in call("demote", name).err
 
 
 def test_other_code_makes_another_version(call, monkeypatch):
-    made = call("package", "first@1", "--name", "code")
-    assert (made.code, call("package", "first@1", "--name", "code").out) == (0, made.out)
+    made = call("package", "first@1", "code")
+    assert (made.code, call("package", "first@1", "code").out) == (0, made.out)
     monkeypatch.setattr("coevo.flows.packages.package.code_of", lambda *_: "other")
-    assert call("package", "first@1", "--name", "code").out.splitlines()[0] == "Registered first@1 as code/2"
+    assert call("package", "first@1", "code").out.splitlines()[0] == "Registered first@1 as code/2"
