@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from coevo.memory.retrieval.encoder import encoder_of
-from coevo.memory.text import WORD
+from coevo.memory.text import terms
 from coevo.records.episode import Episode
 
 Floats = npt.NDArray[np.float64]
@@ -67,7 +67,7 @@ def cosines(texts: Sequence[str], encoder: str | None = None) -> Floats:
 def word_counts(texts: Sequence[str]) -> Floats:
     """(texts, words) count of each word in each text; texts without words have a word of their own in common."""
     numbers = dict[str, int]()
-    rows = [[numbers.setdefault(word, len(numbers)) for word in WORD.findall(text.lower()) or [""]] for text in texts]
+    rows = [[numbers.setdefault(word, len(numbers)) for word in terms(text) or [""]] for text in texts]
     return np.array([np.bincount(row, minlength=len(numbers)) for row in rows], np.float64)
 
 

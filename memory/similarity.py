@@ -1,6 +1,7 @@
 """Similarity of texts as token sequences: 2 LCS(a, b) / (|a| + |b|), symmetric, and 1 for equal sequences only.
 
-A text is encoded with one character per token, so that rapidfuzz compares tokens at the speed of characters. An exact
+Tokens are terms as retrieval compares them, and other visible characters, so that spellings of one text are equal. A
+text is encoded with one character per token, so that rapidfuzz compares tokens at the speed of characters. An exact
 bound excludes most texts before: a common subsequence has no token more often than either text has it.
 """
 
@@ -11,7 +12,10 @@ import numpy.typing as npt
 from rapidfuzz.distance import Indel
 from rapidfuzz.process import cdist
 
+from coevo.memory.text import pieces
+
 TOKEN = re.compile(r"\w+|\S")
+"""Token of ASCII text in lower case."""
 FEW = 64
 """Texts that are compared without the bound, which would cost more."""
 BUCKETS = 256
@@ -86,8 +90,7 @@ class SimilarityIndex:
 
 
 def _tokens(text: str) -> list[str]:
-    """Words, and every other visible character as a token of its own."""
-    return TOKEN.findall(text)
+    return TOKEN.findall(text.lower()) if text.isascii() else pieces(text)
 
 
 def _letter(number: int) -> str:

@@ -1,8 +1,10 @@
 """Entries of the experience bank, and the verdicts that admit them."""
 
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from unicodedata import normalize
 
 from coevo.records.intervals import around
 
@@ -17,6 +19,14 @@ LEVELS = ("principle", "pattern", "example")
 
 TEXTS = ("strategy", "condition", "example", "keywords", "scope")
 """Fields that hold text from the environment."""
+
+_DOUBLE = "\u00ab\u00bb\u201c\u201d\u201e\u201f\u2e42\u300c\u300d\u301d\u301e\u301f\ufe41\ufe42\uff02\uff62\uff63"
+_SINGLE = "\u02bb\u02bc\u2018\u2019\u201a\u201b\u2039\u203a\u300e\u300f\ufe43\ufe44\uff07"
+QUOTES = str.maketrans(dict.fromkeys(_DOUBLE, '"') | dict.fromkeys(_SINGLE, "'"))
+"""Straight form of quotation marks and apostrophes."""
+
+_STOPS = ".\u0589\u06d4\u0964\u104b\u1362\u166e\u17d4\u1803\u3002\ufe12\ufe52\uff0e\uff61"
+_FULL_STOP = re.compile(rf"(?<=[^\s/\\{_STOPS}])[{_STOPS}]\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +69,21 @@ class Entry:
         return self.retired < 0
 
 
+def wording(text: str) -> str:
+    """Text without what spellings of one lesson differ in.
+
+    These are the canonical form of characters (NFC), the width of blanks, the style of quotation marks and a final full
+    stop. Letter case and compatibility forms stay, since they can change the meaning: ``ls -r`` is not ``ls -R``. So
+    does a point that ends no sentence, as in ``cd ..`` and ``git add .``.
+    """
+    if not text.isascii():
+        text = normalize("NFC", text).translate(QUOTES)
+    return _FULL_STOP.sub("", " ".join(text.split()))
+
+
 def entry_id(scope: str, strategy: str) -> str:
-    """First 12 hex digits of the SHA-256 of scope and strategy: equal lessons have equal ids."""
-    return hashlib.sha256(f"{scope}\n{strategy}".encode()).hexdigest()[:12]
+    """First 12 hex digits of the SHA-256 of scope and wording: all spellings of one lesson have the same id."""
+    return hashlib.sha256(f"{scope}\n{wording(strategy)}".encode()).hexdigest()[:12]
 
 
 def rescoped(entry: Entry, scope: str) -> Entry:

@@ -7,7 +7,7 @@ from coevo.configs.bank.admission import EditsAdmissionConfig
 from coevo.memory.edits.rule import Rule, Sources, best_first, merged, new
 from coevo.memory.edits.syntax import Kind, Operation, RefusedError
 from coevo.memory.validate import shortened
-from coevo.records.entry import Entry, entry_id
+from coevo.records.entry import Entry, entry_id, wording
 
 
 class Pool:
@@ -126,9 +126,12 @@ class Pool:
 
     def _refuse_known(self, operation: Operation) -> None:
         """Refuse a wording that the pool already has; a merger may keep that of a merged entry."""
-        free = operation.targets if operation.kind == "MERGE" else ()
-        for name, rule in self.rules.items():
-            if operation.text and rule.entry.strategy == operation.text and name not in free:
+        said, own = wording(operation.text), operation.targets
+        for name, rule in self.rules.items() if said else ():
+            text = rule.entry.strategy
+            # An edit may correct the spelling of its entry.
+            known = operation.kind == "EDIT" and text == operation.text if name in own else wording(text) == said
+            if known:
                 raise RefusedError(f"says what entry {name} says already")
 
     def _leave(self, name: str) -> str:

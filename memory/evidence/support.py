@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from coevo.memory.evidence.lessons import lessons
-from coevo.memory.text import WORD, content_words, words
-from coevo.records.entry import Entry
+from coevo.memory.text import content_words, terms, words
+from coevo.records.entry import Entry, wording
 from coevo.records.episode import Episode, Turn
 
 NEGATIONS = frozenset(["not", "no", "never", "nothing", "none", "nor", "cannot", "without"])
@@ -29,17 +29,19 @@ class Support:
     def __init__(self, played: Sequence[Episode], earlier: Sequence[Episode] = ()) -> None:
         self._played = played
         self._earlier = {episode.id for episode in earlier}
+        self._spelled: dict[str, str] = {}
         self._said: Texts = {}
         self._shown: Texts = {}
         for episode in (*earlier, *played):
             for lesson in lessons(episode, 0):
-                self._said.setdefault(lesson.entry.strategy, []).append(episode)
+                text = self._spelled.setdefault(wording(lesson.entry.strategy), lesson.entry.strategy)
+                self._said.setdefault(text, []).append(episode)
             for name in dict.fromkeys(name for turn in episode.turns for name in turn.retrieved):
                 self._shown.setdefault(name, []).append(episode)
 
     def confirming(self, entry: Entry) -> list[Episode]:
         """Episodes, including earlier ones, with a lesson of the entry's wording."""
-        return self._said.get(entry.strategy, [])
+        return self._said.get(self._spelled.get(wording(entry.strategy), ""), [])
 
     def helped(self, entry: Entry) -> list[Episode]:
         """Successes with the entry in a prompt that confirmed it."""
@@ -95,7 +97,7 @@ def contradiction(one: str, other: str) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _tokens(text: str) -> tuple[str, ...]:
-    return tuple(WORD.findall(text.lower()))
+    return tuple(terms(text))
 
 
 def duplicates(entries: Iterable[Entry]) -> list[list[Entry]]:

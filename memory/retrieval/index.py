@@ -12,7 +12,7 @@ from coevo.memory.clusters import Clusters
 from coevo.memory.library import Floats, Library
 from coevo.memory.retrieval.base import NEVER, BestScore, Question, Score, Scorer, scorer_of
 from coevo.memory.stats import Stats
-from coevo.memory.text import WORD
+from coevo.memory.text import terms
 from coevo.records import draws
 from coevo.records.entry import Entry
 from coevo.records.task import BY_SCOPE, Key
@@ -156,7 +156,7 @@ def top(scores: Floats, k: int) -> Rows:
 
 def common_words(scope: str | None) -> frozenset[str]:
     """Lower-case words that all entries of a pool share: those of its scope's name, none without a scope."""
-    return frozenset(WORD.findall((scope or "").lower()))
+    return frozenset(terms(scope or ""))
 
 
 def _nothing(question: Question) -> Floats:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from coevo.memory.catalogue import Column, Rows
 from coevo.memory.library import Library
 from coevo.memory.retrieval.segment import Ints, Segment, invert, positions
-from coevo.memory.text import WORD
+from coevo.memory.text import terms
 from coevo.records.entry import Entry
 
 SMALL = 4096
@@ -58,7 +58,7 @@ class Counts:
 
     def asked(self, text: str, without: frozenset[str]) -> tuple[list[int], list[int]]:
         """Numbers of a text's words that the library may have, in the order of the text, and their counts in it."""
-        count_of = Counter(filterfalse(without.__contains__, WORD.findall(text.lower())))
+        count_of = Counter(filterfalse(without.__contains__, terms(text)))
         number, end = self.vocabulary.get, len(self.frequency) // len(self.words)
         found = [(number(word, end), times) for word, times in count_of.items()]
         held = [pair for pair in found if pair[0] < end]
@@ -111,7 +111,7 @@ class Lexicon:
         words, times, lengths, sizes = array("i"), array("i"), array("i"), array("i")
         for entry in entries:
             for name in names:
-                found = WORD.findall(getattr(entry, name).lower())
+                found = terms(getattr(entry, name))
                 counts = Counter(map(number, found))
                 words.extend(counts.keys())
                 times.extend(counts.values())

@@ -12,7 +12,7 @@ from coevo.memory.bank.change import BankChange
 from coevo.memory.exchange.exchange import Incoming
 from coevo.memory.stats import Stats, initial_stats
 from coevo.memory.validate import refuse, shortened
-from coevo.records.entry import TEXTS, Entry, entry_id
+from coevo.records.entry import TEXTS, Entry, entry_id, wording
 from coevo.tasks.gates.entries import check_bank
 from coevo.tasks.run.by_hand import commit_by_hand
 
@@ -64,7 +64,7 @@ def _lacking(incoming: Incoming, bank: Bank, revision: int) -> Iterator[Entry]:
             yield replace(entry, sources=_sources(entry, incoming), created=revision, edited=revision)
             continue
         for name in TEXTS:
-            if getattr(entry, name) != getattr(other, name):
+            if wording(getattr(entry, name)) != wording(getattr(other, name)):
                 mine = shortened(getattr(other, name))
                 refuse(where, name, getattr(entry, name), f"the bank has {mine} for entry {entry.id}: remove the row")
 

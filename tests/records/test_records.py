@@ -1,14 +1,17 @@
 """Task identity, panels, and the Arrow round trip."""
 
 from dataclasses import replace
+from unicodedata import normalize
 
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from support import batches
 
 from coevo.records.arrow import EPISODES, entries_to_table, episodes_to_table, table_to_entries, table_to_episodes
 from coevo.records.demonstration import Moment, Note
-from coevo.records.entry import LONGEST, Entry, Verdict, also_from, entered, entry_id, rescoped
+from coevo.records.entry import LONGEST, Entry, Verdict, also_from, entered, entry_id, rescoped, wording
 from coevo.records.episode import UNSTAMPED, Completion, Episode, Turn, played
 from coevo.records.task import Panel, Task, key_by
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
@@ -38,9 +41,61 @@ def test_identity_depends_on_content_not_on_split_or_key_order():
     )
 
 
+STOPS = (".", "。", "｡", "．", "।", "۔", "។", "။", "።", "։")
+QUOTES = ('""', "“”", "„“", "«»", "「」", "｢｣", "＂＂", "〝〞")
+_SAID = "heat été Ångström 打开冰箱 がぎ हिन्दी 냉장고 ls -R ﬁne ２"
+SAID = _SAID.split()
+APOSTROPHES = "'’ʼ＇"
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.sampled_from(SAID),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sampled_from(["", *STOPS]),
+    st.sampled_from(QUOTES),
+    st.sampled_from(APOSTROPHES),
+    st.sampled_from([" ", "  ", "\t", "\u3000", "\u00a0", " \u2003"]),
+    st.sampled_from(["NFC", "NFD"]),
+)
+def test_spellings_of_a_lesson_have_one_id(words, stop, quotes, apostrophe, blank, form):
+    plain = f"""don't say "{words[0]}" {" ".join(words)}"""
+    said = f"don{apostrophe}t say {quotes[0]}{words[0]}{quotes[1]} {' '.join(words)}{stop}".replace(" ", blank)
+    assert entry_id("s", normalize(form, f"{blank}{said}")) == entry_id("s", plain)
+    assert wording(wording(said)) == wording(said)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("ls -r", "ls -R"),
+        ("x²", "x2"),
+        ("ﬁne", "fine"),
+        ("ｌｓ", "ls"),
+        ("①", "1"),
+        ("straße", "strasse"),
+        ("cd ..", "cd"),
+        ("git add .", "git add"),
+        ("ls dir/.", "ls dir/"),
+        ("wait...", "wait"),
+        ("stop!", "stop"),
+        ("e.g", "eg"),
+        ("echo '$x'", 'echo "$x"'),
+        ("café", "cafe"),
+        ("heat mug", "heatmug"),
+    ],
+)
+def test_lessons_of_another_meaning_have_another_id(one, other):
+    assert entry_id("s", one) != entry_id("s", other)
+    assert entry_id("s", one) != entry_id("t", one)
+
+
 def test_ids_are_the_first_digits_of_a_hash():
     """Of ``s\\nx``, of the task's fields as compact JSON, and of all that was asked; stored runs have such ids."""
-    assert entry_id("s", "x") == "3b653d1d6ed2"
+    assert entry_id("s", "x") == entry_id("s", " x.") == "3b653d1d6ed2"
     assert task().id == "d1d3a3717c4790af"
     asked = Question("p", "t", ("e",), "s", "u")
     assert asked.digest == "20f7adb12782869961714d513e42771209283b302df7e2bb5c72b09f8e8bb566"

@@ -11,6 +11,7 @@ from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, r
 from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, SKILLS, question
 from coevo.memory.writers.model.transcript import shown
+from coevo.records.entry import wording
 from coevo.records.episode import Episode
 from coevo.records.task import Key
 
@@ -31,9 +32,9 @@ class ModelSkills:
         posed = [self._posed(kind, played, evidence.library) for kind, played in failing.items()]
         found = answers(evidence.ask, posed)
         drafts = self._drafts(found, evidence.revision)
-        held = {(each.strategy, each.scope) for each in evidence.library.entries}
-        skills = joined(drafts).values()
-        fresh = tuple(each for each in skills if not held & {(each.strategy, each.scope), (each.strategy, "")})
+        held = {(wording(each.strategy), each.scope) for each in evidence.library.entries}
+        skills = [(wording(each.strategy), each) for each in joined(drafts).values()]
+        fresh = tuple(each for text, each in skills if not held & {(text, each.scope), (text, "")})
         sizes = {"failing_kinds": float(len(failing)), "general_skills": float(sum(not each.scope for each in fresh))}
         learned = authored(found, drafts)
         return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), authored=learned)

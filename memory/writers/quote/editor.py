@@ -8,7 +8,7 @@ from coevo.memory.evidence.contrasts import contrasts
 from coevo.memory.evidence.support import Support, duplicates
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Edit, Evidence, Proposal
-from coevo.records.entry import Entry
+from coevo.records.entry import Entry, wording
 from coevo.records.episode import Episode
 from coevo.records.task import Key
 
@@ -54,11 +54,11 @@ class Editor:
 
 def _corrections(held: Sequence[Entry], support: Support) -> Iterator[tuple[str, Said]]:
     """Corrections by id of entries that successes contradict; each wording is used for one entry only."""
-    taken = {entry.strategy for entry in held}
+    taken = {wording(entry.strategy) for entry in held}
     for entry in held:
         for text, episodes in support.corrections(entry):
-            if text not in taken:
-                taken.add(text)
+            if wording(text) not in taken:
+                taken.add(wording(text))
                 yield entry.id, (Operation("EDIT", (entry.id,), text), episodes)
                 break
 
@@ -94,9 +94,9 @@ def _additions(held: Iterable[Entry], corrections: Iterable[str], found: Iterabl
     """Lessons that the pool lacks and no correction adds, each once, with all episodes that taught it."""
     taught: dict[str, tuple[Operation, list[Episode]]] = {}
     for operation, episodes in found:
-        taught.setdefault(operation.text, (operation, []))[1].extend(episodes)
+        taught.setdefault(wording(operation.text), (operation, []))[1].extend(episodes)
     for text in {*corrections, *(entry.strategy for entry in held)}:
-        taught.pop(text, None)
+        taught.pop(wording(text), None)
     yield from taught.values()
 
 

@@ -6,12 +6,12 @@ from coevo.configs.bank.writer import QuoteSkillsConfig
 from coevo.memory.evidence.lessons import lessons
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal
-from coevo.records.entry import Entry, also_from, rescoped
+from coevo.records.entry import Entry, also_from, rescoped, wording
 from coevo.records.episode import Episode
 from coevo.records.task import Key
 
 Skills = Mapping[str, Entry]
-"""Skills by their text."""
+"""Skills by their wording."""
 
 
 class SkillsWriter:
@@ -54,15 +54,16 @@ class SkillsWriter:
         for failure in failures:
             for lesson in (lesson.entry for lesson in lessons(failure, revision)):
                 skill = rescoped(lesson, self._key(failure.task))
-                found[skill.strategy] = also_from(found.get(skill.strategy, skill), skill.sources)
+                text = wording(skill.strategy)
+                found[text] = also_from(found.get(text, skill), skill.sources)
         return dict(sorted(found.items(), key=lambda item: -len(item[1].sources)))
 
     def _chosen(self, kind: str, taught: Mapping[str, Skills], library: Library) -> list[Entry]:
-        held = {(entry.strategy, entry.scope) for entry in library.entries}
+        held = {(wording(entry.strategy), entry.scope) for entry in library.entries}
         elsewhere = {text for text, scope in held if scope != kind}
         elsewhere |= {text for other, skills in taught.items() if other != kind for text in skills}
-        skills = [rescoped(entry, "") if text in elsewhere else entry for text, entry in taught[kind].items()]
-        new = [entry for entry in skills if not held & {(entry.strategy, kind), (entry.strategy, "")}]
+        skills = {text: rescoped(entry, "") if text in elsewhere else entry for text, entry in taught[kind].items()}
+        new = [entry for text, entry in skills.items() if not held & {(text, kind), (text, "")}]
         return new[: self._config.skills]
 
 

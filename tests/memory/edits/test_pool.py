@@ -54,6 +54,14 @@ def test_votes_move_scores_by_their_steps():
     assert changed.scores() == {MUG.id: 1.25, CUP.id: 1.5}
 
 
+def test_another_spelling_is_not_new_and_an_edit_may_correct_the_spelling_of_its_entry():
+    changed = pool()
+    assert refused(changed, f'ADD("{MUG.strategy}.")') == f"says what entry {MUG.id} says already"
+    assert refused(changed, f'EDIT("{CUP.id}", "{MUG.strategy}。")') == f"says what entry {MUG.id} says already"
+    assert apply(changed, f'EDIT("{MUG.id}", "{MUG.strategy}.")') == [(MUG.id,)]
+    assert changed.rules[MUG.id].entry.strategy == f"{MUG.strategy}."
+
+
 def test_edit_keeps_id_score_and_birth_and_forgets_how_the_old_wording_was_used():
     changed = pool()
     assert apply(changed, f'EDIT("{MUG.id}", "lotus mug in drawer")') == [(MUG.id,)]

@@ -2,13 +2,17 @@
 
 import math
 import time
+import unicodedata
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from support.entries import entry
 
-from coevo.configs.bank.retrieval import FieldWeights, TfidfConfig
+from coevo.configs.bank.retrieval import Bm25Config, ClustersConfig, FieldWeights, TfidfConfig
+from coevo.memory.admission.novelty import Known
+from coevo.memory.clusters import Cluster, Clusters
+from coevo.memory.library import Library
 from coevo.memory.retrieval import postings
 from coevo.memory.retrieval.index import FEW, NEVER, Index, top
 from coevo.records.draws import generator, key
@@ -146,3 +150,40 @@ def test_the_best_come_first_and_the_earlier_of_equals(size, short):
     ranked = [at for _, at in sorted((-score, at) for at, score in enumerate(scores) if score > NEVER)]
     for k in (0, 1, 7, size + short):
         assert top(scores, k).tolist() == ranked[:k]
+
+
+LESSONS = {
+    "Han": ("先打开冰箱门，再把杯子放进去", "冰箱"),
+    "Japanese": ("冷蔵庫を開けてコップを入れる", "コップ"),
+    "Thai": ("เปิดตู้เย็นแล้ววางแก้วน้ำ", "ตู้เย็น"),
+    "Lao": ("ເປີດຕູ້ເຢັນແລ້ວວາງຈອກ", "ຕູ້ເຢັນ"),
+    "Khmer": ("បើកទូទឹកកកហើយដាក់កែវ", "ទូទឹកកក"),
+    "Burmese": ("ရေခဲသေတ္တာကိုဖွင့်ပါ", "ရေခဲသေတ္တာ"),
+    "Korean": ("냉장고문을열고컵을넣는다", "냉장고"),
+    "Hindi": ("फ्रिज खोलो और प्याला रखो", "प्याला"),
+    "Turkish": ("İstanbul evini aç", "istanbul"),
+    "German": ("die Straße und das Gefäß", "STRASSE"),
+    "full width": ("ｍｕｇ in ｓａｆｅ", "mug"),
+    "ligature": ("the ﬁnal oﬃce", "office"),
+    "Persian": ("خانه\u200cها را بگرد", "خانهها"),
+}
+
+
+@pytest.mark.parametrize("config", [TfidfConfig(), Bm25Config(type="bm25")], ids=["tfidf", "bm25"])
+@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC"])
+def test_a_word_of_any_script_finds_its_lesson_alone(config, name, form):
+    index = Index([entry(text) for text, _ in LESSONS.values()], config)
+    text, word = LESSONS[name]
+    assert [hit.entry.strategy for hit in index.search(unicodedata.normalize(form, word), "")] == [text]
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_a_lesson_in_another_form_is_not_new_and_is_of_the_same_cluster(name):
+    text, _ = LESSONS[name]
+    other = unicodedata.normalize("NFD", text).upper()
+    library = Library([entry(text)])
+    assert Known(library, 1.0).has_like(replace(entry(other), id="another"))
+    assert not Known(library, 0.9).has_like(entry("先关上窗户，然后离开房间"))
+    clusters = Clusters(ClustersConfig(delta=1.0), [Cluster(0, "x y z"), Cluster(1, text)])
+    assert clusters.nearest(other) == 1

@@ -119,6 +119,8 @@ def test_what_the_bank_holds_changes_nothing(coevo, place, tmp_path):
     before = fingerprint(place.root / "runs/first/lineage/.git/refs")
     said = coevo("bank", "import", "first", tmp_path / "bank.jsonl")
     assert (said.code, "already holds all 2 entries" in said.out) == (0, True)
+    spelled = write(tmp_path / "spelled.jsonl", replace(MICROWAVE, strategy=f" {MICROWAVE.strategy}."))
+    assert "already holds all 1 entries" in coevo("bank", "import", "first", spelled).out
     assert fingerprint(place.root / "runs/first/lineage/.git/refs") == before
     coevo("bank", "import", "first", write(tmp_path / "more.jsonl", NEW, MICROWAVE))
     assert "1 imported" in coevo("log", "first").out
