@@ -1,5 +1,6 @@
 # make run    train an agent together with its bank (sets itself up first)
 # make test   checks and the quick tests, the slowest named at the end
+# make test SEED=7   the tests in the random order of a seed, as make test-full SEED=7, with sets in another order too
 # make chromium   the browser of the tests of make test-full, from Debian
 # make vllm-cpu, make vllm-gpu   an environment with vLLM in .venv-vllm, for rollout.engine.type=vllm
 
@@ -13,7 +14,10 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start hundreds of processes, which would compile coevo anew where this variable is set.
 quick test-full: export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Only the order changes: every test keeps its own seeds.
+SHUFFLED := $(if $(SEED),-p randomly --randomly-seed=$(SEED) --randomly-dont-reset-seed)
+PYTEST := $(if $(SEED),PYTHONHASHSEED=$(SEED)) $(BIN)/python -m pytest --numprocesses $(WORKERS) --maxprocesses 4 \
+	--dist loadfile --no-loadscope-reorder $(SHUFFLED)
 
 VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check

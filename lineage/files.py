@@ -43,19 +43,31 @@ def open_regular(path: Path) -> IO[bytes]:
     """Open a file of a directory that others write to; opening and reading never block, and links are not followed.
 
     Raises:
-        CoevoError: it is a link, a pipe, a device or a directory.
+        CoevoError: as ``check_regular``.
         OSError: it does not exist, or may not be read.
     """
+    check_regular(path)  # a device may act when it is opened
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
         raise _irregular(path) from None
-    if not stat.S_ISREG(os.fstat(handle).st_mode):
+    if not stat.S_ISREG(os.fstat(handle).st_mode):  # it was replaced meanwhile
         os.close(handle)
         raise _irregular(path)
     return os.fdopen(handle, "rb")
+
+
+def check_regular(path: Path) -> None:
+    """Check what a path names, without opening it.
+
+    Raises:
+        CoevoError: it is a link, a pipe, a socket, a device or a directory.
+        OSError: it does not exist, or may not be looked up.
+    """
+    if not stat.S_ISREG(path.lstat().st_mode):
+        raise _irregular(path)
 
 
 def _irregular(path: Path) -> CoevoError:

@@ -11,6 +11,7 @@ import hypothesis
 import pytest
 from support.in_memory import keep_in_memory
 from support.migrated import copy_databases
+from support.standstill import allow_more_time, pytest_timeout_set_timer  # noqa: F401
 
 from coevo.flows.servers import servers
 from coevo.flows.servers.daemon import down
@@ -35,6 +36,7 @@ LONG = ("durability", "sessions", "methods", "loop", "trainer")
 
 def pytest_collection_modifyitems(items):
     """Start these first, so that no process of ``--no-loadscope-reorder`` ends long after the others."""
+    allow_more_time(items)
     items.sort(key=lambda item: item.path.parent.name not in LONG)
 
 

@@ -8,6 +8,7 @@ from filelock import FileLock
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.files import open_regular
+from coevo.lineage.remote.disk import careful_disk
 from coevo.lineage.remote.store import LIMIT, Held, Overtaken
 
 LOCK = ".lock"
@@ -17,9 +18,7 @@ class LocalStore:
     """Files under a directory."""
 
     def __init__(self, path: Path) -> None:
-        from dvc_objects.fs import LocalFileSystem
-
-        self.fs: Any = LocalFileSystem()
+        self.fs: Any = careful_disk()
         self.root = str(path.absolute())
         self.label = str(path)
 

@@ -4,16 +4,19 @@ They are verified by content before they are sent and, since a remote may be dam
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from fsspec.callbacks import Callback
 
 from coevo.configs.errors import CoevoError
+from coevo.lineage.files import check_regular
 from coevo.lineage.objects.cache import LISTING, Cache
 from coevo.lineage.objects.content import check, md5, read_list
 from coevo.lineage.remote.disk import careful_disk
 from coevo.lineage.remote.faults import one_line
+from coevo.lineage.remote.local import LocalStore
 from coevo.lineage.remote.meter import Meter, Moved
 from coevo.lineage.remote.store import Store
 
@@ -57,8 +60,16 @@ class Objects:
             CoevoError: a file is missing or does not match its hash, or the remote refuses it.
         """
         with one_line(self._store):
-            lacking = set(sources) - set(self._there.oids_exist(set(sources)))
+            lacking = set(sources) - self._sent(set(sources))
         return self._move("sending", [(oid, sources[oid]) for oid in sorted(lacking)], self._send)
+
+    def _sent(self, oids: set[str]) -> set[str]:
+        """Objects that the remote has; in a directory, DVC takes every name for one."""
+        if isinstance(self._store, LocalStore):
+            for path in map(Path, map(self._there.oid_to_path, sorted(oids))):
+                with suppress(FileNotFoundError):
+                    check_regular(path)
+        return set(self._there.oids_exist(oids))
 
     def fetch(self, oids: Iterable[str]) -> Moved:
         """Fetch objects into the cache unless it has them.

@@ -64,7 +64,8 @@ def newest_table_version_corrupt(it):
 
 
 def newest_rows_truncated(it):
-    newest = max((it.run.bank / "stats.lance" / "data").iterdir(), key=lambda path: path.stat().st_mtime)
+    files = sorted((it.run.bank / "stats.lance" / "data").iterdir())
+    newest = max(files, key=lambda path: path.stat().st_mtime_ns)
     newest.write_bytes(newest.read_bytes()[:100])
 
 

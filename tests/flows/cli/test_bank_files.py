@@ -47,7 +47,7 @@ def folder(path):
 
 def rows(table, text):
     """The file of the table's data that holds a text, and what it holds."""
-    found = ((path, path.read_bytes()) for path in (table / "data").iterdir() if path.is_file())
+    found = ((path, path.read_bytes()) for path in sorted((table / "data").iterdir()) if path.is_file())
     return next((path, content) for path, content in found if text in content)
 
 

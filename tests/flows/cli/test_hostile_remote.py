@@ -2,8 +2,12 @@
 
 import os
 import shutil
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
@@ -156,26 +160,92 @@ def _peak(*arguments):
         return done, int(said.read())
 
 
-@pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
-@pytest.mark.parametrize("what", ["coevo.json", BUNDLE, "list", "weights"])
+def _socket(path):
+    with socket.socket(socket.AF_UNIX) as made, tempfile.TemporaryDirectory() as short:
+        made.bind(f"{short}/socket")  # of a few characters: the system allows a hundred
+        Path(short, "socket").rename(path)
+
+
+IRREGULAR = {
+    "pipe": os.mkfifo,
+    "link": lambda path: path.symlink_to("/dev/zero"),
+    "directory": Path.mkdir,
+    "device": lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5)),
+    "socket": _socket,
+}
+"""How to create what is no regular file, by its kind."""
+
+
+@pytest.mark.parametrize("kind", IRREGULAR)
+@pytest.mark.parametrize("what", ["coevo.json", BUNDLE, "list of the policy", "list of the bank", "weights", "table"])
 def test_what_is_no_regular_file_is_not_opened(coevo, remote, scene, tmp_path, kind, what):
-    path = remote.root / what if "." in what else _object(remote, scene, what)
-    path.chmod(0o644)
-    path.unlink()
-    {
-        "fifo": lambda: os.mkfifo(path),
-        "link": lambda: path.symlink_to("/dev/zero"),
-        "directory": path.mkdir,
-    }[kind]()
-    done = coevo("pull", remote.address, "first", "--workspace", tmp_path / "new")
-    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
-    assert str(path) in done.err
+    path = remote.root / what if "." in what else _objects(remote, scene)[what]
+    _replace(path, kind)
+    for command, workspace in (("pull", tmp_path / "new"), ("push", scene / "source")):
+        _refused_by_name(coevo(command, remote.address, "first", "--workspace", workspace), path)
 
 
-def _object(remote, scene, what):
+@pytest.mark.full
+@pytest.mark.parametrize("kind", IRREGULAR)
+def test_each_file_of_a_remote_is_refused_unless_it_is_regular(coevo, remote, scene, tmp_path, kind):
+    files = sorted(path for path in remote.root.rglob("*") if path.is_file() and path.name != ".lock")
+    assert len(files) > 20
+    for number, path in enumerate(files):
+        path.rename(tmp_path / "regular")
+        _replace(path, kind)
+        workspace = tmp_path / str(number)
+        _refused_by_name(coevo("pull", remote.address, "first", "--workspace", workspace), path)
+        assert not [found for found in (workspace / "runs").glob("*") if found.is_dir()]
+        path.rmdir() if path.is_dir() and not path.is_symlink() else path.unlink()
+        (tmp_path / "regular").rename(path)
+    assert coevo("pull", remote.address, "first", "--workspace", tmp_path / "whole").code == 0
+
+
+@pytest.mark.parametrize("kind", IRREGULAR)
+def test_a_file_system_that_clones_files_does_not_pass_the_check(remote, scene, tmp_path, coevo, monkeypatch, kind):
+    clones = []
+
+    def clone(target, request, source):
+        clones.append(os.write(target, os.pread(source, os.fstat(source).st_size, 0)))
+        os.lseek(target, 0, os.SEEK_SET)
+
+    monkeypatch.setattr("coevo.lineage.remote.disk.fcntl.ioctl", clone)
+    assert coevo("pull", remote.address, "first", "--workspace", tmp_path / "whole").code == 0
+    assert len(clones) > 20
+    path = _objects(remote, scene)["weights"]
+    _replace(path, kind)
+    _refused_by_name(coevo("pull", remote.address, "first", "--workspace", tmp_path / "new"), path)
+
+
+def _replace(path, kind):
+    path.unlink(missing_ok=True)
+    try:
+        IRREGULAR[kind](path)
+    except PermissionError:
+        pytest.skip(f"this user may not create a {kind}")
+    if kind != "link":
+        path.chmod(0o444)  # as DVC marks what it has checked
+
+
+def _refused_by_name(done, path):
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done.err
+    assert f"{path} is not a regular file: remove it there" in done.err
+
+
+def _objects(remote, scene):
+    """Objects of the remote by what they are of."""
     weights = (scene / "source/runs/first/lineage/policy/weights").read_bytes()
-    found = (path for path in (remote.root / "cache").rglob("*") if path.is_file())
-    return next(p for p in found if (p.suffix == ".dir" if what == "list" else p.read_bytes() == weights))
+    found = {path: path.read_bytes() for path in sorted((remote.root / "cache/files").rglob("*")) if path.is_file()}
+    return {
+        "list of the policy": _first(found, lambda text: text.startswith(b"[") and b'"weights"' in text),
+        "list of the bank": _first(found, lambda text: text.startswith(b"[") and b"entries.lance" in text),
+        "weights": _first(found, lambda text: text == weights),
+        "table": _first(found, lambda text: b"lotus a" in text),
+    }
+
+
+def _first(found, fits):
+    return next(path for path, text in found.items() if fits(text))
 
 
 def test_a_push_checks_what_the_remote_has(coevo, remote, scene, tmp_path):

@@ -208,12 +208,12 @@ def test_damage_at_the_remote_is_named_and_nothing_is_made(call, refused, source
 def parts_of(remote, source):
     """Files of the remote by the kind of damage."""
     weights = (Workspace(source).existing("first").lineage / "policy" / "weights").read_bytes()
-    objects = [path for path in (remote / "cache" / "files" / "md5").rglob("*") if path.is_file()]
+    objects = sorted(path for path in (remote / "cache" / "files" / "md5").rglob("*") if path.is_file())
     policy = next(path for path in objects if path.read_bytes() == weights)
     return {
         "policy": policy,
         "gone": policy,
-        "list": next(path for path in objects if path.suffix == ".dir"),
+        "list": next(path for path in objects if path.suffix == ".dir" and b'"weights"' in path.read_bytes()),
         "bank": next(path for path in objects if b"lotus heat not stove" in path.read_bytes()),
         "bundle": remote / "runs" / "first" / "lineage.bundle",
     }
@@ -224,7 +224,7 @@ def test_a_damaged_run_is_not_pushed(refused, source, remote, kind):
     paths = Workspace(source).existing("first")
     if kind == "policy":
         weights = (paths.lineage / "policy" / "weights").read_bytes()
-        objects = (source / "cache" / "files").rglob("*")
+        objects = sorted((source / "cache" / "files").rglob("*"))
         damage(next(path for path in objects if path.is_file() and path.read_bytes() == weights))
     else:
         next((paths.bank / "entries.lance" / "_versions").glob("*613.manifest")).unlink()
