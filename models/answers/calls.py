@@ -1,42 +1,58 @@
 """Tool calls in an answer, in the forms that chat templates teach.
 
 The forms differ in their marks and agree in their content: a JSON object with a name and arguments, a name before a
-JSON object, tags for every argument, or a call as in Python.
+JSON object, tags for every argument (``elements``), or a call as in Python (``python``). A call is read whole or is
+malformed: nothing between its marks is left out.
 """
 
-import ast
 import re
 from collections.abc import Container, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
+from coevo.models.answers.elements import elements_at
 from coevo.models.answers.observations import invented
-from coevo.models.answers.spans import Whole, json_at, objects
+from coevo.models.answers.python import python_calls, python_spans
+from coevo.models.answers.spans import Span, Whole, objects
+from coevo.records.lenient import value_at
 
 _OPEN = re.compile(
     r"<tool_call>|<\|tool_call(?:_begin)?\|>|<\|python_(?:tag|start)\|>|functools(?=\[)|\[TOOL_CALLS\]|<｜tool▁call▁begin｜>|(?=<function=)"
-    r"|<\|channel\|>commentary to=|```tool_c(?:ode|all)\n|<function_call>|✿FUNCTION✿:|\[(?=\w+\([^\n]*\)\]\s*\Z)"
+    r"|<\|channel\|>commentary to=|```tool_c(?:ode|all)\n|<function_call>|✿FUNCTION✿:"
 )
 """Beginnings of calls: Hermes and Qwen, Phi, Llama, Mistral, DeepSeek, Kimi, gpt-oss, Gemma, Qwen-Agent."""
 _CLOSE = re.compile(
-    r"</tool_call>|</function>|<\|/?tool_call(?:_end)?\|>|<｜tool▁call▁end｜>|<\|call\|>|<\|eo[tm]_id\|>|<\|im_end\|>"
-    r"|</s>|</function_call>"
+    r"</(?:\w+:)?tool_call>|</function>|<\|/?tool_call(?:_end)?\|>|<｜tool▁call▁end｜>|<\|call\|>|<\|eo[tm]_id\|>"
+    r"|<\|im_end\|>|<\|python_end\|>|</s>|</function_call>"
 )
+_ENDED = re.compile(rf"(?:{_CLOSE.pattern})\Z")
+_BEHIND = re.compile(rf"\s*(?:(?:{_CLOSE.pattern})\s*)*+(?:```(?!\w)\s*(?:(?:{_CLOSE.pattern})\s*)*+)?")
+"""Marks that end a call."""
+_STRAY = re.compile(
+    r"</(?:tool_call|function|function_call|parameter|arg_key|arg_value)>|<\|/tool_call\|>|<\|tool_call_end\|>"
+    r"|<｜tool▁call▁end｜>"
+)
+"""Marks of an end that no call has begun: a value before held the marks that seemed to end its call."""
+_RESIDUE = re.compile(r"[ \t]*(?:[^\s<]|<(?![|/｜]))|\s*[\]}\[{\"',:\\]")
+"""Text behind a call without a mark that ends it, which belongs to the call: it stands in its line, or is notation."""
 _NAMED = re.compile(
     r"(?:function<｜tool▁sep｜>)?(?:functions\.)?(?P<name>[\w.\-]{1,128})(?::\d+)?"
-    r"(?:\[CALL_ID\]\w+|\[ARGS\]|<｜tool▁sep｜>|<\|tool_call_argument_begin\|>|<\|channel\|>\w+|<\|constrain\|>\w+"
-    r"|<\|message\|>|✿ARGS✿:|```json|\s)*+(?=\{)"
+    r"(?P<between>(?:\[CALL_ID\]\w+|\[ARGS\]|<｜tool▁sep｜>|<\|tool_call_argument_begin\|>|<\|channel\|>\w+|<\|constrain\|>\w+"
+    r"|<\|message\|>|✿ARGS✿:|```json|\s)*+)(?=\{)"
 )
 """Name before a JSON object, with the marks between them."""
-_FUNCTION = re.compile(r"<function=(?P<name>[^>\s]{1,128})>")
-_PARAMETER = re.compile(r"<parameter=(?P<name>[^>\s]{1,128})>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
-_PAIR = re.compile(r"<arg_key>(?P<name>[^<]*)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL)
+_FENCE = re.compile(r"```(?:json)?\s*")
+_FENCE_END = re.compile(r"\s*```")
+_BLANK = re.compile(r"\s*")
 _BETWEEN = re.compile(r"[\s;,]*")
+_LISTED = re.compile(r"\[(?=[A-Za-z_][\w.\-]*\()")
+_LIST = re.compile(r"\[[\w.\-]+\([^\n]*\)\]\s*\Z")
+_TRIED = 16
+"""Maximum number of brackets from which a list of calls to the end of the answer is looked for."""
 _NAMES = ("name", "tool", "tool_name", "function", "action", "command")
 _ARGUMENTS = ("arguments", "parameters", "args", "action_input", "tool_input", "input", "kwargs")
-_LONGEST = 20_000
-"""Maximum characters of a call that is parsed as Python."""
+_BROKEN = re.compile(rf"^[ \t]*+(?:\[[ \t]*+)?(?P<object>\{{\s*[\"']?(?:{'|'.join(_NAMES)})[\"']?\s*:)", re.MULTILINE)
+"""Beginning of an object that is a call, if it is JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +80,78 @@ class FoundCall:
 
 
 def calls(text: str) -> list[FoundCall]:
-    """Calls between the marks of a template, in order; marks in a string of JSON are data."""
-    data = Whole(objects(text))
-    opening = [mark for mark in _OPEN.finditer(text) if mark.start() not in data]
-    return [
-        FoundCall(mark.start(), end, _parsed(text[mark.end() : end].strip()))
-        for mark, following in pairwise((*opening, None))
-        if mark is not None and (end := _end(text, mark.end(), following.start() if following else len(text), data))
-    ]
+    """Calls between the marks of a template, in order; marks in a string of JSON or of Python are data."""
+    data = Whole((*objects(text), *python_spans(text)))
+    found, position = list[FoundCall](), 0
+    while (mark := _opening(text, position, data)) is not None:
+        call = _marked(text, mark, data)
+        position = max(mark.end(), mark.start() + 1)
+        if call is not None:
+            found.append(call)
+            position = max(position, call.end)
+    return found or _listed(text)
 
 
-def _end(text: str, start: int, stop: int, data: Whole) -> int:
-    """End of a call whose marks begin at ``start``; 0 if only the mark of another call follows."""
+def call_spans(text: str) -> list[Span]:
+    """Places of the calls that end: those between marks, and those in Python's notation."""
+    marked = [each for each in calls(text) if each.call is not None or _ENDED.search(text, each.start, each.end)]
+    return [*(Span(each.start, each.end) for each in marked), *python_spans(text)]
+
+
+def _opening(text: str, start: int, data: Whole) -> re.Match[str] | None:
+    return next((mark for mark in _OPEN.finditer(text, start) if mark.start() not in data), None)
+
+
+def _marked(text: str, mark: re.Match[str], data: Whole) -> FoundCall | None:
+    """Call behind its opening mark; None if only the mark of another call follows."""
+    following = _opening(text, max(mark.end(), mark.start() + 1), data)
+    begin, stop = _blank(text, mark.end()), following.start() if following else len(text)
+    parsed = _parsed(text, begin)
+    if parsed is None:
+        end = _closed(text, mark.end(), stop, data)
+        return FoundCall(mark.start(), end, None) if text[mark.end() : end].strip() or stop == len(text) else None
+    call, inner = parsed
+    following = _opening(text, inner, data)
+    stop = invented(text, inner, data, following.start() if following else len(text))
+    end = _end_behind(text, inner)
+    rest = "" if end > inner else text[inner:stop]
+    is_open = mark[0].startswith("```") and rest.strip() != ""
+    is_flawed = is_open or _RESIDUE.match(rest) is not None or _stray(text, end, stop, data)
+    return FoundCall(mark.start(), end, None if is_flawed else call)
+
+
+def _closed(text: str, start: int, stop: int, data: Whole) -> int:
+    """End of a call that cannot be parsed."""
     closing = next((mark for mark in _CLOSE.finditer(text, start, stop) if mark.start() not in data), None)
-    end = closing.end() if closing else invented(text, start, data, stop)
-    return end if text[start:end].strip() or stop == len(text) else 0
+    return closing.end() if closing else invented(text, start, data, stop)
+
+
+def _end_behind(text: str, start: int) -> int:
+    """Position behind the marks that end a call, and before the blanks behind it."""
+    found = _BEHIND.match(text, start)
+    return start + len(found[0].rstrip()) if found is not None else start
+
+
+def _stray(text: str, start: int, stop: int, data: Whole) -> bool:
+    return any(mark.start() not in data for mark in _STRAY.finditer(text, start, stop))
+
+
+def _blank(text: str, start: int) -> int:
+    """Position behind the blanks at a position."""
+    return _BLANK.match(text, start).end()  # type: ignore[union-attr]  # it matches nothing as well
+
+
+def _listed(text: str) -> list[FoundCall]:
+    """Calls as in Python in a list that ends the answer."""
+    if not text.rstrip().endswith("]"):
+        return []
+    begun = [mark.start() for mark in _LISTED.finditer(text)][-_TRIED:]
+    parsed = ((start, python_calls(text, start)) for start in begun)
+    found = [(start, each) for start, each in parsed if each is not None and not text[each[2] :].strip()]
+    if found:
+        start, (name, values, end) = found[0]
+        return [FoundCall(start, end, Call(name, values))]
+    return [FoundCall(start, len(text), None) for start in begun[-1:] if _LIST.match(text, start)]
 
 
 def line_calls(text: str, known: Container[str]) -> list[FoundCall]:
@@ -96,8 +169,16 @@ def line_calls(text: str, known: Container[str]) -> list[FoundCall]:
     return found
 
 
+def broken_calls(text: str) -> list[FoundCall]:
+    """Objects at the beginning of a line that would be calls, but are no JSON."""
+    spans = objects(text)
+    starts, whole = {span.start for span in spans}, Whole(spans)
+    begun = [mark.start("object") for mark in _BROKEN.finditer(text)]
+    return [FoundCall(start, len(text), None) for start in begun if start not in starts and start not in whole]
+
+
 def _argued(body: str, known: Container[str]) -> Call | None:
-    found = json_at(body, 0)
+    found = value_at(body, 0)
     call = None if found is None else call_of(found[0])
     has_arguments = found is not None and isinstance(found[0], dict) and not found[0].keys().isdisjoint(_ARGUMENTS)
     return call if call is not None and (has_arguments or call.name in known) else None
@@ -105,20 +186,39 @@ def _argued(body: str, known: Container[str]) -> Call | None:
 
 def bare_call(text: str) -> Call | None:
     """Call that is a whole text: JSON, a name before JSON, or Python; None if it is none."""
-    return _parsed(text.strip())
+    start = _blank(text, 0)
+    parsed = _parsed(text, start)
+    return parsed[0] if parsed is not None and _end_behind(text, parsed[1]) == len(text.rstrip()) else None
 
 
-def _parsed(body: str) -> Call | None:
-    return next((call for read in (_json, _named, _function, _pairs, _python) if (call := read(body))), None)
+def names_arguments(text: str) -> bool:
+    """Report whether a text is a name before what may be a JSON object."""
+    return _NAMED.match(text) is not None
 
 
-def _json(body: str) -> Call | None:
+def _parsed(text: str, start: int) -> tuple[Call | None, int] | None:
+    """Call at a position, and its end; the call is None if its value holds the marks that would end it.
+
+    None stands for a text that is no call.
+    """
+    for read in (_json, _named, _python):
+        if (found := read(text, start)) is not None:
+            return found
+    return _elements(text, start)
+
+
+def _json(text: str, start: int) -> tuple[Call, int] | None:
     """Last call of one or more JSON values, between which blanks, commas or semicolons stand."""
-    body, position, last = body.removeprefix("```json").lstrip(), 0, None
-    while body.startswith(("{", "["), position) and (found := json_at(body, position)) is not None:
-        last = call_of(found[0]) or last
-        position = _BETWEEN.match(body, found[1]).end()  # type: ignore[union-attr]  # it matches nothing as well
-    return last
+    fence = _FENCE.match(text, start)
+    position, last, end = start if fence is None else fence.end(), None, start
+    while text.startswith(("{", "["), position) and (found := value_at(text, position)) is not None:
+        last, end = call_of(found[0]), found[1]
+        if last is None:
+            return None
+        position = _BETWEEN.match(text, end).end()  # type: ignore[union-attr]  # it matches nothing as well
+    if last is None or text.startswith(("{", "["), position):
+        return None
+    return last, end + len(text[end:position].rstrip())
 
 
 def call_of(value: object) -> Call | None:
@@ -143,44 +243,22 @@ def _inner(value: object) -> object:
     return value[named[0]] if isinstance(value, dict) and named and isinstance(value[named[0]], dict) else None
 
 
-def _named(body: str) -> Call | None:
-    name = _NAMED.match(body)
-    found = None if name is None else json_at(body, name.end())
+def _named(text: str, start: int) -> tuple[Call, int] | None:
+    name = _NAMED.match(text, start)
+    found = None if name is None else value_at(text, name.end())
     if name is None or found is None or not isinstance(found[0], dict):
         return None
-    return Call(name["name"], found[0])
+    fence = _FENCE_END.match(text, found[1]) if "```" in name["between"] else None
+    return Call(name["name"], found[0]), found[1] if fence is None else fence.end()
 
 
-def _function(body: str) -> Call | None:
-    name = _FUNCTION.match(body)
-    if name is None:
-        return None
-    rest = body[name.end() :].lstrip()
-    found = json_at(rest, 0) if rest.startswith("{") else None
-    if found is not None and isinstance(found[0], dict):
-        return Call(name["name"], found[0])
-    return Call(name["name"], _values(_PARAMETER, rest), written=True) if "</function>" in rest else None
+def _elements(text: str, start: int) -> tuple[Call | None, int] | None:
+    found = elements_at(text, start)
+    if found is None or found.arguments is None:
+        return None if found is None else (None, found.end)
+    return Call(found.name, found.arguments, written=found.written), found.end
 
 
-def _pairs(body: str) -> Call | None:
-    name, _, rest = body.partition("\n")
-    if "<arg_key>" not in body or "</tool_call>" not in body:
-        return None
-    return Call(name.partition("<arg_key>")[0].strip(), _values(_PAIR, rest if rest else body), written=True)
-
-
-def _values(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    return {found["name"].strip(): found["value"] for found in pattern.finditer(text)}
-
-
-def _python(body: str) -> Call | None:
-    """Call as in Python, the last one of a list; arguments without a name are refused."""
-    code = re.split(r"</?[|\w]|<\||```", body[:_LONGEST])[0].strip().removeprefix("[").removesuffix("]")
-    try:
-        last = ast.parse(f"({code},)", mode="eval").body.elts[-1]  # type: ignore[attr-defined]
-        if not isinstance(last, ast.Call) or last.args:
-            return None
-        values = {str(each.arg): ast.literal_eval(each.value) for each in last.keywords}
-        return Call(ast.unparse(last.func).removesuffix(".call"), values)
-    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError, AttributeError, IndexError):
-        return None
+def _python(text: str, start: int) -> tuple[Call, int] | None:
+    found = python_calls(text, start)
+    return None if found is None else (Call(found[0], found[1]), found[2])

@@ -10,7 +10,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from coevo.models.answers.code import Kind, ends_unclear, kind_of, more_of_code, more_of_query
-from coevo.models.answers.spans import fence_at, fenced, json_at
+from coevo.models.answers.spans import fence_at, fenced
+from coevo.records.lenient import value_at
 
 _HEREDOC = re.compile(r"<<-?[ \t]*['\"]?([A-Za-z_]\w*)")
 _ENDS_OPEN = ("\\", "|", "&&", "||", "+", "=")
@@ -94,7 +95,7 @@ def extent(text: str, start: int, stop: int) -> Extent:
     fence = fence_at(text, start, stop)
     if fence is not None:
         return Extent(fenced(text, fence), fence.end, fence.closed)
-    found = json_at(text, start) if text[start : start + 1] in ("{", "[") else None
+    found = value_at(text, start) if text[start : start + 1] in ("{", "[") else None
     if found is not None and found[1] <= stop and not text[found[1] : stop].partition("\n")[0].strip(" .`*"):
         return Extent(text[start : found[1]], found[1], True)
     return _of_lines(text, start, stop)

@@ -65,9 +65,9 @@ def labelled(text: str, whole: Whole) -> list[Found]:
     return [found for found in every if found.action]
 
 
-def tagged(text: str, names: Sequence[str]) -> list[Found]:
+def tagged(text: str, names: Sequence[str], whole: Whole) -> list[Found]:
     """Actions between tags with one of these names, in order; one that is not closed holds none."""
-    found = [found for name in names for found in _with_tag(text, name)]
+    found = [found for name in names for found in _with_tag(text, name, whole)]
     return sorted(found, key=lambda each: each.start)
 
 
@@ -129,14 +129,14 @@ def _line_starts(text: str, start: int, last: int, whole: Whole) -> Iterator[int
 
 
 def _untagged(action: str) -> str:
-    inner = tagged(action, TAGS)
-    return inner[-1].action if inner else action
+    inner = tagged(action, TAGS, Whole(()))
+    return inner[-1].action if inner and inner[0].start == 0 else action
 
 
-def _with_tag(text: str, name: str) -> Iterator[Found]:
+def _with_tag(text: str, name: str, whole: Whole) -> Iterator[Found]:
     """Actions in one kind of tag: ``<name>...</name>``, or ``<|name|>...<|end|>``."""
     marks = re.compile(rf"(?P<open><\|?{name}\|?>)|</{name}>|<\|/?(?:end|{name})\|>", re.IGNORECASE)
-    for mark, following in pairwise((*marks.finditer(text), None)):
+    for mark, following in pairwise((*_outside(marks, text, whole), None)):
         assert mark is not None
         action = unlabelled(text[mark.end() : following.start()]) if following is not None else ""
         if mark["open"] and following is not None and not following["open"] and action:

@@ -5,7 +5,16 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coevo.models.answers.calls import Call, FoundCall, bare_call, calls, line_calls
+from coevo.models.answers.calls import (
+    Call,
+    FoundCall,
+    bare_call,
+    broken_calls,
+    call_spans,
+    calls,
+    line_calls,
+    names_arguments,
+)
 from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain, tagged, thought_before
 from coevo.models.answers.observations import invented, turn_end
 from coevo.models.answers.spans import Span, Whole, protected
@@ -17,9 +26,9 @@ from coevo.records.faults import Fault
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _NAME = re.compile(r"[\w.:/\-]+")
 _FINDERS: Mapping[str, Callable[[str, Whole], list[Found]]] = {
-    "auto": lambda text, whole: [*labelled(text, whole), *tagged(text, TAGS[:1])],
+    "auto": lambda text, whole: [*labelled(text, whole), *tagged(text, TAGS[:1], whole)],
     "label": labelled,
-    "tag": lambda text, whole: tagged(text, TAGS),
+    "tag": lambda text, whole: tagged(text, TAGS, whole),
     "call": lambda text, whole: [],
     "fence": lambda text, whole: in_fences(text),
     "plain": plain,
@@ -49,13 +58,13 @@ class Reader:
             finished: False if the length limit cut it.
         """
         spoken = without_thinking(text, self.thinking)
-        said = spoken.text[: turn_end(spoken.text, protected(spoken.text))]
+        said = spoken.text[: turn_end(spoken.text, protected(spoken.text, call_spans(spoken.text)))]
         over = finished or len(said) < len(spoken.text)
         return self._read(said, over) or _without_action(said, finished, spoken.thinking)
 
     def _read(self, text: str, finished: bool) -> Answer | None:
         """Answer with the last complete action, or with the fault of its call; None without either."""
-        whole = protected(text)
+        whole = protected(text, call_spans(text))
         labels = self._found(text, whole)
         offered = self._calls(text, labels)
         found = [each for each in labels if not _overlaps(each, offered)]
@@ -115,7 +124,8 @@ def _unmarked(text: str, labels: Sequence[Found], known: Container[str]) -> list
     labelled_parts = Whole(Span(each.start, each.end) for each in labels)
     found = found or [each for each in line_calls(text, known) if each.start not in labelled_parts]
     whole = bare_call(text) if not found and text.lstrip()[:1] in ("{", "[") else None
-    return found if whole is None else [FoundCall(0, len(text), whole)]
+    found = found if whole is None else [FoundCall(0, len(text), whole)]
+    return found or ([] if labels else broken_calls(text))
 
 
 def _overlaps(found: Found, offered: Sequence[FoundCall]) -> bool:
@@ -139,4 +149,5 @@ def _call(found: Found) -> Call | None:
     """Call that an action in text describes: a name, JSON, or a call as in Python."""
     if found.argument is not None:
         return Call(found.action, found.argument)
-    return bare_call(found.action) or (Call(found.action, "") if found.action[:1] not in ("{", "[") else None)
+    is_name = found.action[:1] not in ("{", "[") and not names_arguments(found.action)
+    return bare_call(found.action) or (Call(found.action, "") if is_name else None)

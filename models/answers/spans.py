@@ -1,10 +1,12 @@
 """Parts of an answer that are read whole: fences, here-documents, JSON and quotes."""
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+
+from coevo.records.lenient import value_at
 
 _FENCE = re.compile(r"```|(?<!\S)~~~(?=[\w+\-.]*[ \t]*$)", re.MULTILINE)
 _MARK = 3
@@ -13,10 +15,9 @@ _HEREDOC = re.compile(r"<<-?[ \t]*(?P<quote>['\"]?)(?P<word>[A-Za-z_]\w*)(?P=quo
 QUOTED = r"(?<![\w\\])(?:\"(?:[^\"\\\n]|\\.)*+\"|'(?:[^'\\\n]|\\.)*+'|`[^`\n]++`)"
 """Pattern of quoted text within a line; an apostrophe in a word opens none."""
 _QUOTED = re.compile(QUOTED)
-_OBJECT = re.compile(r"\{(?=\s*\")")
+_OBJECT = re.compile(r"\{(?=\s*[\"'])")
 _FAILURES = 64
 """Maximum number of broken objects in an answer behind which others are looked for: each may be read to the end."""
-_DECODER = json.JSONDecoder(strict=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +44,9 @@ class Whole:
         return index >= 0 and self._starts[index] < position < self._ends[index]
 
 
-def protected(text: str) -> Whole:
-    """Fences and here-documents that end, and JSON objects."""
-    return Whole(span for span in (*fences(text), *_heredocs(text), *objects(text)) if span.closed)
+def protected(text: str, calls: Iterable[Span] = ()) -> Whole:
+    """Fences and here-documents that end, JSON objects, and calls."""
+    return Whole(span for span in (*fences(text), *_heredocs(text), *objects(text), *calls) if span.closed)
 
 
 def quoted(text: str) -> list[Span]:
@@ -53,27 +54,20 @@ def quoted(text: str) -> list[Span]:
     return [Span(*mark.span()) for mark in _QUOTED.finditer(text)]
 
 
-def objects(text: str) -> list[Span]:
-    """JSON objects, without those inside of others: marks of a template in their strings are data."""
+@lru_cache(maxsize=8)
+def objects(text: str) -> tuple[Span, ...]:
+    """JSON objects, also nearly JSON, without those inside of others: marks of a template in their strings are data."""
     spans, end, failed = list[Span](), 0, 0
     for mark in _OBJECT.finditer(text):
         if mark.start() < end or failed == _FAILURES:
             continue
-        found = json_at(text, mark.start())
+        found = value_at(text, mark.start())
         if found is None:
             failed += 1
         else:
             end = found[1]
             spans.append(Span(mark.start(), end))
-    return spans
-
-
-def json_at(text: str, start: int) -> tuple[object, int] | None:
-    """JSON value that begins at a position, and its end; None if there is none."""
-    try:
-        return _DECODER.raw_decode(text, start)
-    except (ValueError, RecursionError):
-        return None
+    return tuple(spans)
 
 
 def fences(text: str) -> list[Span]:

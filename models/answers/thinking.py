@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from coevo.models.answers.calls import call_spans
 from coevo.models.answers.labels import has_label
 from coevo.models.answers.spans import Whole, objects, protected, quoted
 
@@ -57,8 +58,8 @@ def without_thinking(text: str, thinking: bool) -> Spoken:
     """Remove the thinking from an answer.
 
     Text before a closing mark without an opening one is thinking as well: the template may have opened it. Marks in a
-    JSON object, a fence, a here-document or quotes are data, except that fences and quotes do not hide the end of
-    thinking that has begun.
+    JSON object, a fence, a here-document, a call or quotes are data, except that all but objects do not hide the end
+    of thinking that has begun.
 
     Args:
         text: answer.
@@ -88,7 +89,9 @@ class _Marks:
         self.found = [mark for mark in _MARKS.finditer(text) if mark.start() not in data]
         self._text = text
         self._last = {str(mark.lastgroup): mark.start() for mark in self.found}
-        self._whole, self._quoted = (protected(text), Whole(quoted(text))) if self.found else (data, data)
+        self._whole, self._quoted = (
+            (protected(text, call_spans(text)), Whole(quoted(text))) if self.found else (data, data)
+        )
         self._line_starts = {start.end() for start in _LINE_START.finditer(text)} if self.found else set[int]()
         fence = _FENCE_BEFORE.match(text)
         self._begin = 0 if fence is None else fence.end()

@@ -1,28 +1,23 @@
 """Tools that an environment offers, and whether a call fits one of them."""
 
-import json
+import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from types import NoneType, UnionType
 from typing import Any
 
 from coevo.models.answers.calls import Call
 from coevo.models.answers.forms import call_text
-from coevo.models.answers.spans import json_at
+from coevo.models.answers.schema import Schema, types_of
 from coevo.records.demonstration import Answer
 from coevo.records.faults import Fault
+from coevo.records.lenient import value_at
 
 _SPELLED = {"True": "true", "False": "false", "None": "null"}
 """Values of JSON that Python writes differently."""
-_KINDS: Mapping[str, type | UnionType] = {
-    "string": str,
-    "integer": int,
-    "number": int | float,
-    "array": list,
-    "object": dict,
-    "null": NoneType,
-}
-"""Types of JSON schemas, without truth values, which Python counts as integers."""
+_FIRST = frozenset('{["-0123456789tfn')
+"""First characters of JSON."""
+_NEARLY = re.compile(r"\{\s*(?:[\"']|\}|\w+\s*:|//|/\*|#|\Z)")
+"""Beginning of what was meant as a JSON object."""
+_UNREADABLE = object()
 _PARAMETERS = ("parameters", "inputSchema", "input_schema")
 """Names of the schema of a tool's arguments."""
 
@@ -30,14 +25,16 @@ _PARAMETERS = ("parameters", "inputSchema", "input_schema")
 def answer_of(call: Call, tools: Sequence[Mapping[str, Any]], thought: str) -> Answer:
     """Answer with a call, as the environment gets it.
 
-    It has a fault instead if no tool has this name, or if an argument is missing or has no form in JSON.
+    It has a fault instead if no tool has this name, or if an argument is missing, is unreadable or has no form in JSON.
     """
     known = schemas_of(tools)
     if call.name not in known:
         return Answer(thought, "", Fault.UNKNOWN_TOOL)
     schema = known[call.name]
     arguments = _arguments(call, schema)
-    if any(name not in arguments for name in schema.get("required", ())):
+    if arguments is None:
+        return Answer(thought, "", Fault.MALFORMED_CALL)
+    if any(name not in arguments for name in schema.required):
         return Answer(thought, "", Fault.MISSING_ARGUMENT)
     try:
         return Answer(thought, call_text(call.name, arguments))
@@ -45,9 +42,9 @@ def answer_of(call: Call, tools: Sequence[Mapping[str, Any]], thought: str) -> A
         return Answer(thought, "", Fault.MALFORMED_CALL)
 
 
-def schemas_of(tools: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-    """Schema of the arguments of each tool, by its name; empty where a tool has none."""
-    return {str(each.get("name")): _schema(each) for each in map(_function, tools)}
+def schemas_of(tools: Sequence[Mapping[str, Any]]) -> dict[str, Schema]:
+    """Schema of the arguments of each tool, by its name; it admits everything where a tool has none."""
+    return {str(each.get("name")): Schema(_schema(each)) for each in map(_function, tools)}
 
 
 def wrapped(tool: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -69,52 +66,43 @@ def _schema(function: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def _arguments(call: Call, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Arguments by name; one text is JSON, or the only argument of the tool."""
+def _arguments(call: Call, schema: Schema) -> Mapping[str, Any] | None:
+    """Arguments by name; one text is JSON, or the only argument of the tool. None for what only resembles JSON."""
     if not isinstance(call.arguments, str):
         return _typed(call.arguments, schema) if call.written else call.arguments
-    found: object = None
-    with suppress(ValueError, RecursionError):
-        found = json.loads(call.arguments, strict=False)
-    if isinstance(found, dict):
-        return found
-    names = [*schema.get("required", ())] or [*schema.get("properties", ())]
+    found = value_at(text := call.arguments.strip(), 0)
+    if found is not None and isinstance(found[0], dict) and found[1] == len(text):
+        return found[0]
+    if _NEARLY.match(text):
+        return None
+    names = schema.required or list(schema.properties)
     return {names[0]: call.arguments} if len(names) == 1 and call.arguments else {}
 
 
-def _typed(texts: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
-    properties = schema.get("properties")
-    known = properties if isinstance(properties, Mapping) else {}
-    return {name: _value(text, _types(known.get(name))) for name, text in texts.items()}
+def _typed(texts: Mapping[str, str], schema: Schema) -> dict[str, Any] | None:
+    """Written arguments with the types of their schemas; None if the tool lacks one, or if one only resembles JSON.
 
-
-def _types(schema: object) -> set[str]:
-    """Types that the schema of an argument admits; empty if it does not say."""
-    if not isinstance(schema, Mapping):
-        return set()
-    named = schema.get("type")
-    found = {str(each) for each in (named if isinstance(named, list | tuple) else [named]) if each is not None}
-    choices = schema.get("enum")
-    if not found and isinstance(choices, Sequence):
-        found = set().union(*(_types_of(choice) for choice in choices))
-    options = [each for key in ("anyOf", "oneOf") if isinstance(schema.get(key), list) for each in schema[key]]
-    return found.union(*map(_types, options))
+    A name that the tool lacks shows that a value held the tags around it.
+    """
+    if schema.is_closed and not schema.properties.keys() >= texts.keys():
+        return None
+    values = {name: _value(text, schema.types(name)) for name, text in texts.items()}
+    return None if _UNREADABLE in values.values() else values
 
 
 def _value(text: str, types: set[str]) -> Any:
     """Value of a written argument: JSON of a type that the schema admits, else text if it admits text."""
     value = _of_json(_SPELLED.get(text, text))
-    if not isinstance(value, str) and types & _types_of(value):
+    if not isinstance(value, str) and types & types_of(value):
         return value
-    return text if "string" in types else _of_json(text)
+    if "string" in types:
+        return text
+    value = _of_json(text)
+    is_nearly = isinstance(value, str) and types & {"array", "object"} and text.lstrip()[:1] in ("{", "[")
+    return _UNREADABLE if is_nearly else value
 
 
 def _of_json(text: str) -> Any:
     """A number, truth value, list or object as JSON; any other text as it is."""
-    found = json_at(text, 0) if text[:1] in '{["-0123456789tfn' else None
+    found = value_at(text, 0) if text[:1] in _FIRST else None
     return found[0] if found is not None and found[1] == len(text) else text
-
-
-def _types_of(value: object) -> set[str]:
-    """Types of JSON schemas that a value has."""
-    return {name for name, kind in _KINDS.items() if isinstance(value, kind) and type(value) is not bool} or {"boolean"}

@@ -1,12 +1,13 @@
 """Guessed actions of an environment without an expert: each verb of its guide with one word."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from coevo.envs.base import Environment, Guide
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.forms import call_text
+from coevo.models.answers.schema import Schema
 from coevo.models.answers.tools import schemas_of
 from coevo.records.demonstration import Moment
 from coevo.records.draws import Key, generator
@@ -56,22 +57,17 @@ def guesses(verbs: Sequence[str], observation: str, guide: Guide) -> Iterator[st
 def takes_one_word(verb: str, guide: Guide) -> bool:
     """Report whether a guide shows a verb with one word at most: no bracket, no phrase, no second argument."""
     shown = re.search(rf"(?<!\w){re.escape(verb)}(\s*[\[({{<]|(\s+[^\s.;,:]+){{3}})", guide.text)
-    return shown is None and len(schemas_of(guide.tools).get(verb, {}).get("required", ())) <= 1
+    return shown is None and len(schemas_of(guide.tools).get(verb, Schema({})).required) <= 1
 
 
-def _filled(schema: Mapping[str, Any], word: str) -> dict[str, object]:
+def _filled(schema: Schema, word: str) -> dict[str, object]:
     """Required arguments of their types, with a word for each text."""
-    properties = schema.get("properties")
-    described = properties if isinstance(properties, Mapping) else {}
-    return {name: _value(described.get(name), word) for name in schema.get("required", ())}
+    return {name: _value(schema, name, word) for name in schema.required}
 
 
-def _value(schema: object, word: str) -> object:
-    """A value that a schema allows, as far as it is one."""
-    if not isinstance(schema, Mapping):
-        return word
-    allowed = schema.get("enum")
-    if isinstance(allowed, list | tuple) and allowed:
-        return allowed[0]
+def _value(schema: Schema, name: str, word: str) -> object:
+    """A value that a schema allows for an argument, as far as it is one."""
+    types = schema.types(name)
     others = {"integer": 0, "number": 0.0, "boolean": True, "array": [word], "object": {}}
-    return others.get(str(schema.get("type")), word)
+    fitting = [] if "string" in types else [value for kind, value in others.items() if kind in types]
+    return next(iter([*schema.choices(name), *fitting]), word)

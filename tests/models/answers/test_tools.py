@@ -62,3 +62,53 @@ def test_text_where_calls_are_taken_is_no_unknown_tool(text):
 def test_a_tool_may_have_a_name_of_two_words():
     offered = ({"name": "go north"},)
     assert Reader(tools=offered).read("Action: go north").action == '{"name": "go north", "arguments": {}}'
+
+
+def ref(name):
+    return {"$ref": f"#/$defs/{name}"}
+
+
+DEFS = {
+    "Word": TEXT, "Count": WHOLE, "Again": {"$ref": "#/$defs/Word"}, "Loop": {"$ref": "#/$defs/Loop"},
+    "Both": {"allOf": [{"$ref": "#/$defs/Count"}]}, "a/b": WHOLE,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "schema, text, value",
+    [
+        (ref("Word"), "42", "42"), (ref("Again"), "42", "42"), (ref("Count"), "42", 42), (ref("Both"), "42", 42),
+        (ref("Loop"), "42", 42), (ref("absent"), "42", 42), (ref("a~1b"), "42", 42), ({"$ref": "http://x/y"}, "42", 42),
+        ({"allOf": [TEXT, {"minLength": 1}]}, "42", "42"), ({"allOf": [{"maximum": 9}, WHOLE]}, "42", 42),
+        ({"allOf": [{"type": ["string", "integer"]}, TEXT]}, "42", "42"), ({"const": "1"}, "1", "1"),
+        ({"const": 1}, "1", 1), ({"const": True}, "true", True), ({"const": None}, "null", None),
+        ({"anyOf": [ref("Word"), {"type": "null"}]}, "42", "42"), ({"anyOf": [ref("Count"), ref("Word")]}, "42", 42),
+        ({"oneOf": [{"const": "1"}, {"const": "2"}]}, "2", "2"), ({"oneOf": [{"allOf": [ref("Again")]}]}, "7", "7"),
+        ({"anyOf": [ref("Loop"), TEXT]}, "7", "7"), ({"allOf": [ref("Word")], "description": "x"}, "[1]", "[1]"),
+    ],
+)  # fmt: skip
+def test_references_and_parts_of_a_schema_are_followed(form, schema, text, value):
+    parameters = {"$defs": DEFS, "properties": {"a": schema}}
+    action = Reader(tools=({"name": "go", "parameters": parameters},)).read(FORMS[form].format(text)).action
+    assert json.loads(action)["arguments"] == {"a": value}
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"$defs": {"Go": {"properties": {"a": TEXT}, "required": ["a"]}}, "$ref": "#/$defs/Go"},
+        {"definitions": {"Go": {"properties": {"a": TEXT}, "required": ["a"]}}, "$ref": "#/definitions/Go"},
+        {"allOf": [{"properties": {"a": TEXT}}, {"required": ["a"]}]},
+        {"allOf": [{"$ref": "#/$defs/Go"}, {"properties": {"b": TEXT}}],
+         "$defs": {"Go": {"properties": {"a": TEXT}, "required": ["a"]}}},
+        {"properties": {"a": {"$ref": "#/properties/b"}, "b": TEXT}, "required": ["a"]},
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("form", FORMS)
+def test_a_schema_of_arguments_may_refer_to_its_parts(form, parameters):
+    reader = Reader(tools=({"name": "go", "parameters": parameters},))
+    assert json.loads(reader.read(FORMS[form].format("42")).action)["arguments"] == {"a": "42"}
+    assert reader.read('{"name": "go", "arguments": {"b": 1}}').fault == Fault.MISSING_ARGUMENT
+    if "b" not in json.dumps(parameters):
+        assert reader.read("Action: go\nAction Input: 42").action == '{"name": "go", "arguments": {"a": "42"}}'
