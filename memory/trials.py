@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from json import dumps
 from math import isfinite
+from typing import NamedTuple
 
 from coevo.configs.errors import CoevoError
 from coevo.memory.validate import listed, vet
@@ -15,6 +16,14 @@ MOST_TASKS = 8
 """Most source tasks of a candidate that are played again; the first ones."""
 
 
+class Pair(NamedTuple):
+    """Rewards of two matched episodes, with and without a candidate in the bank, and whether the first one saw it."""
+
+    ours: float
+    theirs: float
+    saw: bool = True
+
+
 @dataclass(frozen=True, slots=True)
 class OnTrial:
     """A candidate on trial.
@@ -24,8 +33,9 @@ class OnTrial:
         tasks: source tasks, in the order they were played.
         iterations: iterations that it has been on trial.
         groups: groups that have tried it.
-        rewards_with: (pairs,) rewards of the episodes with it.
+        rewards_with: (pairs,) rewards of the episodes with it in the bank.
         rewards_without: (pairs,) rewards of the matched episodes without it.
+        unseen: number of the episodes with it none of whose prompts held it.
     """
 
     entry: Entry
@@ -34,20 +44,27 @@ class OnTrial:
     groups: int = 0
     rewards_with: tuple[float, ...] = ()
     rewards_without: tuple[float, ...] = ()
+    unseen: int = 0
 
-    def after(self, groups: Sequence[Sequence[tuple[float, float]]]) -> "OnTrial":
+    @property
+    def seen_share(self) -> float:
+        """Share of the episodes with it in the bank that saw it in a prompt; 0 without any."""
+        return 1 - self.unseen / len(self.rewards_with) if self.rewards_with else 0.0
+
+    def after(self, groups: Sequence[Sequence[Pair]]) -> "OnTrial":
         """The candidate after one more iteration, in which these groups have tried it.
 
         Args:
-            groups: matched pairs of rewards, with and without the candidate, group by group.
+            groups: matched pairs, group by group.
         """
         pairs = [pair for group in groups for pair in group]
         return replace(
             self,
             iterations=self.iterations + 1,
             groups=self.groups + len(groups),
-            rewards_with=(*self.rewards_with, *(ours for ours, _ in pairs)),
-            rewards_without=(*self.rewards_without, *(theirs for _, theirs in pairs)),
+            rewards_with=(*self.rewards_with, *(pair.ours for pair in pairs)),
+            rewards_without=(*self.rewards_without, *(pair.theirs for pair in pairs)),
+            unseen=self.unseen + sum(not pair.saw for pair in pairs),
         )
 
 
@@ -98,6 +115,8 @@ def _check_sums(trial: OnTrial, where: str) -> None:
     rewards = (*trial.rewards_with, *trial.rewards_without)
     if len(trial.rewards_with) != len(trial.rewards_without) or not all(map(isfinite, rewards)):
         raise CoevoError(f"{where} has rewards that are no pairs of numbers; roll back to another revision")
+    if not 0 <= trial.unseen <= len(trial.rewards_with):
+        raise CoevoError(f"{where} was unseen in {trial.unseen} of {len(trial.rewards_with)} episodes; roll back")
 
 
 def _plain(trial: OnTrial) -> dict[str, object]:

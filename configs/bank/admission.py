@@ -63,7 +63,7 @@ class WithinGroupAdmissionConfig(AdmissionConfig):
     """Trial within the rollout budget: half of a training group plays with the candidate, half without.
 
     The groups are those of the candidate's source tasks, which take the place of newly drawn tasks. No episode is
-    played in addition.
+    played in addition. Every such group counts, whether or not its treated half was shown the candidate.
     """
 
     type: Literal["within-group"]

@@ -18,8 +18,10 @@ class LossConfig(Config):
     """Lower clip of the importance ratio, 1 - clip_low."""
     clip_high: float = Field(default=0.2, gt=0, le=FACTOR)
     """Upper clip of the importance ratio, 1 + clip_high."""
-    dual_clip: float | None = Field(default=None, gt=1, le=FACTOR)
-    """Maximum loss of a bad action in units of its advantage (c of dual-clip PPO, often 3); null for no bound."""
+    dual_clip: float | None = Field(default=3.0, gt=1, le=FACTOR)
+    """Maximum loss of a bad action in units of its advantage (c of dual-clip PPO). Null is the surrogate as the papers
+    print it; its loss ends only where log-ratios do, at e^20 = 5e8 times the advantage.
+    """
     importance_cap: float | None = Field(default=None, gt=0, le=FACTOR)
     """Maximum weight that corrects the engine's distribution to the trainer's (often 2); null for no correction."""
     kl: Literal["k1", "k2", "k3"] = "k3"
@@ -33,7 +35,7 @@ class LossConfig(Config):
     aggregation: Aggregation = "token-mean"
     """Aggregation of token losses into one number."""
     width: int | None = Field(default=None, ge=1, le=TOKENS)
-    """Divisor of ``seq-mean-token-sum-norm``; null takes the batch's longest completion."""
+    """Divisor of ``seq-mean-token-sum-norm``, beside the number of turns; null takes the batch's longest completion."""
 
     @model_validator(mode="after")
     def _divided(self) -> Self:

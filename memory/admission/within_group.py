@@ -4,11 +4,17 @@ The idea is that of "Judging within the rollout budget" (arXiv 2606.08755). Half
 its context, half without; the halves are matched by task, policy and revision. Their gap, accumulated over
 several iterations, is the candidate's value. Fresh rollouts (CoEvo-RL Eq. 7) are not needed.
 
+Every group of a source task counts, whoever saw the candidate (intention to treat). The gap is that of having the
+candidate in the bank: of a candidate that few of the treated episodes saw it is as small as their share, which is
+reported.
+
 Rewards of a group pair by replica. Draws of the two sides differ, since equal draws would give the policy the same
 episode twice to learn from. So a pair says less than one of a paired replay.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from statistics import fmean
 
 from coevo.configs.bank.admission import WithinGroupAdmissionConfig
 from coevo.memory.admission.base import Decision, Replay
@@ -38,7 +44,7 @@ class WithinGroupAdmission:
         return Decision(
             entries=tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates),
             judged=judged,
-            metrics={f"bank/trial/{name}": float(count) for name, count in counts.items()} | _figures(judged),
+            metrics={f"bank/trial/{name}": float(count) for name, count in counts.items()} | _figures(judged, over),
             begun=tuple(begun),
             ended=tuple(trial.entry.id for trial in over),
         )
@@ -55,15 +61,21 @@ class WithinGroupAdmission:
 def verdict_of(
     trial: OnTrial, candidates: Sequence[Entry], config: WithinGroupAdmissionConfig, revision: int
 ) -> Verdict:
-    """Verdict on a candidate; one that no group has tried is refused."""
+    """Verdict on a candidate; one that no group has tried, or no treated episode has seen, is refused."""
     if not trial.rewards_with:
         ids = tuple(entry.id for entry in candidates)
         return Verdict(revision, ids, False, 0.0, 0.0, 0.0, 0.0, 0, config.delta)
-    return judge(candidates, trial.rewards_with, trial.rewards_without, config, revision)
+    verdict = judge(candidates, trial.rewards_with, trial.rewards_without, config, revision)
+    return verdict if trial.seen_share > 0 else replace(verdict, admitted=False)
 
 
-def _figures(judged: Sequence[Judged]) -> dict[str, float]:
-    return metrics([each.verdict for each in judged], "bank/trial") if judged else {}
+def _figures(judged: Sequence[Judged], over: Sequence[OnTrial]) -> dict[str, float]:
+    """Means over the candidates whose trial is over."""
+    if not judged:
+        return {}
+    return metrics([each.verdict for each in judged], "bank/trial") | {
+        "bank/trial/judged_seen_share": fmean(trial.seen_share for trial in over)
+    }
 
 
 def admission(config: WithinGroupAdmissionConfig) -> WithinGroupAdmission:

@@ -41,8 +41,9 @@ def z_scores(values: Floats, clip: float) -> Floats:
     """Standardize values by their mean and population standard deviation, clipped to +-clip; 0 if all are equal."""
     deviations = values - values.mean() if len(values) else values
     spread = float(np.sqrt((deviations**2).mean())) if len(values) else 0.0
-    # The mean of equal values may differ from them by rounding.
-    return np.clip(deviations / spread, -clip, clip) if spread > 1e-12 else np.zeros(len(values))
+    # Equal values may differ from each other, and from their mean, by rounding.
+    equal = spread <= 1e-6 * np.abs(values).max(initial=0.0)
+    return np.zeros(len(values)) if equal else np.clip(deviations / spread, -clip, clip)
 
 
 def scorer(config: TwoPhaseConfig) -> TwoPhase:

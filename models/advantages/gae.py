@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from coevo.configs.update.advantage import GaeConfig
-from coevo.models.advantages.trajectory import Advantages, Floats, Trajectory
+from coevo.models.advantages.groups import varies
+from coevo.models.advantages.trajectory import Advantages, Floats, Trajectory, rounding
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,8 @@ def advantages(trajectories: Sequence[Trajectory], config: GaeConfig) -> Advanta
     decay = Decay(config.gamma_step, config.lambda_step, config.gamma_token, config.lambda_token)
     raw = [gae(token_rewards(each), each.values, each.lengths, each.bootstrap, decay) for each in trajectories]
     returns = [each.values + values for each, values in zip(trajectories, raw, strict=True)]
-    tokens = whitened(raw) if config.whiten else raw
+    slack = [rounding(each.values, each.bootstrap, each.rewards, each.penalties) for each in trajectories]
+    tokens = whitened(raw, max(slack, default=0.0)) if config.whiten else raw
     return Advantages(
         episodes=np.array([values.mean() for values in tokens], dtype=np.float64),
         tokens=tokens,
@@ -75,19 +77,22 @@ def token_rewards(trajectory: Trajectory) -> Floats:
     return rewards - trajectory.penalties if trajectory.penalties.size else rewards
 
 
-def whitened(advantages: Sequence[Floats]) -> list[Floats]:
-    """Scale to mean 0 and standard deviation 1 over all tokens; a single token becomes 0."""
-    if not advantages:
-        return []
-    every = np.concatenate(list(advantages))
-    spread = every.std(ddof=1) if len(every) > 1 else 0.0
-    return [(values - every.mean()) / (spread + 1e-8) for values in advantages]
+def whitened(advantages: Sequence[Floats], slack: float | None = None) -> list[Floats]:
+    """Scale to mean 0 and standard deviation 1 over all tokens; equal ones, or a single one, become 0.
+
+    Args:
+        advantages: of each token, one array [tokens] per episode.
+        slack: largest difference that rounding of rewards and values explains; None takes it from the advantages.
+    """
+    every = np.concatenate([np.zeros(0), *advantages])
+    if not varies(every, slack):
+        return [np.zeros(len(values)) for values in advantages]
+    return [(values - every.mean()) / (every.std(ddof=1) + 1e-8) for values in advantages]
 
 
 def explained_variance(values: Floats, returns: Floats) -> float:
     """1 - Var(returns - values) / Var(returns); 0 if the returns do not vary."""
-    variance = float(returns.var())
-    return 1.0 - float((returns - values).var()) / variance if variance > 0 else 0.0
+    return 1.0 - float((returns - values).var()) / float(returns.var()) if varies(returns) else 0.0
 
 
 def _explained(trajectories: Sequence[Trajectory], returns: Sequence[Floats]) -> float:

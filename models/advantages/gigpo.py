@@ -11,7 +11,7 @@ import numpy as np
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.advantage import GigpoConfig
 from coevo.models.advantages.groups import centred, normalised, taught, zero_variance
-from coevo.models.advantages.trajectory import Advantages, Floats, Trajectory, totals
+from coevo.models.advantages.trajectory import Advantages, Floats, Trajectory, roundings, totals
 
 
 def advantages(trajectories: Sequence[Trajectory], config: GigpoConfig) -> Advantages:
@@ -25,15 +25,18 @@ def advantages(trajectories: Sequence[Trajectory], config: GigpoConfig) -> Advan
     if config.anchor == "cluster" and anchors and all(isinstance(anchor, _Lone) for _, anchor in anchors):
         raise CoevoError("no turn has an observation cluster: set update.advantage.anchor=observation")
     returns = np.concatenate([step_returns(each.per_turn(), config.gamma) for each in trajectories] or [np.zeros(0)])
-    episodes, steps = _relative(totals(trajectories), groups, config), _relative(returns, anchors, config)
-    turns = [len(each.lengths) for each in trajectories]
+    turns, slack = [len(each.lengths) for each in trajectories], roundings(trajectories)
+    per_turn = np.repeat(slack, turns)
+    episodes = _relative(totals(trajectories), groups, slack, config)
+    steps = _relative(returns, anchors, per_turn, config)
     combined = np.repeat(episodes, turns) + config.weight * steps
     by_turn = np.split(combined, np.cumsum(turns)[:-1])
     used = taught([bool(values.any()) for values in by_turn[: len(turns)]], groups, config.drop_zero_variance)
     tokens = [np.repeat(values, each.lengths) for values, each in zip(by_turn, trajectories, strict=False)]
+    alone = zero_variance(returns, anchors, per_turn)
     metrics = {
         "policy/advantage/step_std": float(steps.std()) if steps.size else 0.0,
-        "policy/advantage/step_alone_share": float(zero_variance(returns, anchors).mean()) if steps.size else 0.0,
+        "policy/advantage/step_alone_share": float(alone.mean()) if steps.size else 0.0,
     }
     return Advantages(episodes, tokens, used, centred=True, metrics=metrics)
 
@@ -55,7 +58,7 @@ def _own(trajectory: Trajectory) -> list[Hashable]:
     return [_Lone() if anchor is None else anchor for anchor in trajectory.anchors]
 
 
-def _relative(values: Floats, groups: Sequence[Hashable], config: GigpoConfig) -> Floats:
+def _relative(values: Floats, groups: Sequence[Hashable], slack: Floats, config: GigpoConfig) -> Floats:
     if config.mode == "mean_norm":
-        return centred(values, groups)
-    return normalised(values, groups, config.ddof, config.epsilon)
+        return centred(values, groups, slack)
+    return normalised(values, groups, config.ddof, config.epsilon, slack)

@@ -1,15 +1,11 @@
 """Groups: episodes of one task, or steps of one state, that are compared with each other."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coevo.models.advantages.trajectory import Floats
-
-ROUNDING: Final = 1e-9
-"""Values closer than this are equal: sums of the same rewards in another order differ by rounding."""
+from coevo.models.advantages.trajectory import Floats, rounding
 
 
 def members(groups: Sequence[Hashable]) -> Iterator[NDArray[np.intp]]:
@@ -20,36 +16,56 @@ def members(groups: Sequence[Hashable]) -> Iterator[NDArray[np.intp]]:
     yield from (np.array(each) for each in found.values())
 
 
-def varies(values: Floats) -> bool:
-    """True if values differ by more than rounding."""
-    return bool(np.ptp(values) > ROUNDING)
+def varies(values: Floats, slack: float | None = None) -> bool:
+    """True if values differ by more than rounding.
+
+    Sums of the same rewards in another order, or in another precision, differ by rounding; divided by their standard
+    deviation, such differences would be as large as any.
+
+    Args:
+        values: returns that are compared.
+        slack: largest difference that rounding explains; None takes it from the values, which is too little where
+            they are small sums of large rewards.
+    """
+    return len(values) > 0 and float(np.ptp(values)) > (rounding(values) if slack is None else slack)
 
 
-def centred(values: Floats, groups: Sequence[Hashable]) -> Floats:
-    """Each value minus its group's mean; 0 in groups without variance, [values]."""
+def centred(values: Floats, groups: Sequence[Hashable], slack: Floats | None = None) -> Floats:
+    """Each value minus its group's mean; 0 in groups without variance, [values].
+
+    Args:
+        values: returns.
+        groups: group of each.
+        slack: largest difference that rounding of its rewards explains, of each value; that of a group is the largest.
+    """
     result = np.zeros(len(values))
     for group in members(groups):
-        if varies(values[group]):
+        if _varies(values, group, slack):
             result[group] = values[group] - values[group].mean()
     return result
 
 
-def normalised(values: Floats, groups: Sequence[Hashable], ddof: int, epsilon: float) -> Floats:
+def normalised(
+    values: Floats, groups: Sequence[Hashable], ddof: int, epsilon: float, slack: Floats | None = None
+) -> Floats:
     """(value - mean) / (std + epsilon) within each group; 0 in groups without variance, [values]."""
-    result = np.zeros(len(values))
+    result = centred(values, groups, slack)
     for group in members(groups):
-        inside = values[group]
-        if varies(inside):
-            result[group] = (inside - inside.mean()) / (inside.std(ddof=ddof) + epsilon)
+        if result[group].any():
+            result[group] /= values[group].std(ddof=ddof) + epsilon
     return result
 
 
-def zero_variance(values: Floats, groups: Sequence[Hashable]) -> NDArray[np.bool_]:
+def zero_variance(values: Floats, groups: Sequence[Hashable], slack: Floats | None = None) -> NDArray[np.bool_]:
     """Mask of values in groups without variance: groups of one, or of equal values, [values]."""
     mask = np.zeros(len(values), dtype=np.bool_)
     for group in members(groups):
-        mask[group] = not varies(values[group])
+        mask[group] = not _varies(values, group, slack)
     return mask
+
+
+def _varies(values: Floats, group: NDArray[np.intp], slack: Floats | None) -> bool:
+    return varies(values[group], None if slack is None else float(slack[group].max()))
 
 
 def taught(moved: Sequence[bool], groups: Sequence[Hashable], drop: bool) -> NDArray[np.bool_]:

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from coevo.configs.update.advantage import MeanConfig
 from coevo.models.advantages.groups import centred, taught
-from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, totals
+from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 
 
 def advantages(trajectories: Sequence[Trajectory], config: MeanConfig) -> Advantages:
     """R - mean within each group."""
     groups = [each.group for each in trajectories]
-    values = centred(totals(trajectories), groups)
+    values = centred(totals(trajectories), groups, roundings(trajectories))
     used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)
     return of_episodes(trajectories, values, used, centred=True)

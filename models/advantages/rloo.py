@@ -6,13 +6,13 @@ import numpy as np
 
 from coevo.configs.update.advantage import RlooConfig
 from coevo.models.advantages.groups import centred, members, taught
-from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, totals
+from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 
 
 def advantages(trajectories: Sequence[Trajectory], config: RlooConfig) -> Advantages:
     """R_i - mean of R_j over j != i, which is n / (n - 1) (R_i - mean); 0 in a group of one."""
     groups = [each.group for each in trajectories]
-    values = centred(totals(trajectories), groups)
+    values = centred(totals(trajectories), groups, roundings(trajectories))
     for group in members(groups):
         values[group] *= len(group) / np.maximum(len(group) - 1, 1)
     used = taught((values != 0.0).tolist(), groups, config.drop_zero_variance)

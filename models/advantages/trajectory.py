@@ -2,12 +2,17 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 NONE = np.zeros(0)
+TOLERANCE: Final = 1e-6
+"""Difference that rounding explains, as a share of the largest reward: eight units in the last place of float32."""
+UNITS: Final = 4
+"""The same for rewards of float16, in units of their last place, which are coarser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,11 @@ class Trajectory:
     def tokens(self) -> int:
         """Number of action tokens."""
         return sum(self.lengths)
+
+    @property
+    def rounding(self) -> float:
+        """Largest difference from another return that rounding explains."""
+        return rounding(self.value, self.rewards, self.penalties)
 
     @property
     def total(self) -> float:
@@ -87,3 +97,18 @@ def of_episodes(
 def totals(trajectories: Sequence[Trajectory]) -> Floats:
     """Return of each episode, [episodes]."""
     return np.array([each.total for each in trajectories], dtype=np.float64)
+
+
+def roundings(trajectories: Sequence[Trajectory]) -> Floats:
+    """Largest difference between returns that rounding explains, of each episode, [episodes]."""
+    return np.array([each.rounding for each in trajectories], dtype=np.float64)
+
+
+def rounding(*rewards: ArrayLike) -> float:
+    """Largest difference between sums of these rewards that rounding explains: a share of the largest |reward|."""
+    return max((_relative(each) * float(np.abs(each).max(initial=0)) for each in map(np.asarray, rewards)), default=0.0)
+
+
+def _relative(rewards: NDArray[Any]) -> float:
+    narrow = np.issubdtype(rewards.dtype, np.floating)
+    return max(TOLERANCE, UNITS * float(np.finfo(rewards.dtype).eps)) if narrow else TOLERANCE

@@ -14,7 +14,7 @@ def weights_of(mask: Tensor, episodes: Tensor, width: int, aggregation: str) -> 
     Args:
         mask: true on real tokens; a row without any does not count.
         episodes: index of each row's episode, [rows].
-        width: divisor of ``seq-mean-token-sum-norm``.
+        width: divisor of ``seq-mean-token-sum-norm``, beside the number of rows.
         aggregation: name as in ``LossConfig``.
     """
     lengths = mask.sum(1)
@@ -27,7 +27,7 @@ def weights_of(mask: Tensor, episodes: Tensor, width: int, aggregation: str) -> 
     elif aggregation == "seq-mean-token-mean":
         scale = 1 / (lengths.clamp(min=1) * max(count, 1))
     elif aggregation == "seq-mean-token-sum-norm":
-        scale = torch.full(lengths.shape, 1 / width)
+        scale = torch.full(lengths.shape, 1 / (width * max(count, 1)))
     else:
         _, owner = torch.unique(episodes, return_inverse=True)
         steps = torch.bincount(owner, weights=rows.float())

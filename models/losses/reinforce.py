@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.update import WriterUpdateConfig
+from coevo.models.advantages.groups import varies
 from coevo.models.losses.policy import Completions, Loss, LossOutput, policy_loss
 from coevo.records.writing import Rewarded
 
@@ -35,12 +37,15 @@ def clipped(clip: float, kl_coefficient: float) -> Loss:
 def advantages(answers: Sequence[Rewarded], config: WriterUpdateConfig) -> list[list[float]]:
     """Advantage of each token: the scaled reward of its part (RetroAgent Eq. 3), minus the baseline, times its weight.
 
-    The baseline ``batch`` is the weighted mean of the rewards of all parts. A token of no part has advantage 0.
+    The baseline ``batch`` is the weighted mean of the rewards of all parts; equal rewards have advantage 0. A token of
+    no part has advantage 0.
     """
     parts = [(answer.weight, credit.reward) for answer in answers for credit in answer.credits]
     earned, weights = sum(weight * reward for weight, reward in parts), sum(weight for weight, _ in parts)
-    baseline = earned / weights if parts and config.baseline == "batch" else 0.0
-    return [_tokens(answer, config.scale, baseline) for answer in answers]
+    if config.baseline == "none" or not parts:
+        return [_tokens(answer, config.scale, 0.0) for answer in answers]
+    scale = config.scale if varies(np.array([reward for _, reward in parts])) else 0.0
+    return [_tokens(answer, scale, earned / weights) for answer in answers]
 
 
 def _tokens(answer: Rewarded, scale: float, baseline: float) -> list[float]:

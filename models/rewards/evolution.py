@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coevo.models.advantages.trajectory import TOLERANCE
 from coevo.models.rewards.rewards import Floats, Rewards, discounting, spread
 from coevo.records.episode import Episode
 
@@ -14,7 +15,7 @@ class Gains:
     """Gains of episodes over their baselines.
 
     Attributes:
-        intrinsic: max(0, potential - baseline) of each episode, [episodes].
+        intrinsic: max(0, potential - baseline) of each episode, [episodes]; rounding is no gain.
         baselines: by task id, raised to the mean success of this iteration's group if that is higher.
     """
 
@@ -30,7 +31,8 @@ def evolve(episodes: Sequence[Episode], potentials: Sequence[float], baselines: 
         successes.setdefault(episode.task.id, []).append(episode.success)
     achieved = {task: sum(group) / len(group) for task, group in successes.items()}
     after = {task: max(baselines.get(task, 0.0), mean) for task, mean in achieved.items()}
-    return Gains(np.maximum(0.0, np.array(potentials, dtype=np.float64) - before), {**baselines, **after})
+    gained = np.array(potentials, dtype=np.float64) - before
+    return Gains(np.where(gained > TOLERANCE, gained, 0.0), {**baselines, **after})
 
 
 def composite(episodes: Sequence[Episode], penalties: Sequence[Floats], gamma: float, gains: Gains) -> Rewards:

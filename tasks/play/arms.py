@@ -6,7 +6,7 @@ Every other replica is treated. So both halves are equally large, or the control
 from collections.abc import Mapping, Sequence
 
 from coevo.configs.bank.retrieval import AnyRetrievalConfig
-from coevo.memory.trials import OnTrial
+from coevo.memory.trials import OnTrial, Pair
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import About
@@ -78,17 +78,21 @@ class Arms:
         candidate = self._chosen[task].entry
         return WithCandidate(candidate, seen, self._found[candidate.id])
 
-    def groups(self, episodes: Sequence[Episode], candidate: str) -> list[list[tuple[float, float]]]:
-        """Matched rewards with and without a candidate, by group.
+    def groups(self, episodes: Sequence[Episode], candidate: str) -> list[list[Pair]]:
+        """Matched episodes of the two halves, by group, for every task that tries a candidate.
 
-        A group counts if a prompt of it held the candidate. Pairs with a lost episode are left out.
+        A group counts whether or not a prompt of it held the candidate (intention to treat): where retrieval reads
+        observations, who sees the candidate depends on how the episode goes, and groups chosen by it would be biased.
+        Pairs with a lost episode are left out.
         """
         tasks = [task for task, trial in self._chosen.items() if trial.entry.id == candidate]
         return [pairs for task in tasks if (pairs := self._pairs(episodes, task, candidate))]
 
-    def _pairs(self, episodes: Sequence[Episode], task: str, candidate: str) -> list[tuple[float, float]]:
+    def _pairs(self, episodes: Sequence[Episode], task: str, candidate: str) -> list[Pair]:
         played = {episode.replica: episode for episode in episodes if episode.task.id == task and not episode.lost}
-        if not any(candidate in turn.retrieved for episode in played.values() for turn in episode.turns):
-            return []
-        matched = zip(self._seers[1::2], self._seers[::2], strict=False)
-        return [(played[a].reward, played[b].reward) for a, b in matched if a in played and b in played]
+        matched = [(played.get(a), played.get(b)) for a, b in zip(self._seers[1::2], self._seers[::2], strict=False)]
+        return [Pair(ours.reward, theirs.reward, _saw(ours, candidate)) for ours, theirs in matched if ours and theirs]
+
+
+def _saw(episode: Episode, candidate: str) -> bool:
+    return any(candidate in turn.retrieved for turn in episode.turns)

@@ -10,7 +10,7 @@ from coevo.configs.update.advantage import AdvantageConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.groups import zero_variance
-from coevo.models.advantages.trajectory import Advantages, Trajectory, totals
+from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
@@ -42,10 +42,10 @@ def advantage(session: Session, shaped: Shaped) -> Result[Targets]:
     groups = [group_of(session, episode) for episode in shaped.episodes]
     trajectories = trajectories_of(shaped.episodes, groups, shaped.rewards, scores, update.advantage)
     advantages = estimate(trajectories, update.advantage)
-    flat = zero_variance(totals(trajectories), [each.group for each in trajectories])
+    flat = zero_variance(totals(trajectories), groups, roundings(trajectories))
     metrics = advantage_metrics(advantages.episodes, flat) | dict(advantages.metrics)
     metrics[f"policy/advantage/{part_name(update.advantage.type)}_spread"] = float(advantages.episodes.std())
-    metrics |= _streak(session, nothing_to_compare(flat, [each.group for each in trajectories], update.advantage))
+    metrics |= _streak(session, nothing_to_compare(flat, groups, update.advantage))
     metrics |= score_metrics(shaped.episodes, scores, update.loss)
     return Result(Targets(advantages, [each.values for each in scores] if update.critic else []), metrics)
 

@@ -11,6 +11,7 @@ each half's baseline is the mean of that half.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from statistics import fmean
 
 from coevo.configs.bank.admission import WithinGroupAdmissionConfig
@@ -66,6 +67,7 @@ def group_of(session: Session, episode: Episode) -> str:
 def weigh(session: Session) -> Result[None]:
     """Add this iteration's rewards to the sums of the candidates on trial.
 
+    ``bank/trial/seen_share`` is the share of the treated episodes that saw their candidate in a prompt.
     ``bank/trial/success_lost`` is the success that trying costs, as a share of all episodes: what the treated halves
     lack compared with the control halves. Below 0, trying has gained.
     """
@@ -75,9 +77,11 @@ def weigh(session: Session) -> Result[None]:
     ended = session.ended
     groups = {trial.entry.id: tried.groups(ended, trial.entry.id) for trial in session.bank.trials}
     session.bank.trials = [trial.after(groups[trial.entry.id]) for trial in session.bank.trials]
+    saw = [pair.saw for pairs in chain(*groups.values()) for pair in pairs]
     counts = {
         "candidates": len(groups),
         "groups": sum(map(len, groups.values())),
+        "seen_share": fmean(saw) if saw else 0.0,
         "success_lost": _lost(tried, ended),
     }
     return Result(None, {f"bank/trial/{name}": float(count) for name, count in counts.items()})

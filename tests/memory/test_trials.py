@@ -7,7 +7,7 @@ import pytest
 from support.batches import entry, episode, task
 
 from coevo.configs.errors import CoevoError
-from coevo.memory.trials import OnTrial, begun, parse, revisited, text
+from coevo.memory.trials import OnTrial, Pair, begun, parse, revisited, text
 from coevo.records.task import Task
 
 TRIAL = OnTrial(entry(), (task(1), task(2), task(3)), 2, 1, (1.0,), (0.0,))
@@ -45,6 +45,14 @@ def test_equal_trials_have_equal_text():
     assert parse(text([one])) == [one]
 
 
+def test_who_saw_the_candidate_is_counted():
+    after = TRIAL.after([[Pair(1.0, 0.0, False), Pair(0.0, 0.0, True)], [Pair(1.0, 1.0, False)]])
+    assert (after.rewards_with, after.rewards_without) == ((1.0, 1.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0))
+    assert (after.unseen, after.seen_share) == (2, 0.5)
+    assert parse(text([after])) == [after]
+    assert OnTrial(entry(), ()).seen_share == 0.0
+
+
 @pytest.mark.parametrize("reward", [nan, inf])
 def test_a_reward_that_is_no_number_is_not_written(reward):
     with pytest.raises(ValueError, match="JSON"):
@@ -58,8 +66,10 @@ def test_a_reward_that_is_no_number_is_not_written(reward):
         ({"tasks": (task(1, "validation"),)}, "task of an evaluation"),
         ({"rewards_with": ()}, "no pairs of numbers"),
         ({"rewards_without": ()}, "no pairs of numbers"),
+        ({"unseen": 2}, "unseen in 2 of 1 episodes"),
+        ({"unseen": -1}, "unseen in -1 of 1 episodes"),
     ],
 )
 def test_a_candidate_that_could_not_be_on_trial_is_named_by_its_place(changes, says):
-    with pytest.raises(CoevoError, match=rf"trials: candidate 1 has .*{says}"):
+    with pytest.raises(CoevoError, match=rf"trials: candidate 1 .*{says}"):
         parse(text([TRIAL, replace(TRIAL, **changes)]))

@@ -9,7 +9,7 @@ from coevo.configs.bank.admission import WithinGroupAdmissionConfig
 from coevo.configs.errors import CoevoError
 from coevo.memory.admission.within_group import WithinGroupAdmission
 from coevo.memory.library import Library
-from coevo.memory.trials import OnTrial, parse, revisited, text
+from coevo.memory.trials import OnTrial, Pair, parse, revisited, text
 from coevo.memory.writers.base import Proposal
 from coevo.records.entry import Verdict
 
@@ -62,6 +62,16 @@ def test_a_candidate_that_no_group_has_tried_is_refused():
     assert [judged.verdict for judged in decision.judged] == [Verdict(9, (unseen,), False, 0.0, 0.0, 0.0, 0.0, 0, -0.5)]
 
 
+def test_a_candidate_that_no_treated_episode_saw_is_refused_and_the_share_that_saw_it_reported():
+    lucky, seen = (
+        replace(tried(name, [1, 1, 0, 1], [0, 1, 0, 0]), unseen=n) for name, n in (("lucky", 4), ("seen", 3))
+    )
+    decision = decide(rule(), [lucky, seen])
+    assert [e.strategy for e in decision.entries] == ["seen"]
+    assert [(j.verdict.difference, j.verdict.admitted) for j in decision.judged] == [(0.5, False), (0.5, True)]
+    assert decision.metrics["bank/trial/judged_seen_share"] == 0.125
+
+
 def test_candidates_go_on_trial_while_there_is_room():
     over, running = tried("over", [1], [0]), tried("running", [1], [0], iterations=2)
     names = ("running", "held", "a", "b", "c")
@@ -98,7 +108,7 @@ def test_the_least_tried_candidates_are_played_first_each_with_its_next_task():
 
 def test_an_iteration_adds_its_groups():
     before = tried("x", [1], [0], iterations=1, groups=1)
-    after = before.after([[(1.0, 0.0), (0.0, 0.0)], [(1.0, 1.0)]])
+    after = before.after([[Pair(1.0, 0.0), Pair(0.0, 0.0)], [Pair(1.0, 1.0)]])
     assert (after.iterations, after.groups) == (2, 3)
     assert (after.rewards_with, after.rewards_without) == ((1, 1.0, 0.0, 1.0), (0, 0.0, 0.0, 1.0))
 

@@ -26,6 +26,8 @@ def test_worked_z_scores():
     assert z_scores(np.array([1.0, 2.0, 3.0]), 3.0).tolist() == pytest.approx([-1.224745, 0.0, 1.224745], abs=1e-6)
     assert z_scores(np.array([0.0] * 99 + [1.0]), 3.0)[-1] == 3.0
     assert z_scores(np.array([0.1] * 3), 3.0).tolist() == [0.0] * 3
+    assert z_scores(np.array([1e7, np.nextafter(1e7, 2e7)]), 3.0).tolist() == [0.0] * 2  # equal, but for rounding
+    assert z_scores(np.array([0.0, 1e-13]), 3.0).tolist() == pytest.approx([-1.0, 1.0])
     assert z_scores(np.zeros(0), 3.0).tolist() == []
 
 

@@ -6,6 +6,8 @@ from typing import get_args
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coevo.configs.update.loss import Aggregation, LossConfig
 from coevo.models.losses.aggregation import weights_of
@@ -44,7 +46,7 @@ def completions(
     ],
 )
 def test_clipped_surrogate(log_ratio, advantage, expected, clipped):
-    config = LossConfig(kl_coefficient=0.0, clip_low=0.1, clip_high=0.3)
+    config = LossConfig(kl_coefficient=0.0, clip_low=0.1, clip_high=0.3, dual_clip=None)
     output = policy_loss(completions([[-1.0 + log_ratio]], [[-1.0]], [advantage], config=config), config)
     assert output.loss.item() == pytest.approx(expected)
     assert output.totals["clip_share"] == clipped
@@ -79,6 +81,21 @@ def test_dual_clip(log_ratio, advantage, expected, bounded):
     output = policy_loss(completions([[-2.0 + log_ratio]], [[-2.0]], [advantage]), config)
     assert output.loss.item() == pytest.approx(expected)
     assert output.totals["dual_clip_share"] == bounded
+
+
+@settings(max_examples=300)
+@given(
+    gaps=st.lists(st.floats(-90, 90), min_size=1, max_size=4),
+    advantage=st.floats(-100, 100),
+    aggregation=st.sampled_from(get_args(Aggregation)),
+    cap=st.none() | st.floats(0.1, 10),
+)
+def test_the_loss_is_bounded_by_default(gaps, advantage, aggregation, cap):
+    """By 3 times the advantage, and as many times the importance weight, wherever the policy has moved to."""
+    config = LossConfig(kl_coefficient=0.0, aggregation=aggregation, importance_cap=cap)
+    batch = completions([gaps], [[0.0] * len(gaps)], [advantage], old=[[0.0] * len(gaps)], config=config)
+    bound = 3.0 * abs(advantage) * float(batch.weights.sum()) * (1.0 if cap is None else max(cap, 1.0))
+    assert abs(policy_loss(batch, config).loss.item()) <= bound * (1 + 1e-9)
 
 
 def test_truncated_importance_weights_scale_the_surrogate_but_not_kl():
@@ -119,7 +136,7 @@ def test_entropy_is_a_bonus_with_a_gradient():
     ],
 )
 def test_each_part_has_a_figure_that_only_it_leaves(setting, names):
-    assert set(figures(LossConfig(**setting))) - set(figures(LossConfig())) == names
+    assert set(figures(LossConfig(**{"dual_clip": None} | setting))) - set(figures(LossConfig(dual_clip=None))) == names
 
 
 def test_an_action_has_one_ratio_at_step_level():
@@ -176,4 +193,5 @@ def test_averages_are_over_the_tokens_of_all_outputs():
     assert averages([one], NO_KL)["ratio_mean"] == pytest.approx(0.5)
     assert averages([one, two], NO_KL)["ratio_mean"] == pytest.approx(2.5 / 3)
     assert averages([one, two], NO_KL)["entropy"] == pytest.approx(0.5)
-    assert averages([], LossConfig()) == {"clip_share": 0.0, "kl": 0.0, "ratio_mean": 0.0, "entropy": 0.0}
+    names = ("clip_share", "kl", "ratio_mean", "entropy", "dual_clip_share")
+    assert averages([], LossConfig()) == dict.fromkeys(names, 0.0)

@@ -50,6 +50,13 @@ def test_a_gain_counts_over_silence_or_over_the_other_lessons(baseline, expected
     assert advantages([], WriterUpdateConfig()) == []
 
 
+@pytest.mark.parametrize("reward", [0.1 + 0.2, 100.1, 1e7 + 0.1])
+def test_rewards_that_differ_by_rounding_have_no_advantage(reward):
+    near = [(math.nextafter(reward, math.inf), 0.3), (reward, 0.7), (reward, 1.1)]
+    assert advantages(answers(*near), WriterUpdateConfig(scale=1e6)) == [[0.0, 0.0]] * 3
+    assert advantages(answers(*near), WriterUpdateConfig(baseline="none"))[1] == [0.7 * reward] * 2
+
+
 def batch_of(old):
     """Two answers of three tokens and of one, with advantages of 3/4 and -1/4."""
     logprobs = torch.tensor([[-0.5, -1.0, -0.25], [-2.0, -9.0, -9.0]], requires_grad=True)

@@ -85,6 +85,15 @@ def test_baselines_never_fall_and_belong_to_their_task():
     assert worth(again, CAPABILITY, baselines=rewards.baselines)[1].baselines == rewards.baselines
 
 
+@pytest.mark.parametrize("kind", [CAPABILITY, ProgressGuidedConfig(type="progress-guided", gamma=0.5)])
+def test_progress_that_exceeds_the_baseline_by_rounding_is_no_gain(kind):
+    progress, below = 1.0, sum([0.1] * 10)
+    assert below < progress
+    episode = played(rewards=(0.0,), success=True, progress=progress)
+    _, rewards = worth([episode], kind, baselines={episode.task.id: below})
+    assert rewards.shaping.tolist() == [0.0]
+
+
 def test_a_task_without_a_baseline_starts_at_zero():
     returns, rewards = worth([played(rewards=(0.0,), success=False, progress=0.25)], CAPABILITY)
     assert returns == [0.25]

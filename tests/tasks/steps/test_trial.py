@@ -1,22 +1,28 @@
 """Trials of candidates on real stores, with the expert for a policy."""
 
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from support.batches import entry
+from support.batches import entry, task, turn
 from support.kept import whole
 from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
 
+from coevo.configs.bank.retrieval import TfidfConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.base import Decision
+from coevo.memory.admission.within_group import verdict_of
+from coevo.memory.retrieval.index import Index
 from coevo.memory.trials import OnTrial
 from coevo.memory.writers.base import Proposal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
+from coevo.records.episode import Episode
 from coevo.tasks.play.arms import Arms, inserted
+from coevo.tasks.play.retrieve import Retrieved
 from coevo.tasks.steps.bank import admit
 from coevo.tasks.steps.trial import _lost, group_of, weigh
 
@@ -71,6 +77,52 @@ def test_rewards_of_the_halves_add_up_and_their_cost_is_a_metric(session):
     lost = 4 * (np.mean(after.rewards_without) - np.mean(after.rewards_with)) / 64
     assert session.draft.metrics["bank/trial/success_lost"] == pytest.approx(lost)
     assert session.draft.metrics["bank/trial/groups"] == 1.0
+    assert session.draft.metrics["bank/trial/seen_share"] == 1.0
+
+
+def played(retrieval, candidate, tasks, groups, size):
+    """Trial of a candidate without any effect; an observation that asks for it comes where an episode is failing."""
+    random, bank = np.random.default_rng(0), [entry("mug in safe", keywords="mug safe fine")]
+    found, seen = (Retrieved(Index(held, retrieval), key(0)) for held in ([*bank, candidate], bank))
+    trial = OnTrial(candidate, tuple(tasks))
+    arms = Arms({task.id: trial for task in tasks}, {candidate.id: found}, retrieval, size)
+
+    @cache
+    def turns(n, treated, fails):
+        shown = arms.experience(tasks[n].id, seen) if treated else seen
+        observed = ("fine", "stuck" if fails else "fine")
+        ids = [[hit.id for hit in (*shown.of_task(tasks[n]), *shown.of_step(tasks[n], each))] for each in observed]
+        return tuple(turn(1, 1, retrieved=tuple(names), reward=0.5 * (not fails)) for names in ids)
+
+    for _ in range(groups // len(tasks)):
+        fails = random.random((len(tasks), size)) < 0.2
+        trial = trial.after(
+            arms.groups(
+                [
+                    Episode(
+                        "e", one, 1, replica, turns(n, arms.treats(one.id, replica), fails[n, replica]), True, False
+                    )
+                    for n, one in enumerate(tasks)
+                    for replica in range(size)
+                ],
+                candidate.id,
+            )
+        )
+    return trial
+
+
+@pytest.mark.parametrize(("groups", "size", "share"), [(2000, 8, 1.0), (4000, 8, 0.5), (4000, 5, 1.0)])
+@pytest.mark.parametrize(("per", "low", "high"), [("task", 0.5, 0.5), ("step", 0.15, 0.25), ("both", 0.55, 0.65)])
+def test_a_candidate_without_effect_has_no_gap_whoever_sees_it(per, low, high, groups, size, share):
+    """Every other task names the candidate. 8,000 pairs, so that the standard error of the gap is .0063."""
+    candidate = entry("wait", keywords="stuck", condition="stuck")
+    tasks = [replace(task(n), instruction="stuck" if n % 2 else "fine") for n in range(10)]
+    retrieval = TfidfConfig(type="tfidf", k=2, per=per, share=share, step_query="observation")
+    trial = played(retrieval, candidate, tasks, groups, size)
+    verdict = verdict_of(trial, [candidate], CONFIG.bank.admission, 1)
+    assert (trial.groups, verdict.pairs) == (groups, 8000)
+    assert abs(verdict.difference) <= 0.02
+    assert low <= trial.seen_share <= high
 
 
 def test_what_trying_costs_is_a_difference_among_those_that_see_the_bank():
