@@ -36,7 +36,8 @@ class ScratchPolicyConfig(Config):
     @model_validator(mode="after")
     def _divided(self) -> Self:
         if self.heads % self.kv_heads:
-            raise ValueError(f"kv_heads={self.kv_heads} does not divide heads={self.heads}: set kv_heads={self.heads}")
+            remedy = f"set policy.kv_heads={self.heads}"
+            raise ValueError(f"kv_heads={self.kv_heads} does not divide heads={self.heads}: {remedy}")
         return self
 
 

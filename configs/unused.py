@@ -28,7 +28,8 @@ def _retirement(bank: BankConfig) -> Iterator[str]:
     if not found.entries and found.unseen is None and found.capacity is None:
         yield "bank.retirement retires nothing: set its entries, unseen or capacity, or bank.retirement=null"
     elif not found.entries and _changed(found, "delta", "replays"):
-        yield "bank.retirement.entries=0 replays no entry, so that delta and replays have no effect: set entries=4"
+        said = "bank.retirement.entries=0 replays no entry, so that delta and replays have no effect"
+        yield f"{said}: set bank.retirement.entries=4"
     if found.capacity is None and _changed(found, "beyond"):
         yield f"bank.retirement.beyond={found.beyond} has no effect without a bound: set bank.retirement.capacity"
 

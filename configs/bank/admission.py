@@ -117,7 +117,7 @@ class EditsAdmissionConfig(AdmissionConfig):
         if self.initial < self.threshold:
             raise ValueError(
                 f"initial={self.initial:g} is below threshold={self.threshold:g}, so nothing that is added would stay: "
-                f"set initial={self.threshold:g} or more"
+                f"set bank.admission.initial={self.threshold:g} or more"
             )
         return self
 

@@ -75,12 +75,12 @@ class BankConfig(Config):
         if self.writer.edits and not edits:
             raise ValueError(
                 f"writer.type={self.writer.type} proposes operations, but admission.type={self.admission.type} cannot "
-                "apply them: set admission={type: edits}"
+                "apply them: set bank.admission={type: edits}"
             )
         if edits and not self.writer.edits:
             raise ValueError(
                 f"admission.type=edits applies operations, but writer.type={self.writer.type} proposes none: "
-                "set writer={type: quote-editor}"
+                "set bank.writer={type: quote-editor}"
             )
         return self
 
@@ -89,7 +89,7 @@ class BankConfig(Config):
         """Check that only one part sets the scores of edited entries."""
         edits = self.admission.type == "edits"
         if edits and self.retirement is not None:
-            raise ValueError("admission.type=edits removes entries by their scores: set retirement=null")
+            raise ValueError("admission.type=edits removes entries by their scores: set bank.retirement=null")
         if edits and self.utility is not None:
-            raise ValueError("admission.type=edits scores entries by votes, and utility by episodes: set utility=null")
+            raise ValueError("admission.type=edits scores by votes, and utility by episodes: set bank.utility=null")
         return self

@@ -121,7 +121,7 @@ class ModelReflectionConfig(ModelWriterConfig):
     @model_validator(mode="after")
     def _alone(self) -> Self:
         if self.form == "words" and self.induction == "pairwise":
-            raise ValueError("form=words shows one attempt: set induction=single")
+            raise ValueError("form=words shows one attempt: set bank.writer.induction=single")
         return self
 
 

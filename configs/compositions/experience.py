@@ -1,5 +1,6 @@
 """Conflicts between retrieval, writer and admission of a bank."""
 
+import itertools
 from collections.abc import Iterator
 
 from coevo.configs.bank.bank import BankConfig
@@ -71,7 +72,7 @@ def _evidence(config: RunSections) -> Iterator[str]:
     if isinstance(writer, REFLECTIONS) and writer.induction == "pairwise" and references == 0:
         yield (
             "bank.writer.induction=pairwise compares with earlier episodes, but bank.references=0 keeps none: "
-            "set bank.references=4, or induction=single"
+            "set bank.references=4, or bank.writer.induction=single"
         )
     if isinstance(writer, SKILLS) and key != "kind":
         yield f"bank.writer.type={writer.type} writes for kinds of tasks, but bank.key={key}: set bank.key=kind"
@@ -85,8 +86,8 @@ def _scored(config: RunSections) -> Iterator[str]:
     if not bank.writer.scores:
         yield (
             f"bank.writer.type={bank.writer.type} does not score entries, but bank.admission.type=score ranks by their "
-            "scores: set writer.type to quote-contrast, quote-extremes, model-contrast or model-extremes, or another "
-            "admission.type"
+            "scores: set bank.writer.type to quote-contrast, quote-extremes, model-contrast or model-extremes, or "
+            "another admission"
         )
 
 
@@ -166,9 +167,10 @@ def _tried(config: RunSections) -> Iterator[str]:
         return
     seers = round(bank.retrieval.share * rollout.group_size)
     if seers < 4:
+        least = next(size for size in itertools.count(4) if round(bank.retrieval.share * size) >= 4)
         yield (
             f"bank.admission.type=within-group halves the {seers} rollouts of a group that see the bank, and a half of "
-            "one has nothing to compare: set rollout.group_size=4 or more, or a larger bank.retrieval.share"
+            f"one has nothing to compare: set rollout.group_size={least} or more, or a larger bank.retrieval.share"
         )
     if not round(bank.admission.revisit * rollout.tasks):
         yield (

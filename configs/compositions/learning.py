@@ -74,8 +74,8 @@ def _distribution(config: RunSections) -> Iterator[str]:
     cut = sampling.top_p < 1 or sampling.top_k > 0
     if cut and config.update is not None and config.update.loss.importance_cap is None:
         yield (
-            "the update samples from the full distribution: set rollout.sampling.top_p=1.0 and top_k=0, "
-            "or correct for it with update.loss.importance_cap=2.0"
+            "the update samples from the full distribution: set rollout.sampling.top_p=1.0 and "
+            "rollout.sampling.top_k=0, or correct for it with update.loss.importance_cap=2.0"
         )
 
 
@@ -85,7 +85,7 @@ def _potential(config: RunSections) -> Iterator[str]:
     if reward and reward.type == "capability-evolution" and reward.potential == "reflection" and not reflects:
         yield (
             "update.reward.potential=reflection needs a reflecting writer: set bank.writer.type=quote-reflection, "
-            "or potential=progress"
+            "or update.reward.potential=progress"
         )
 
 

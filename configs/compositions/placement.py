@@ -53,7 +53,10 @@ def _separate(config: RunSections, placement: SeparatePlacement) -> Iterator[str
 def _servers(config: RunSections, kind: str) -> Iterator[str]:
     engine = config.rollout.engine
     if not isinstance(engine, VllmEngineConfig):
-        yield f"placement.type={kind} places servers, but rollout.engine.type={engine.type} has none: set type=vllm"
+        yield (
+            f"placement.type={kind} places servers, but rollout.engine.type={engine.type} has none: "
+            "set rollout.engine.type=vllm"
+        )
     elif engine.urls:
         yield (
             f"placement.type={kind} starts its servers here, but rollout.engine.urls names others: "

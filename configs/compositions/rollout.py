@@ -44,7 +44,10 @@ def _ahead(config: RunSections) -> Iterator[str]:
 def _sync(config: RunSections) -> Iterator[str]:
     engine, policy = config.rollout.engine, config.policy
     if isinstance(engine, VllmEngineConfig) and engine.sync != "files" and getattr(policy, "lora", None) is not None:
-        yield f"rollout.engine.sync={engine.sync} sends whole weights, but policy.lora trains adapters: set sync=files"
+        yield (
+            f"rollout.engine.sync={engine.sync} sends whole weights, but policy.lora trains adapters: "
+            "set rollout.engine.sync=files"
+        )
 
 
 def _style(config: RunSections) -> Iterator[str]:

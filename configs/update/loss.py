@@ -41,7 +41,7 @@ class LossConfig(Config):
     def _divided(self) -> Self:
         if self.width is not None and self.aggregation != "seq-mean-token-sum-norm":
             raise ValueError(
-                f"width is a divisor that aggregation={self.aggregation} does not use: set width=null or "
-                "aggregation=seq-mean-token-sum-norm"
+                f"width is a divisor that aggregation={self.aggregation} does not use: set update.loss.width=null or "
+                "update.loss.aggregation=seq-mean-token-sum-norm"
             )
         return self

@@ -70,13 +70,14 @@ class WriterUpdateConfig(Config):
     @model_validator(mode="after")
     def _bounded(self) -> Self:
         if self.kl_coefficient and self.clip is None:
-            raise ValueError("kl_coefficient belongs to the clipped loss: set clip=0.2, or kl_coefficient=0")
+            remedy = "set update.writer.clip=0.2, or update.writer.kl_coefficient=0"
+            raise ValueError(f"kl_coefficient belongs to the clipped loss: {remedy}")
         return self
 
     @model_validator(mode="after")
     def _predicting(self) -> Self:
         if self.balance and self.reward != "prediction":
-            raise ValueError(f"balance=true weighs predictions: set balance=false with reward={self.reward}")
+            raise ValueError(f"balance=true weighs predictions, not {self.reward}: set update.writer.balance=false")
         return self
 
 
@@ -108,15 +109,19 @@ class UpdateConfig(Config):
     def _fitting(self) -> Self:
         estimator, needed = self.advantage.type, self.advantage.needs_critic
         if needed and self.critic is None:
-            raise ValueError(f"advantage.type={estimator} needs values: set critic={{}} or another estimator")
+            raise ValueError(f"advantage.type={estimator} needs values: set update.critic={{}}, or another estimator")
         if not needed and self.critic is not None:
-            raise ValueError(f"advantage.type={estimator} does not use a critic: set critic=null or advantage.type=gae")
+            remedy = "set update.critic=null, or update.advantage={type: gae}"
+            raise ValueError(f"advantage.type={estimator} does not use a critic: {remedy}")
         if estimator == "gae" and self.reward.type == "discounted":
-            raise ValueError("advantage.type=gae discounts by itself: set reward.type=extrinsic and gamma_step")
+            remedy = "set update.reward.type=extrinsic, and update.advantage.gamma_step"
+            raise ValueError(f"advantage.type=gae discounts by itself: {remedy}")
         if estimator == "gae" and getattr(self.reward, "gamma", 1.0) < 1:
-            raise ValueError("advantage.type=gae discounts by itself: set reward.gamma=1.0 and gamma_step")
+            remedy = "set update.reward.gamma=1.0, and update.advantage.gamma_step"
+            raise ValueError(f"advantage.type=gae discounts by itself: {remedy}")
         if self.loss.kl_in == "reward" and self.loss.kl_coefficient == 0:
-            raise ValueError("loss.kl_in=reward with kl_coefficient=0 has no effect: set kl_in=loss or a coefficient")
+            remedy = "set update.loss.kl_in=loss, or update.loss.kl_coefficient=0.001"
+            raise ValueError(f"loss.kl_in=reward with kl_coefficient=0 has no effect: {remedy}")
         return self
 
     def trains_writer(self, by: Literal["prediction", "replay"]) -> bool:

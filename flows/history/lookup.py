@@ -9,19 +9,26 @@ if TYPE_CHECKING:
     from coevo.memory.bank.bank import BankView
 
 
+SHORTEST = 4
+"""Fewest characters of an id that stand for it, where no other id begins with them."""
+
+
 def find_entry(text: str, ids: Iterable[str]) -> str:
-    """The one id that is ``text`` or begins with it.
+    """The one id that is ``text``, or begins with it if that has ``SHORTEST`` characters.
 
     Raises:
-        CoevoError: none does, or several do.
+        CoevoError: none does, several do, or ``text`` is too short to stand for an id.
     """
     known = sorted(set(ids))
-    found = [text] if text in known else [each for each in known if text and each.startswith(text)]
-    if not found:
-        raise CoevoError(unknown("entry", text, known, "`coevo bank show` lists the ids"))
-    if len(found) > 1:
-        raise CoevoError(f"{text!r} begins {len(found)} ids, among them {found[0]} and {found[1]}: write more of it")
-    return found[0]
+    if text in known:
+        return text
+    found = [each for each in known if text and each.startswith(text)]
+    if len(found) == 1 and len(text) >= SHORTEST:
+        return found[0]
+    if found:
+        named = ", ".join(found[:3]) + (", …" if len(found) > 3 else "")
+        raise CoevoError(f"{text!r} is no id of an entry, only the beginning of {named}: write more of it")
+    raise CoevoError(unknown("entry", text, known, "`coevo bank show` lists the ids"))
 
 
 def ids_of(bank: "BankView") -> set[str]:

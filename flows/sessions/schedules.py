@@ -6,9 +6,10 @@ were due while no worker ran, the first one runs and the others are therefore ca
 
 import os
 import shlex
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -116,9 +117,25 @@ def prepare_server(place: Workspace) -> None:
 
 def planned(place: Workspace) -> list[Planned]:
     """Schedules of a workspace by run, including those of an earlier version."""
+    if _has_none(place):
+        return []
     with _client(place) as client:
         found = _all(client)
         return sorted((_planned(one, client) for one in found if _is_of(one, place)), key=lambda one: one.run)
+
+
+def _has_none(place: Workspace) -> bool:
+    """Report whether the database of the workspace's own server holds no deployment: no server need start for that."""
+    if os.environ.get("PREFECT_API_URL") or os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL"):
+        return False
+    database = home(place.root) / "prefect.db"
+    if not database.is_file():
+        return True
+    try:
+        with closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as opened:
+            return opened.execute("SELECT 1 FROM deployment LIMIT 1").fetchone() is None
+    except sqlite3.Error:
+        return False
 
 
 def pause(place: Workspace, run: str) -> None:

@@ -5,6 +5,10 @@ import re
 import pytest
 from support.refusal import refusal
 
+from coevo.configs.errors import ConfigError
+from coevo.configs.load.load import load_recipe
+from coevo.configs.run import RunConfig
+
 COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
 GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"
 CUT, REINFORCE = "homerules-context-lite", "homerules-reinforce"
@@ -21,6 +25,11 @@ ASKING = "bank.writer={type: model-contrast}"
 SERVED = "rollout.engine={type: vllm}"
 COLD = "bank.writer={type: model-contrast, author: {type: frozen, path: x, temperature: 0.009, engine: {type: vllm}}}"
 BY_REFLECTION = "update.reward={type: capability-evolution, potential: reflection}"
+
+SETTING = re.compile(r"(?<![\w.])([a-z][\w.]*)=(\{[^}]*\}|\[[^\]]*\]|[^\s,;:]+)")
+INTRODUCTION = re.compile(r"\bset\b|\bcorrect for (?:that|it) with\b")
+STEPS = 5
+"""Most refusals in a row before the settings are accepted."""
 
 REFUSED = {
     # rollouts beside the update
@@ -58,7 +67,7 @@ REFUSED = {
     "prose of single words": (COEVO, [ASKING], "needs a pretrained policy with context.style=chat", "type=endpoint"),
     "prose in the style of words": (COEVO, [*PRETRAINED, ASKING], "needs a pretrained policy with context.style=chat"),
     "words about a pair": (
-        IN_WORDS, ["bank.writer.induction=pairwise"], "shows one attempt", "set induction=single",
+        IN_WORDS, ["bank.writer.induction=pairwise"], "shows one attempt", "set bank.writer.induction=single",
     ),
     "an answer as long as the policy": (
         IN_WORDS, ["bank.writer.author.max_new_tokens=512"], "no room for a question", "lower",
@@ -166,7 +175,7 @@ REFUSED = {
     ),
     "skills without kinds": ("homerules-skillrl-style", ["bank.key=task"], "writes for kinds", "set bank.key=kind"),
     "pairs without references": (
-        RETRO, ["bank.references=0"], "bank.references=0 keeps none", "set bank.references=4, or induction=single",
+        RETRO, ["bank.references=0"], "references=0 keeps none", "references=4, or bank.writer.induction=single",
     ),
     # retrieval and clusters
     "cluster retrieval": (COEVO, ["bank.retrieval.type=cluster"], "needs observation clusters", "clusters.delta=0.85"),
@@ -213,15 +222,15 @@ REFUSED = {
         REINFORCE, ["rollout.group_size=1", "rollout.tasks=1"], "needs two episodes", "rollout.tasks=2",
     ),
     # advantage, critic and reward
-    "gae without a critic": (PPO, ["update.critic=null"], "needs values", "set critic={}"),
+    "gae without a critic": (PPO, ["update.critic=null"], "needs values", "set update.critic={}"),
     **{
-        f"a critic for {recipe}": (recipe, ["update.critic={}"], "does not use a critic", "set critic=null")
+        f"a critic for {recipe}": (recipe, ["update.critic={}"], "does not use a critic", "set update.critic=null")
         for recipe in (GRPO, GIGPO, RLOO, "homerules-dr-grpo", REINFORCE)
     },
     "a critic that is done too late": (PPO, ["update.critic.warmup=100"], "none of iterations=60", "warmup lower"),
     "a critic of one iteration": (PPO, ["iterations=1", "update.critic.warmup=1"], "none of iterations=1"),
     "a critic that is never done": (PPO, ["update.critic.warmup=60"], "none of iterations=60", "iterations higher"),
-    "two discounts": (PPO, ["update.reward.type=discounted"], "discounts by itself", "set reward.type=extrinsic"),
+    "two discounts": (PPO, ["update.reward.type=discounted"], "discounts by itself", "update.reward.type=extrinsic"),
     **{
         f"two discounts, {reward}": (PPO, [f"update.reward.type={reward}"], "discounts by itself", "reward.gamma=1.0")
         for reward in ("capability-evolution", "progress-guided")
@@ -232,7 +241,7 @@ REFUSED = {
     "parts of a group": (CUT, ["rollout.group_size=2"], "plays tasks one by one", "set rollout.group_size=1"),
     "parts for a share": (CUT, ["bank={retrieval: {type: tfidf, share: 0.5}}"], "no groups to divide", "share=1.0"),
     # loss
-    "kl in the reward that is none": (RLOO, ["update.loss.kl_coefficient=0.0"], "has no effect", "set kl_in=loss"),
+    "kl in the reward that is none": (RLOO, ["update.loss.kl_coefficient=0.0"], "no effect", "update.loss.kl_in=loss"),
     "a divisor for a mean": (GRPO, ["update.loss.width=64"], "that aggregation=token-mean does not use", "width=null"),
     "a divisor for a mean of means": (
         GRPO, ["update.loss.aggregation=seq-mean-token-mean", "update.loss.width=64"], "does not use", "width=null",
@@ -243,7 +252,7 @@ REFUSED = {
     "the likeliest tokens": (PPO, ["rollout.sampling.top_k=5"], "full distribution", "importance_cap=2.0"),
     # policy
     "prose for words": (COEVO, ["context.style=chat"], "needs a pretrained policy", "context.style=words"),
-    "heads that do not share": (COEVO, ["policy.heads=4"], "kv_heads=3 does not divide heads=4", "set kv_heads=4"),
+    "heads that do not share": (COEVO, ["policy.heads=4"], "kv_heads=3 does not divide heads=4", "policy.kv_heads=4"),
     "half precision without a copy": (
         GRPO,
         [*PRETRAINED, "policy.dtype=bfloat16", "update.deepspeed.zero_stage=0"],
@@ -253,7 +262,7 @@ REFUSED = {
     "adapters that are sent": (
         GRPO,
         [*PRETRAINED, "policy.lora={}", "rollout.engine={type: vllm, sync: gloo}"],
-        "sends whole weights", "set sync=files",
+        "sends whole weights", "set rollout.engine.sync=files",
     ),
     "adapters of a policy from scratch": (COEVO, ["policy.lora={}"], "no such key"),
     # evaluation, and what a person decides
@@ -278,3 +287,43 @@ def test_what_does_not_go_together_is_one_line_with_reason_and_remedy(name):
     assert said.isprintable()
     assert re.match(rf"{recipe}: |\S+: ", said)
     assert len(said) < 250
+
+
+def line_of(recipe, settings):
+    """The refusal of settings; empty if they are accepted."""
+    try:
+        load_recipe(recipe, settings)
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def remedies(said):
+    """Lists of settings that a refusal offers, one list for each alternative."""
+    offers = [offer for part in INTRODUCTION.split(said)[1:] for offer in re.split(r",? or ", part)]
+    return [found for offer in offers if (found := SETTING.findall(offer))]
+
+
+def followed(recipe, settings, remedy):
+    """The settings with a remedy, and their refusal."""
+    more = [*settings, *(f"{key}={value}" for key, value in remedy)]
+    return more, line_of(recipe, more)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_each_remedy_names_a_key_and_is_accepted_or_leads_on(name):
+    recipe, settings, *_ = REFUSED[name]
+    said = line_of(recipe, settings)
+    for remedy in remedies(said):
+        assert {key.split(".")[0] for key, _ in remedy} <= RunConfig.model_fields.keys(), said
+        assert followed(recipe, settings, remedy)[1] != said, remedy
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_first_remedies_lead_to_settings_that_are_accepted(name):
+    recipe, settings, *_ = REFUSED[name]
+    said = line_of(recipe, settings)
+    for _ in range(STEPS):
+        if offered := remedies(said):  # without, the user has to give what only the user knows, such as a URL
+            settings, said = followed(recipe, settings, offered[0])
+    assert not remedies(said), said

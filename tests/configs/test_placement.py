@@ -17,7 +17,7 @@ def test_a_run_without_placement_is_written_as_it_was_before_there_was_any():
 @pytest.mark.parametrize(
     ("recipe", "overrides", "says"),
     [
-        (SMALL, ["placement.type=shared"], "rollout.engine.type=transformers has none: set type=vllm"),
+        (SMALL, ["placement.type=shared"], "rollout.engine.type=transformers has none: set rollout.engine.type=vllm"),
         (SMALL, ["placement.type=machines"], "set rollout.engine.urls, or update.deepspeed.hostfile"),
         (SHARED, ["update.deepspeed.device=cpu"], "set update.deepspeed.device=cuda"),
         (SHARED, ["update=null"], "update=null has none: leave placement out"),

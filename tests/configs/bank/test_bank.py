@@ -10,10 +10,16 @@ from coevo.configs.bank.bank import BankConfig
 @pytest.mark.parametrize(
     ("overrides", "says"),
     [
-        (["bank.writer.type=contrast"], "writer.type=quote-contrast proposes none: set writer={type: quote-editor}"),
-        (["bank.admission=null", "bank.admission={type: replay}"], "cannot apply them: set admission={type: edits}"),
-        (["bank.utility={}"], "scores entries by votes, and utility by episodes: set utility=null"),
-        (["bank.retirement={}"], "removes entries by their scores: set retirement=null"),
+        (
+            ["bank.writer.type=contrast"],
+            "quote-contrast proposes none: set bank.writer={type: quote-editor}",
+        ),
+        (
+            ["bank.admission=null", "bank.admission={type: replay}"],
+            "them: set bank.admission={type: edits}",
+        ),
+        (["bank.utility={}"], "scores by votes, and utility by episodes: set bank.utility=null"),
+        (["bank.retirement={}"], "removes entries by their scores: set bank.retirement=null"),
         (["bank.admission.initial=0.25"], "initial=0.25 is below threshold=0.5"),
     ],
 )

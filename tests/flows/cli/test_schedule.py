@@ -1,5 +1,7 @@
 """Schedules: the help has examples, and the table fits; ``test_arguments`` has the mistakes."""
 
+import sqlite3
+from contextlib import closing
 from datetime import UTC, datetime
 
 import pytest
@@ -33,3 +35,15 @@ def test_the_list_fits_eighty_columns_and_breaks_no_word(coevo, eighty_columns, 
     }
     assert {*words, "2026-01-31", "02:00", "paused", "soon", "Completed"} <= set(shown.split())
     assert max(map(len, shown.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("database", ["absent", "without deployments"])
+def test_no_server_starts_to_say_that_there_is_no_schedule(coevo, tmp_path, monkeypatch, database):
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    monkeypatch.setattr(schedules, "use_prefect", lambda _: pytest.fail("a server starts"))
+    place = tmp_path / "workspace"
+    if database != "absent":
+        (place / "prefect").mkdir(parents=True)
+        with closing(sqlite3.connect(place / "prefect/prefect.db")) as made:
+            made.execute("CREATE TABLE deployment (id TEXT)")
+    assert "No run has a schedule" in coevo("schedule", "list", "--workspace", place).out

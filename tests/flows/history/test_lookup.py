@@ -8,15 +8,16 @@ from coevo.flows.history.lookup import find_entry
 IDS = ("3f2a9c01b7de", "3f2b00000000", "77aa00000000")
 
 
-def test_the_beginning_of_an_id_is_enough_if_it_is_the_only_one():
-    assert find_entry("77", IDS) == "77aa00000000"
+def test_four_characters_of_an_id_are_enough_if_it_is_the_only_one():
+    assert find_entry("77aa", IDS) == "77aa00000000"
     assert find_entry("3f2a9c01b7de", [*IDS, "3f2a9c01b7de00"]) == "3f2a9c01b7de"
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("3f2", "'3f2' begins 2 ids, among them 3f2a9c01b7de and 3f2b00000000"),
+        ("3f2", "'3f2' is no id of an entry, only the beginning of 3f2a9c01b7de, 3f2b00000000: write more of it"),
+        ("77a", "'77a' is no id of an entry, only the beginning of 77aa00000000: write more of it"),
         ("3f2a9c01b7df", "No entry '3f2a9c01b7df'. Did you mean '3f2a9c01b7de'? `coevo bank show`"),
         ("", "No entry ''"),
     ],
