@@ -6,7 +6,7 @@ from pydantic import Field
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.configs.bank.retrieval import ClustersConfig
-from coevo.configs.base import FEW, MANY, ROWS, SEED, Config, FromAnywhere
+from coevo.configs.base import FACTOR, FEW, MANY, ROWS, SEED, Config, FromAnywhere
 from coevo.configs.context import ContextConfig
 from coevo.configs.env import EnvConfig
 from coevo.configs.placement import PlacementConfig
@@ -44,6 +44,10 @@ class AlarmConfig(Config):
     """Number of iterations in a row in which no group has different rewards; the run warns from then on."""
     idle: int = Field(default=5, ge=1, le=MANY, exclude_if=lambda idle: idle == 5)
     """Number of the writer's firings in a row that propose nothing, or leave the bank as it was; the run warns then."""
+    mismatch: float = Field(default=0.05, gt=0, le=FACTOR, exclude_if=lambda mismatch: mismatch == 0.05)
+    """Mean distance of the engine's log-probs from the trainer's, per token, above which the run warns. It also warns
+    where 1 % of the tokens are ten times as far apart.
+    """
 
 
 USUAL = AlarmConfig()

@@ -23,7 +23,11 @@ class LossConfig(Config):
     print it; its loss ends only where log-ratios do, at e^20 = 5e8 times the advantage.
     """
     importance_cap: float | None = Field(default=None, gt=0, le=FACTOR)
-    """Maximum weight that corrects the engine's distribution to the trainer's (often 2); null for no correction."""
+    """Maximum weight that corrects the engine's distribution to the trainer's (often 2); null for no correction.
+
+    The weight is the trainer's probability before the update over the engine's. With ``traj-mean-step-mean`` it is that
+    of a whole action, a product over its tokens: a mismatch of .02 a token makes that of 100 tokens vary by a fifth.
+    """
     kl: Literal["k1", "k2", "k3"] = "k3"
     """Estimator of KL(policy || reference) per token."""
     kl_coefficient: float = Field(default=1e-3, ge=0, le=FACTOR)
@@ -36,6 +40,20 @@ class LossConfig(Config):
     """Aggregation of token losses into one number."""
     width: int | None = Field(default=None, ge=1, le=TOKENS)
     """Divisor of ``seq-mean-token-sum-norm``, beside the number of turns; null takes the batch's longest completion."""
+
+    @property
+    def by_action(self) -> bool:
+        """True if the tokens of an action share its ratio (SLEA-RL Eq. 7, JERP Eq. 20)."""
+        return self.aggregation == "traj-mean-step-mean"
+
+    @property
+    def recomputes(self) -> bool:
+        """True if ratios are taken to the trainer's own log-probs from before the update, not to the engine's.
+
+        The engine's differ from them by rounding, which a ratio of a whole action multiplies up: it would be clipped
+        before anything was learned.
+        """
+        return self.by_action or self.importance_cap is not None
 
     @model_validator(mode="after")
     def _divided(self) -> Self:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import torch
 from torch import Tensor
@@ -11,9 +10,6 @@ from coevo.configs.update.loss import LossConfig
 from coevo.models.losses.kl import CLAMP, kl_estimate
 from coevo.models.losses.mismatch import importance
 
-ACTIONS: Final = "traj-mean-step-mean"
-"""Aggregation whose tokens share the ratio of their action."""
-
 
 @dataclass(frozen=True, slots=True)
 class Completions:
@@ -21,7 +17,7 @@ class Completions:
 
     Attributes:
         logprobs: under the policy, with gradient.
-        old: under the policy before the update if the loss corrects for the engine; else ``behaviour``.
+        old: under the policy before the update if ``LossConfig.recomputes``; else ``behaviour``.
         behaviour: under the engine that drew them.
         reference: under the frozen reference.
         entropy: of the policy's distribution at each token, in nats.
@@ -90,7 +86,7 @@ def policy_loss(batch: Completions, config: LossConfig) -> LossOutput:
 
 def by_token(config: LossConfig) -> bool:
     """True if the gradient at a token depends on that token alone."""
-    return config.aggregation != ACTIONS
+    return not config.by_action
 
 
 def figures(config: LossConfig) -> tuple[str, ...]:

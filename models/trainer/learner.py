@@ -95,7 +95,7 @@ class Learner:
             norms.append(deep.step(self._engine))
             self._check_finite("gradient", norms[-1])
         self._check_changed(before, norms)
-        metrics = self._metrics(batch, [outputs for outputs, *_ in steps], time.perf_counter() - started)
+        metrics = self._metrics(terms[0], [outputs for outputs, *_ in steps], time.perf_counter() - started)
         told = {} if answers is None else self._writer_metrics(answers, [outputs[1] for outputs in steps])
         return metrics | told | {"grad_norm": mean(norms), "steps": float(len(steps))}
 
@@ -121,13 +121,17 @@ class Learner:
             ]
             yield from zip_longest(*parts, fillvalue=list[int]())
 
-    def _metrics(self, batch: Batch, steps: Sequence[list[LossOutput]], seconds: float) -> dict[str, float]:
+    def _metrics(self, term: Term, steps: Sequence[list[LossOutput]], seconds: float) -> dict[str, float]:
+        batch = term.batch
         lengths = sum(batch.length(row) for row in range(len(batch)))
-        first = [output.drift for output in steps[0]] if steps else []
+        if self._config.loss.recomputes:
+            drift = (term.fixed.old - batch.behaviour)[batch.mask]
+        else:  # of the first step, before which nothing has moved
+            drift = torch.cat([torch.zeros(0), *(output.drift for output in (steps[0] if steps else ()))])
         return {
             "loss": mean([_sum(outputs) for outputs in steps if outputs]),
             **averages([output for outputs in steps for output in outputs], self._config.loss),
-            **mismatch(torch.cat(first) if first else torch.zeros(0)),
+            **mismatch(drift),
             "samples": float(len(batch)),
             "tokens": float(batch.tokens),
             "tokens_per_second": self._config.optimizer.epochs * lengths / seconds,
@@ -159,8 +163,8 @@ class Learner:
         return self._logprobs(batch, self._reference)
 
     def _old_logprobs(self, batch: Batch) -> Tensor:
-        """Denominator of ratios: the policy before the update if the loss corrects for the engine, else the engine."""
-        return batch.behaviour if self._config.loss.importance_cap is None else self._logprobs(batch, self._engine)
+        """Denominator of ratios: the policy before the update, or the engine, as the loss has it."""
+        return self._logprobs(batch, self._engine) if self._config.loss.recomputes else batch.behaviour
 
     def _logprobs(self, batch: Batch, forward: Forward) -> Tensor:
         """Log-probs under a policy."""

@@ -14,6 +14,8 @@ REASONS = {f"{FAULTS}{fault.replace(' ', '_')}": fault for fault in Fault}
 
 
 RULE = "rules quote feedback; another bank.writer, or imported entries"
+TAIL = 10
+"""Distance of the 99th percentile of tokens, in means, from which on engine and trainer differ too much."""
 UNREAD = ("bank/writer/rejected_not_json", "bank/writer/rejected_not_words")
 """Metrics that count answers of which nothing can be read."""
 CUT = "bank/writer/rejected_cut"
@@ -23,7 +25,7 @@ MODEL = "bank/writer/unanswered and rejected, bank.writer.author"
 
 def alarms(manifest: Manifest) -> list[str]:
     """Alarms of a revision, in lines of at most 71 characters; none if it learns."""
-    return [*_unusable(manifest), *_flat(manifest), *_unread(manifest), *_idle(manifest)]
+    return [*_unusable(manifest), *_flat(manifest), *_mismatch(manifest), *_unread(manifest), *_idle(manifest)]
 
 
 def _unusable(manifest: Manifest) -> Iterator[str]:
@@ -42,6 +44,20 @@ def _flat(manifest: Manifest) -> Iterator[str]:
         solved = manifest.metrics.get("agent/success/train", 0.0)
         yield f"no group has had different rewards for {count:.0f} iterations: nothing is learned"
         yield f"remedy: {'harder' if solved > 0.5 else 'easier'} tasks, or a larger rollout.group_size"
+
+
+def _mismatch(manifest: Manifest) -> Iterator[str]:
+    """Distance of engine and trainer, unless the run has the engine draw from another distribution on purpose."""
+    limit, config = _limits(manifest).mismatch, manifest.state["config"]
+    mean, tail = (manifest.metrics.get(f"policy/update/mismatch_{name}", 0.0) for name in ("mean", "p99"))
+    rollout = config.get("rollout") or {}
+    sampling = rollout.get("sampling") or {}
+    meant = rollout.get("ahead", 0) or sampling.get("top_p", 1.0) < 1 or sampling.get("top_k", 0) > 0
+    if meant or (mean <= limit and tail <= TAIL * limit):
+        return
+    yield f"engine and trainer differ by {mean:.2g} per token, 1 % by over {tail:.2g}"
+    capped = ((config.get("update") or {}).get("loss") or {}).get("importance_cap") is not None
+    yield f"remedy: policy.dtype=float32{'' if capped else ', or update.loss.importance_cap=2.0'}"
 
 
 def _unread(manifest: Manifest) -> Iterator[str]:

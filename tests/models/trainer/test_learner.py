@@ -240,6 +240,25 @@ def test_the_engine_is_corrected_for_relative_to_the_policy_before_the_update(po
     assert capped["loss"] == pytest.approx(metrics["loss"] * 1.1 / math.exp(0.25), rel=1e-3)
 
 
+@pytest.mark.parametrize("minibatches", [1, 2])
+def test_a_whole_action_is_compared_with_the_trainer_before_the_update(policy, batch, joined, minibatches):
+    """Whatever the engine's precision, no action is clipped at the first step; the distance of all tokens is known."""
+    loss = LossConfig(kl_coefficient=0.0, aggregation="traj-mean-step-mean", clip_low=0.01, clip_high=0.01)
+    config = settings(minibatches=minibatches, lr=1e-6).model_copy(update={"loss": loss})
+    noise = 0.02 * torch.randn(batch.mask.shape, generator=torch.Generator().manual_seed(0))
+    exact, near = (replace(batch, behaviour=batch.behaviour + far * batch.mask) for far in (0.0, noise))
+    found = [learner(copy.deepcopy(policy.model), config)[0].update(each, key(0)) for each in (exact, near)]
+    for metrics in found:
+        assert metrics["ratio_mean"] == pytest.approx(1.0, abs=1e-3)
+        assert metrics["clip_share"] == 0.0
+    assert found[0]["loss"] == pytest.approx(found[1]["loss"])
+    assert found[0]["mismatch_p99"] < 1e-4
+    assert found[1]["mismatch_mean"] == pytest.approx(float(noise[batch.mask].abs().mean()), abs=1e-4)
+    assert found[1]["mismatch_tokens"] == batch.tokens
+    by_token = config.model_copy(update={"loss": loss.model_copy(update={"aggregation": "token-mean"})})
+    assert learner(copy.deepcopy(policy.model), by_token)[0].update(near, key(0))["clip_share"] > 0
+
+
 def test_an_entropy_bonus_raises_entropy(policy, batch, joined):
     calm = replace(batch, advantages=torch.zeros_like(batch.advantages))
     loss = LossConfig(kl_coefficient=0.0, entropy_coefficient=0.1)

@@ -74,6 +74,29 @@ def test_an_alarm_names_the_most_frequent_reason_and_its_remedy_in_80_columns(fa
     assert all(len(line) <= 80 for line in out.getvalue().splitlines())
 
 
+FAR = {"policy__update__mismatch_mean": 0.06, "policy__update__mismatch_p99": 0.1}
+TAILED = {"policy__update__mismatch_mean": 0.01, "policy__update__mismatch_p99": 0.6}
+NEAR = {"policy__update__mismatch_mean": 0.05, "policy__update__mismatch_p99": 0.5}
+
+
+@pytest.mark.parametrize("metrics", [FAR, TAILED])
+def test_an_engine_that_is_far_from_the_trainer_alarms(metrics):
+    first, second = alarms(manifest(**metrics))
+    mean, tail = metrics.values()
+    assert first == f"engine and trainer differ by {mean:.2g} per token, 1 % by over {tail:.2g}"
+    assert second == "remedy: policy.dtype=float32, or update.loss.importance_cap=2.0"
+    assert all(len(line) <= 71 for line in (first, second))
+    capped = alarms(manifest({"update": {"loss": {"importance_cap": 2.0}}}, **metrics))
+    assert capped == [first, "remedy: policy.dtype=float32"]
+    assert alarms(manifest({"alarm": {"mismatch": 0.1}}, **metrics)) == []
+
+
+@pytest.mark.parametrize("rollout", [{"ahead": 1}, {"sampling": {"top_p": 0.9}}, {"sampling": {"top_k": 5}}])
+def test_an_engine_that_is_meant_to_draw_otherwise_is_no_alarm(rollout):
+    assert alarms(manifest({"rollout": rollout}, **FAR)) == []
+    assert alarms(manifest(**NEAR)) == []
+
+
 def test_iterations_without_variance_alarm_from_the_limit_on():
     assert alarms(manifest(policy__advantage__iterations_without_variance=2.0)) == []
     first, second = alarms(manifest(policy__advantage__iterations_without_variance=3.0))
