@@ -15,12 +15,13 @@ DEEPEST = 100
 """Maximum depth of such a value, which Python's parser can read."""
 _DECODER = json.JSONDecoder(strict=False)
 _STRING = r"\"(?:[^\"\\]|\\.)*+(?:\"|(?P<cut>\Z))|'(?:[^'\\]|\\.)*+(?:'|(?P<bare>\Z))"
-_TOKEN = re.compile(
+TOKEN = re.compile(
     rf"(?P<string>{_STRING})|(?P<comment>//[^\n]*|\#[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|(?P<open>\Z)))"
     r"|(?P<opens>[\[{])|(?P<closes>[\]}])|(?P<comma>,)|(?P<colon>:)|(?P<blank>\s+)"
     r"|(?P<value>[+\-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+\-]?\d+)?)(?![\w.])|[A-Za-z_$][\w$]*)|(?P<other>.)",
     re.DOTALL,
 )
+"""A text, a comment, a bracket, or another part of nearly JSON; ``cut``, ``bare`` and ``open`` do not end."""
 _NAMES = {"true": "True", "false": "False", "null": "None", "True": "True", "False": "False", "None": "None"}
 _ESCAPE = re.compile(r"\\(?:[\\\"'bfnrt]|u(?![dD][89a-fA-F])[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})|\\?[\n\r\0]|\\")
 """Escapes that JSON5 and Python read alike, and characters of a text that Python's notation lacks."""
@@ -32,7 +33,7 @@ def value_at(text: str, start: int) -> tuple[object, int] | None:
 
     A value that is not strict JSON is an object or a list.
     """
-    return strict_at(text, start) or _lenient_at(text, start)
+    return strict_at(text, start) or lenient_at(text, start)
 
 
 def strict_at(text: str, start: int) -> tuple[object, int] | None:
@@ -43,9 +44,10 @@ def strict_at(text: str, start: int) -> tuple[object, int] | None:
         return None
 
 
-def _lenient_at(text: str, start: int) -> tuple[object, int] | None:
+def lenient_at(text: str, start: int) -> tuple[object, int] | None:
+    """Object or list in nearly JSON that begins at a position, and its end; None if there is none."""
     written, depth, before = list[str](), 0, ""
-    for token in _TOKEN.finditer(text, start, start + LONGEST):
+    for token in TOKEN.finditer(text, start, start + LONGEST):
         kind = str(token.lastgroup)
         part = _python(token)
         if part is None or depth > DEEPEST or (before in ("string", "value") and kind in ("string", "value")):

@@ -1,6 +1,8 @@
 """Body of an endpoint's answer: a chat completion, of which nothing is believed unchecked."""
 
-from pydantic import BaseModel, Field, ValidationError
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from coevo.models.answers.thinking import without_thinking
 from coevo.models.authors.base import failed
@@ -21,8 +23,13 @@ class _Choice(BaseModel):
     finish_reason: str | None = None
 
 
+def _first(choices: Any) -> Any:
+    """The choice that is read: a flaw in another one loses nothing."""
+    return choices[:1] if isinstance(choices, list) else choices
+
+
 class _Completion(BaseModel):
-    choices: list[_Choice] = Field(min_length=1)
+    choices: Annotated[list[_Choice], BeforeValidator(_first), Field(min_length=1)]
     usage: Usage | None = None
 
 

@@ -1,20 +1,32 @@
-"""Finding of the object in a model's answer: fenced, in prose, behind drafts, or cut off.
+"""Finding of the object in a model's answer: fenced, in prose, behind drafts, flawed, or cut off.
 
-No value vanishes unseen: an object that names a field twice is ``Doubled``, which is no answer and no item.
+Strict JSON is looked for first. One flaw does not lose the answer: comments, commas at ends and line breaks outside of
+the items are read leniently, and an item that cannot be read stands as its text among the others. No value vanishes
+unseen: an object that names a field twice is ``Doubled``, which is no answer and no item.
 """
 
 import json
 import re
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-TRIED = 16
-"""Maximum number of braces, other than those of answers, at which an object is looked for."""
+from coevo.records.lenient import TOKEN, lenient_at
+
+MOST_READ = 4_000_000
+"""Maximum characters that are read in vain, in the search for strict JSON."""
+LEAST = 400
+"""Characters that an attempt counts for at least."""
+NEAR, LISTS = 8, 2
+"""Maximum number of braces before a list at which its object is looked for, and of lists, where none is strict."""
 ENDS = ("}", "]}")
 """Brackets that an answer may lack after its last whole item."""
 ITEM = 3
 """Depth of an item: in the list of the answer's object."""
+_STRICT = re.compile(r"\{(?=\s*[\"}])")
+_BEGIN = re.compile(r"\{(?=\s*(?:[\"'/#]|\{|\Z))")
+"""Brace of what may be an object, in strict JSON or not."""
 _TOKEN = re.compile(r'("(?:[^"\\]|\\.)*+"?)(\s*:)?|[{}\[\]]', re.DOTALL)
 """A text, which may be cut off, with the colon behind a name; or a bracket."""
 
@@ -28,36 +40,44 @@ def fields_of(text: str, name: str) -> tuple[dict[str, Any] | None, bool]:
 
     An object that was cut off counts where none is whole. None stands for an answer that cannot be read.
     """
-    found, others = _whole(text, name)
+    found = _whole(text, name)
     if found:
         last = found[-1]
         return (last if isinstance(last, dict) else None), True
-    for start in reversed(others):
-        made, _ = _decoded(_patched(text[start:]), 0)
-        if isinstance(made, dict) and _fits(made, name, text):
-            return made, True
-    for start in others:
-        if isinstance(made := _ended(text[start:], name), dict | Doubled):
+    tails = [text[start:] for start in _begun(text, name)]
+    for tail in reversed(tails):
+        if isinstance(made := _read(_mended(tail), name), dict | Doubled):
             return (made if isinstance(made, dict) else None), True
-    for start in others:
-        if (cut := _cut(text[start:], name)) is not None:
-            return cut, False
+    for tail in tails:
+        if isinstance(made := _ended([tail, *_mended(tail)], name), dict | Doubled):
+            return (made if isinstance(made, dict) else None), True
+    for tail in tails:
+        if (cut := _cut(tail, name) or _read(_mended(tail, cut=True), name)) is not None:
+            return (cut if isinstance(cut, dict) else None), not isinstance(cut, dict)
     return None, True
 
 
-def _whole(text: str, name: str) -> tuple[list[object], list[int]]:
-    """Whole objects of the asked form, those with a field twice included, and the places of other braces."""
-    found, others = list[object](), list[int]()
-    start = text.find("{")
-    while start >= 0 and len(others) < TRIED:
-        made, end = _decoded(text, start)
-        if _fits(made, name, text[start:end]):
+def _whole(text: str, name: str) -> list[object]:
+    """Whole objects of the asked form in strict JSON, those with a field twice included."""
+    found, left, behind = list[object](), MOST_READ, 0
+    for brace in _STRICT.finditer(text):
+        if left <= 0 or brace.start() < behind:
+            continue
+        made, end = _decoded(text, brace.start())
+        if _fits(made, name, text[brace.start() : end]):
             found.append(made)
+            behind = end
         else:
-            others.append(start)
-            end = start + 1
-        start = text.find("{", end)
-    return found, others
+            left -= max(end - brace.start(), LEAST)
+    return found
+
+
+def _begun(text: str, name: str) -> list[int]:
+    """Braces at which an object with the list may begin, in order: the nearest ones before its name."""
+    names = [mark.start() for mark in re.finditer(rf"[\"']{re.escape(name)}[\"']\s*:\s*\[", text)]
+    braces = [mark.start() for mark in _BEGIN.finditer(text)]
+    near = ([brace for brace in braces if brace < place][-NEAR:] for place in names[-LISTS:])
+    return sorted({brace for each in near for brace in each})
 
 
 def _fits(made: object, name: str, text: str) -> bool:
@@ -68,11 +88,13 @@ def _fits(made: object, name: str, text: str) -> bool:
 
 
 def _decoded(text: str, start: int) -> tuple[object, int]:
-    """The object that begins at a place, and its end; None if there is none."""
+    """The object that begins at a place, and its end; None, and where the reading ended, if there is none."""
     try:
-        return json.JSONDecoder(object_pairs_hook=_object).raw_decode(text, start)
+        return _DECODER.raw_decode(text, start)
+    except json.JSONDecodeError as error:
+        return None, max(error.pos, start + 1)
     except (ValueError, RecursionError):
-        return None, start
+        return None, len(text)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Doubled:
@@ -80,28 +102,83 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Doubled:
     return made if len(made) == len(pairs) else Doubled(pairs)
 
 
-def _patched(text: str) -> str:
-    """The object at the beginning of a text, with each item that is no JSON as a text: the others can be read."""
-    parts, depth, begun, done = list[str](), 0, 0, 0
-    for token in _TOKEN.finditer(text):
+_DECODER = json.JSONDecoder(object_pairs_hook=_object)
+
+
+class _Bracket(NamedTuple):
+    """A bracket outside of texts and comments; one that closes counts to the depth that it ends."""
+
+    opens: bool
+    start: int
+    end: int
+    depth: int
+
+
+def _brackets(text: str, pattern: re.Pattern[str]) -> Iterator[_Bracket]:
+    """Brackets of the value at the beginning of a text, up to its end."""
+    depth = 0
+    for token in pattern.finditer(text):
         if token[0] in ("{", "["):
             depth += 1
-            begun = token.start() if depth == ITEM else begun
+            yield _Bracket(True, token.start(), token.end(), depth)
         elif token[0] in ("}", "]"):
-            if depth == ITEM and _decoded(item := text[begun : token.end()], 0)[0] is None:
-                parts += [text[done:begun], json.dumps(item)]
-                done = token.end()
+            yield _Bracket(False, token.start(), token.end(), depth)
             depth -= 1
-    return "".join([*parts, text[done:]])
+            if depth == 0:
+                return
 
 
-def _ended(text: str, name: str) -> object:
-    """An object whose text ends after a whole item, with the brackets that it lacks."""
-    for end in ENDS:
-        made, _ = _decoded(f"{text.rstrip().rstrip(',')}{end}", 0)
-        if made is not None:
-            return made if _fits(made, name, text) else None
+def _read(texts: Iterable[str], name: str) -> object:
+    """First object of the asked form at the beginning of a text, read strictly, else leniently."""
+    for text in texts:
+        made, _ = _decoded(text, 0)
+        lenient = lenient_at(text, 0) if made is None else None
+        made = made if lenient is None else lenient[0]
+        if _fits(made, name, text):
+            return made
     return None
+
+
+def _mended(text: str, cut: bool = False) -> list[str]:
+    """The object at the beginning of a text, each of its items in strict JSON, or as a text.
+
+    Quotes of JSON alone delimit texts in the first one, those of Python and comments count in the second.
+
+    Args:
+        text: the object, and what follows it.
+        cut: True to end the object behind the item in which it was cut off.
+    """
+    made = (_patched(text, pattern, cut) for pattern in (_TOKEN, TOKEN))
+    return [each for each in made if each is not None]
+
+
+def _patched(text: str, pattern: re.Pattern[str], cut: bool) -> str | None:
+    parts, begun, done, bracket = list[str](), 0, 0, None
+    for bracket in _brackets(text, pattern):
+        if bracket.depth != ITEM:
+            continue
+        if bracket.opens:
+            begun = bracket.start
+        elif not isinstance(_decoded(item := text[begun : bracket.end], 0)[0], dict | list):
+            parts += [text[done:begun], _mended_item(item)]
+            done = bracket.end
+    if not cut:
+        return "".join([*parts, text[done:]])
+    is_cut = bracket is not None and bracket.depth - (not bracket.opens) >= ITEM and text[begun] == "{"
+    return "".join([*parts, text[done:begun], json.dumps(text[begun:]), "]}"]) if is_cut else None
+
+
+def _mended_item(item: str) -> str:
+    """An item in strict JSON, if it can be read and no text in it holds a raw line break; else a text."""
+    found = lenient_at(item, 0)
+    is_broken = any("\n" in (token["string"] or "") for token in TOKEN.finditer(item))
+    is_read = found is not None and found[1] == len(item) and not is_broken
+    return json.dumps(found[0] if found is not None and is_read else item)
+
+
+def _ended(texts: Iterable[str], name: str) -> object:
+    """An object whose text ends after a whole item, with the brackets that it lacks."""
+    return _read((f"{text.rstrip().rstrip(',')}{end}" for text in texts for end in ENDS), name)
 
 
 def _cut(text: str, name: str) -> dict[str, Any] | None:

@@ -75,3 +75,9 @@ def test_a_server_that_sends_without_end_or_compressed_fills_no_memory():
     assert found[0].fault == "the endpoint's answer is longer than 4 MiB"
     assert found[1].fault.startswith("the endpoint's answer is no chat completion")
     assert len(taken) < 100
+
+
+@pytest.mark.parametrize("other", [None, 7, "x", {}, {"message": None}, {"message": {"content": 7}}])
+def test_a_flaw_in_a_choice_that_is_not_read_does_no_harm(other):
+    first = json.loads(GOOD)["choices"][0]
+    assert reply_of(changed(choices=[first, other])).text == "x"

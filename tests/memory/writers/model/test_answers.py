@@ -1,6 +1,7 @@
 """Answers of a model that are not what was asked for: each item is refused by itself, counted and kept."""
 
 import json
+import time
 
 import pytest
 from attempts import SAFE, STOVE, attempt
@@ -217,9 +218,90 @@ def test_an_item_with_a_field_twice_is_refused_with_both_values_and_the_others_s
     assert GOOD in found.rejects[0].text and "mug first" in found.rejects[0].text
 
 
-@pytest.mark.parametrize(("braces", "refused"), [(15, []), (16, ["not_json"])])
-def test_an_object_is_looked_for_at_sixteen_braces(braces, refused):
-    assert reasons(proposal("{x " * braces + answer(lesson(GOOD), first_wrong_step=3).text)) == refused
+TAKEN = "take the mug first"
+FLAWED = {
+    "a comma behind the items": '{{"lessons": [{0}, {1},], "first_wrong_step": 3}}',
+    "a comma behind the fields": '{{"first_wrong_step": 3, "lessons": [{0}, {1}],}}',
+    "a comment": '{{"first_wrong_step": 3, // it\'s here }}\n"lessons": [{0}, /* ] */ {1}]}}',
+    "a comment of Python": '{{"first_wrong_step": 3, # it\'s {{\n"lessons": [{0}, {1}]}}',
+    "a line break in another field": '{{"why": "the mug\nwas cold", "first_wrong_step": 3, "lessons": [{0}, {1}]}}',
+    "a tab in a field behind": '{{"first_wrong_step": 3, "lessons": [{0}, {1}], "why": "so\tso"}}',
+    "a text in Python's quotes": '{{"first_wrong_step": 3, "why": \'no "mug" }}\', "lessons": [{0}, {1}]}}',
+    "fields in Python's quotes": "{{'first_wrong_step': 3, 'lessons': [{0}, {1}]}}",
+    "None": '{{"first_wrong_step": 3, "why": None, "lessons": [{0}, {1}]}}',
+    "an object around it": '{{"answer": {{"first_wrong_step": 3, "lessons": [{0}, {1}],}}}}',
+    "an object before": '{{"first_wrong_step": 3, "meta": {{"a": {{"b": 1,}},}}, "lessons": [{0}, {1}]}}',
+    "no bracket at the end": '{{"first_wrong_step": 3, "lessons": [{0}, {1},',
+}
+BEFORE = {
+    "nothing": "",
+    "braces": "{x " * 16,
+    "objects": '{"x": 1} ' * 40,
+    "broken objects": '{"x": ' * 30 + "\n",
+    "a draft": "{'a': 1,} ",
+}
+
+
+@pytest.mark.parametrize("before", BEFORE.values(), ids=BEFORE)
+@pytest.mark.parametrize("text", FLAWED.values(), ids=FLAWED)
+def test_a_flaw_outside_of_the_items_loses_none(text, before):
+    items = (json.dumps(lesson(TAKEN, 2)), json.dumps(lesson(GOOD)))
+    found = proposal(before + text.format(*items))
+    assert ([entry.strategy for entry in found.entries], found.rejects) == ([TAKEN, GOOD], ())
+
+
+MENDED = ["{},", "{} // it's\n", " {} # so\n", "/* {{ */{}"]
+"""Ends of an item that can be read though it is no JSON."""
+LOST = [
+    '"lesson": "heat "the" mug"',
+    '"lesson": heat',
+    "'lesson' 'heat'",
+    '"lesson": "heat\nmug"',
+    '"step": 1 2',
+    r'"x": "\d"',
+]
+
+
+@pytest.mark.parametrize("spoiled", [*MENDED, *LOST])
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("text", list(FLAWED.values())[::3], ids=list(FLAWED)[::3])
+def test_a_flaw_in_an_item_loses_no_other(text, place, spoiled):
+    said = [TAKEN, GOOD, "mug first"]
+    inner = [json.dumps(lesson(each, 2))[1:-1] for each in said]
+    mended = spoiled.format(inner[place]) if spoiled in MENDED else None
+    inner[place] = spoiled if mended is None else mended
+    items = [f"{{{each}}}" for each in inner]
+    found = proposal(text.format(items[0], ", ".join(items[1:])), lessons=3)
+    assert [entry.strategy for entry in found.entries] == [
+        each for number, each in enumerate(said) if number != place or mended is not None
+    ]
+    assert reasons(found) == ([] if mended is not None else ["shape"])
+
+
+@pytest.mark.parametrize("flaw", ["'why': None,", '"why": "a\nb",', "// so\n", '"n": 1, /* so */'])
+def test_a_flawed_answer_that_was_cut_keeps_its_whole_items(flaw):
+    whole = f'{{{flaw} "first_wrong_step": 3, "lessons": [{json.dumps(lesson(GOOD))}, {json.dumps(lesson(TAKEN, 2))}]}}'
+    for length in range(whole.index(GOOD) + len(GOOD), len(whole) - 2, 7):
+        found = proposal(whole[:length])
+        assert [entry.strategy for entry in found.entries] in ([], [GOOD]), whole[:length]
+        assert set(reasons(found)) <= {"cut", "not_json"}
+        assert length < whole.index("take") or ([entry.strategy for entry in found.entries], reasons(found)) == (
+            [GOOD],
+            ["cut"],
+        )
+
+
+@pytest.mark.parametrize("braces", [16, 17, 100, 5_000])
+@pytest.mark.parametrize("junk", ["{x ", "{", "{}", '{"x" '])
+def test_an_object_is_found_behind_any_number_of_braces(braces, junk):
+    assert reasons(proposal(junk * braces + answer(lesson(GOOD), first_wrong_step=3).text)) == []
+
+
+@pytest.mark.parametrize("part", ["{", "[{", '{"a":', "{'a':", '{"lessons": [', '{"lessons": [{', '{"a": \'', "/*{"])
+def test_no_answer_takes_long(part):
+    begun = time.process_time()
+    proposal(part * (200_000 // len(part)))
+    assert time.process_time() - begun < 5
 
 
 @pytest.mark.parametrize(
