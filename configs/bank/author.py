@@ -109,7 +109,8 @@ class EndpointAuthorConfig(AuthorConfig):
     timeout: float = Field(default=120.0, gt=0, le=SECONDS)
     """Seconds without an answer after which a request is sent again."""
     retries: int = Field(default=4, ge=0, le=100)
-    """Maximum number of times that a question is sent again, with growing pauses or that which the endpoint names."""
+    """Maximum number of times that a question is sent again after a failure, with growing pauses; an endpoint that
+    asks to wait (429) is waited for as long as ``seconds`` allows."""
     constrain: Literal["auto", "schema", "json", "none"] = "auto"
     """Constraint of answers with a schema: ``schema``: by the schema; ``json``: to JSON; ``none``: by the prompt alone;
     ``auto``: the first of these that the endpoint accepts."""

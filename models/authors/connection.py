@@ -58,7 +58,7 @@ def check_address(url: str) -> None:
 
 
 def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
-    """Client that sends the key to the endpoint alone, repeats failed requests and follows no redirection."""
+    """Client that sends the key to the endpoint alone, repeats nothing and follows no redirection."""
 
     async def prepare(request: httpx2.Request) -> None:
         for name in [name for name in request.headers if name.lower() not in SENT]:
@@ -85,7 +85,7 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
         api_key="none",  # ``prepare`` sends the real one
         base_url=config.url,
         timeout=http.timeout,
-        max_retries=config.retries,
+        max_retries=0,  # the author repeats, at one pace for all questions
         http_client=http,
     )
 
