@@ -9,11 +9,11 @@ from pathlib import Path
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.processes import LOOPBACK, Launch, ServerProcess, answers, free_port, wait_ready
+from coevo.configs.proxies import reach_directly
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.endpoint.limits import Limits
 from coevo.flows.history.reference import Reference, reading
 from coevo.flows.packages.package import package
-from coevo.flows.servers.server import reach_directly
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.tasks import telemetry

@@ -15,9 +15,10 @@ import psutil
 from filelock import FileLock
 
 from coevo.configs.processes import Launch, ServerProcess, free_port, wait, wait_ready
+from coevo.configs.proxies import reach_directly
 from coevo.flows.servers.records import is_at, read_records, records_lock, write_records
 from coevo.flows.servers.secret import VARIABLE
-from coevo.flows.servers.server import Server, ServerError, reach_directly
+from coevo.flows.servers.server import Server, ServerError
 from coevo.lineage.files import make_private
 from coevo.tasks import telemetry
 

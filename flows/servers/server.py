@@ -1,6 +1,5 @@
 """A server process: its state, its health, and its end."""
 
-import os
 from typing import Annotated
 
 import psutil
@@ -61,13 +60,3 @@ class Server:
     def stop(self) -> None:
         """End its process group; nothing where it no longer runs."""
         end_group(self.pid, self.runs)
-
-
-def reach_directly(*hosts: str) -> None:
-    """Exclude this machine's servers from proxies, which would see secrets, for this process and its children.
-
-    ``hosts`` are further addresses of this machine.
-    """
-    for name in ("no_proxy", "NO_PROXY"):
-        known = [host for host in os.environ.get(name, "").split(",") if host]
-        os.environ[name] = ",".join(dict.fromkeys([*known, "127.0.0.1", "localhost", *hosts]))

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from queue import Empty
+from urllib.parse import urlsplit
 
 from filelock import FileLock
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.faults import fault
+from coevo.configs.proxies import is_here, reach_directly
 from coevo.flows.servers.daemon import ensure
 from coevo.flows.servers.secret import VARIABLE, health_of, home, secret_of
 from coevo.flows.servers.server import ServerError
@@ -103,6 +105,8 @@ def use_prefect(workspace: Path) -> str:
     Raises:
         ServerError: the server did not start.
     """
+    named = urlsplit(os.environ.get("PREFECT_API_URL", "")).hostname or ""
+    reach_directly(*([named] if is_here(named) else []))
     os.environ |= CLIENT
     if not os.environ.get("PREFECT_API_URL"):
         url = ensure_prefect(workspace)

@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import AsyncIterator
-from ipaddress import ip_address
 from time import monotonic
 from typing import cast
 
@@ -12,6 +11,7 @@ from openai import AsyncOpenAI
 
 from coevo.configs.bank.author import EndpointAuthorConfig
 from coevo.configs.errors import CoevoError
+from coevo.configs.proxies import is_here, reach_directly
 from coevo.models.authors.answer import LARGEST
 
 SENT = ("host", "connection", "accept", "content-type", "content-length")
@@ -46,13 +46,14 @@ def key_of(config: EndpointAuthorConfig) -> str:
 
 
 def check_address(url: str) -> None:
-    """Check that a request can be sent to an address.
+    """Check that a request can be sent to an address, and that proxies leave it alone if it is this machine.
 
     Raises:
-        CoevoError: it has no meaning.
+        CoevoError: it has no meaning, or a variable of a proxy on the way has none.
     """
     try:
-        httpx2.URL(url)
+        if not is_here(httpx2.URL(url).host):
+            reach_directly()
     except httpx2.InvalidURL as error:
         raise CoevoError(f"bank.writer.author.url={url} is not an address ({error}): correct it") from None
 
@@ -77,7 +78,7 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
     http = httpx2.AsyncClient(
         timeout=httpx2.Timeout(config.timeout, connect=min(CONNECT, config.timeout)),
         limits=httpx2.Limits(max_connections=config.concurrency),
-        trust_env=not _is_here(config.url),  # a web proxy of the environment cannot reach this machine's ports
+        trust_env=not is_here(httpx2.URL(config.url).host),  # a web proxy cannot reach this machine's ports
         event_hooks={"request": [prepare], "response": [limit]},
         follow_redirects=False,
     )
@@ -88,14 +89,6 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
         max_retries=0,  # the author repeats, at one pace for all questions
         http_client=http,
     )
-
-
-def _is_here(url: str) -> bool:
-    host = httpx2.URL(url).host
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class _Limited(httpx2.AsyncByteStream):

@@ -7,8 +7,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 from urllib.error import HTTPError
+from urllib.parse import urlsplit
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.proxies import check_proxies, is_here
 from coevo.envs.base import Environment
 from coevo.records.demonstration import Answer, PastTurn
 from coevo.records.episode import Completion
@@ -32,6 +34,7 @@ class ServedPlayer(Playing):
         super().__init__(env, max_turns)
         self._url = f"{url.rstrip('/').removesuffix('/invocations')}/invocations"
         self._seed = seed
+        self._opener = _opener(self._url)
 
     def play_turn(self, running: Sequence[Running]) -> None:
         """Play one turn of each attempt whose prompt is not too long for the agent.
@@ -59,7 +62,7 @@ class ServedPlayer(Playing):
         body = json.dumps({"dataframe_records": rows, "params": {"seed": self._seed}}).encode()
         request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+            with self._opener.open(request, timeout=PATIENCE) as response:
                 replies: list[dict[str, Any]] = json.load(response)["predictions"]
                 return replies
         except HTTPError as error:
@@ -67,6 +70,14 @@ class ServedPlayer(Playing):
         except OSError as error:
             reason = getattr(error, "reason", error)
             raise CoevoError(f"{self._url} does not answer ({reason}): start it with `coevo serve`") from error
+
+
+def _opener(url: str) -> urllib.request.OpenerDirector:
+    """Opener that uses the proxies of the environment, but for this machine, whose ports they cannot reach."""
+    if is_here(urlsplit(url).hostname or ""):
+        return urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    check_proxies()
+    return urllib.request.build_opener()
 
 
 def _answer(reply: Mapping[str, Any]) -> Answer:

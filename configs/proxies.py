@@ -1,0 +1,133 @@
+"""Web proxies of the environment: what goes to this machine goes past them, and what cannot be read is one line.
+
+Clients read ``http_proxy``, ``https_proxy``, ``all_proxy`` and ``no_proxy`` in lower or upper case, lower case first,
+and each of them knows other forms of addresses.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from coevo.configs.errors import CoevoError
+
+PROXIES = ("http_proxy", "https_proxy", "all_proxy")
+EXCEPT = ("no_proxy", "NO_PROXY")
+HERE = ("127.0.0.1", "localhost")
+"""Addresses of servers that coevo starts."""
+_NUMBER = re.compile(r"(?:0x[0-9a-f]+|[0-9]+)(?:\.(?:0x[0-9a-f]+|[0-9]+)){0,3}")
+
+
+def reach_directly(*hosts: str) -> None:
+    """Exclude this machine's servers from proxies, which would see secrets, for this process and its children.
+
+    Both spellings of the list get what either has, in forms that every client reads.
+
+    Args:
+        hosts: further addresses of this machine.
+
+    Raises:
+        CoevoError: an address or a proxy has no meaning, or needs a package that is missing; names the variable.
+    """
+    check_proxies()
+    known = [_entry(each, name) for name in EXCEPT for each in re.split(r"[\s,]+", os.environ.get(name, "")) if each]
+    # Beside others, some clients do not know the entry for all.
+    merged = ["*"] if "*" in known else dict.fromkeys([*known, *HERE, *hosts])
+    os.environ |= dict.fromkeys(EXCEPT, ",".join(merged))
+
+
+def check_proxies() -> None:
+    """Check that clients can read the proxies of the environment.
+
+    Raises:
+        CoevoError: a proxy has no meaning, or needs a package that is missing; names the variable, not what may be a
+            password in it.
+    """
+    for name in PROXIES:
+        used = name if name in os.environ else name.upper()
+        if value := os.environ.get(used, ""):
+            problem = _problem(value)
+            if problem:
+                raise CoevoError(f"{used} {problem}, or unset it")
+
+
+def is_here(host: str) -> bool:
+    """Report whether a host of an address is this machine, which a proxy cannot reach under that name."""
+    name = host.strip("[]").rstrip(".").lower()
+    address = _address(name.partition("%")[0])
+    if address is None:
+        return name == "localhost" or name.endswith(".localhost") or name in _own_names()
+    return address.is_loopback or address.is_unspecified or f"{address}" in _own_addresses()
+
+
+def _problem(value: str) -> str:
+    """What is wrong with a proxy, and what would be right; empty if nothing is."""
+    try:
+        parts = urlsplit(value if "://" in value else f"http://{value}")
+        good = bool(parts.hostname) and (parts.port or 1) > 0 and not re.search(r"[\s\x00-\x20\x7f]", value)
+    except ValueError:
+        good = False
+    if good and parts.scheme in ("socks5", "socks5h"):
+        return "" if find_spec("socksio") else "names a SOCKS proxy, which needs the package socksio: install it"
+    if good and parts.scheme not in ("http", "https"):
+        return f"names a proxy of kind {parts.scheme[:20]!a}: set one such as http://host:3128"
+    return "" if good else "is no address of a proxy: set one such as http://host:3128 or http://[::1]:3128"
+
+
+def _entry(text: str, name: str) -> str:
+    """An entry of the list in a form that all clients read: they differ in addresses in brackets and networks."""
+    host, slash, size = text.partition("/")
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        if "://" not in text and bare.count(":") > 1 and (slash or not host.startswith("[") or host.endswith("]")):
+            if slash:
+                ip_network(f"{bare}/{size}", strict=False)
+            else:
+                ip_address(bare)
+            return f"all://[{bare}]/{size}" if slash else bare
+        parts = urlsplit(text if "://" in text else f"all://{text}")
+        good = text.isascii() and (text.startswith((".", "*")) or bool(parts.hostname)) and (parts.port or 1) > 0
+    except ValueError:
+        good = False
+    if not good:
+        raise CoevoError(f"{name} has {text[:60]!a}, which is no host, address or network: correct it")
+    return f"all://{text}" if text.startswith("[") else text
+
+
+def _address(name: str) -> IPv4Address | IPv6Address | None:
+    """Address that a host is; None for a name."""
+    try:
+        found = ip_address(name)
+    except ValueError:
+        if not _NUMBER.fullmatch(name):
+            return None
+        try:
+            return IPv4Address(socket.inet_aton(name))  # 127.1, 0x7f000001 and other forms that reach this machine
+        except OSError:
+            return None
+    return getattr(found, "ipv4_mapped", None) or found
+
+
+@cache
+def _own_names() -> frozenset[str]:
+    name = socket.gethostname().lower()
+    short = name.partition(".")[0]
+    return frozenset(each for each in (name, short, f"{short}.local") if short)
+
+
+@cache
+def _own_addresses() -> frozenset[str]:
+    return frozenset(_interfaces())
+
+
+def _interfaces() -> Iterator[str]:
+    import psutil
+
+    for cards in psutil.net_if_addrs().values():
+        for card in cards:
+            if card.family in (socket.AF_INET, socket.AF_INET6):
+                yield card.address.partition("%")[0].lower()

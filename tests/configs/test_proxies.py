@@ -1,0 +1,146 @@
+"""Proxies of the environment: the user's exceptions stay, this machine is one, and what is wrong is one line."""
+
+import os
+import socket
+
+import httpx
+import httpx2
+import pytest
+from support.authors import question
+from support.completions import completions, said
+
+from coevo.configs.bank.author import EndpointAuthorConfig
+from coevo.configs.errors import CoevoError
+from coevo.configs.proxies import check_proxies, is_here, reach_directly
+from coevo.models.authors.connection import check_address
+from coevo.models.authors.endpoint import EndpointAuthor
+
+NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    """An environment without proxies, which comes back afterwards."""
+    for name in NAMES:
+        for spelling in (name, name.upper()):
+            monkeypatch.setenv(spelling, "")  # so that it is restored, whatever the code sets
+            monkeypatch.delenv(spelling)
+
+
+MERGED = {
+    "none": ({}, "127.0.0.1,localhost"),
+    "upper case": ({"NO_PROXY": "corp.example"}, "corp.example,127.0.0.1,localhost"),
+    "lower case": ({"no_proxy": "corp.example"}, "corp.example,127.0.0.1,localhost"),
+    "both": ({"no_proxy": "a.example", "NO_PROXY": "b.example,a.example"}, "a.example,b.example,127.0.0.1,localhost"),
+    "blanks": ({"NO_PROXY": " a.example, b.example\tc.example,,"}, "a.example,b.example,c.example,127.0.0.1,localhost"),
+    "networks": ({"NO_PROXY": "10.0.0.0/8,.corp,*.lan,h:8080"}, "10.0.0.0/8,.corp,*.lan,h:8080,127.0.0.1,localhost"),
+    "all": ({"NO_PROXY": "a.example,*"}, "*"),
+    "IPv6": ({"NO_PROXY": "[::1],fd00::5"}, "::1,fd00::5,127.0.0.1,localhost"),
+    "an IPv6 network": ({"NO_PROXY": "fd00::/8"}, "all://[fd00::]/8,127.0.0.1,localhost"),
+    "an IPv6 network in brackets": ({"NO_PROXY": "[fd00::]/8"}, "all://[fd00::]/8,127.0.0.1,localhost"),
+    "an IPv6 port": ({"NO_PROXY": "[::1]:80"}, "all://[::1]:80,127.0.0.1,localhost"),
+    "an address": ({"NO_PROXY": "http://intern.example"}, "http://intern.example,127.0.0.1,localhost"),
+}
+
+
+@pytest.mark.parametrize(("given", "merged"), MERGED.values(), ids=MERGED)
+def test_both_spellings_have_what_either_had_and_every_client_reads_them(given, merged, monkeypatch):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    for _ in range(2):  # again in a child, which inherits them
+        reach_directly()
+        assert os.environ["no_proxy"] == os.environ["NO_PROXY"] == merged
+    httpx.Client().close()
+    with httpx2.Client() as client:
+        direct = client._transport_for_url(httpx2.URL("http://[fd00::5]/")) is client._transport
+    assert direct is ("fd00::" in merged or merged == "*")
+
+
+WRONG = {
+    "SOCKS": ({"ALL_PROXY": "socks5://user:secret@h:1080"}, "ALL_PROXY names a SOCKS proxy"),
+    "SOCKS in lower case": ({"all_proxy": "socks5h://h:1080", "ALL_PROXY": ""}, "all_proxy names a SOCKS proxy"),
+    "SOCKS 4": ({"HTTPS_PROXY": "socks4://h:1"}, "HTTPS_PROXY names a proxy of kind 'socks4'"),
+    "half a bracket": ({"http_proxy": "http://[::1"}, "http_proxy is no address of a proxy"),
+    "no bracket": ({"HTTP_PROXY": "::1"}, "HTTP_PROXY is no address of a proxy"),
+    "no port": ({"http_proxy": "http://h:port"}, "http_proxy is no address of a proxy"),
+    "no host": ({"https_proxy": "http://"}, "https_proxy is no address of a proxy"),
+    "a large port": ({"https_proxy": "http://h:99999"}, "https_proxy is no address of a proxy"),
+    "a blank": ({"https_proxy": "http://h h:1"}, "https_proxy is no address of a proxy"),
+    "a password with a mark": ({"http_proxy": "user:p#secret@h:1"}, "http_proxy is no address of a proxy"),
+    "half a bracket among exceptions": ({"NO_PROXY": "a,[::1"}, "NO_PROXY has '[::1', which is no host"),
+    "no port among exceptions": ({"no_proxy": "h:x"}, "no_proxy has 'h:x', which is no host"),
+    "another alphabet": ({"NO_PROXY": "пример.example"}, "NO_PROXY has '\\u043f"),
+}
+
+
+@pytest.mark.parametrize(("given", "line"), WRONG.values(), ids=WRONG)
+def test_what_no_client_can_read_is_one_line_that_names_the_variable_and_no_password(given, line, monkeypatch):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    for check in (reach_directly, lambda: check_address("https://api.example/v1")):
+        with pytest.raises(CoevoError) as caught:
+            check()
+        assert f"{caught.value}".startswith(line) and "\n" not in f"{caught.value}"
+        assert "secret" not in f"{caught.value}"
+    check_address("http://127.0.0.1:8000/v1")  # no proxy is asked
+
+
+@pytest.mark.parametrize(
+    "value", ["http://h:3128", "h:3128", "http://[::1]:3128", "[::1]:3128", "https://user:p%40w@h", "HTTP://h/", ""]
+)
+def test_proxies_that_clients_read_are_right(value, monkeypatch):
+    for name in NAMES[:3]:
+        monkeypatch.setenv(name, value)
+    check_proxies()
+    httpx.Client().close()
+    httpx2.Client().close()
+
+
+HERE = [
+    "localhost", "LOCALHOST", "localhost.", "a.localhost", "127.0.0.1", "127.9.9.9", "127.1", "0x7f.1", "2130706433",
+    "0.0.0.0", "0", "::1", "[::1]", "::", "::ffff:127.0.0.1", "[::ffff:7f00:1]", "::ffff:0.0.0.0", "::1%lo",
+    "0:0:0:0:0:0:0:1", socket.gethostname(), socket.gethostname().upper(), f"{socket.gethostname()}.",
+]  # fmt: skip
+ELSEWHERE = [
+    "example.com", "localhost.example.com", "notlocalhost", "10.0.0.5.example", "128.0.0.1", "8.8.8.8", "fd00::5",
+    "::ffff:8.8.8.8", "0x08080808", "1.2.3.4.5", "", "host", f"{socket.gethostname()}.example.com",
+]  # fmt: skip
+
+
+def test_names_and_addresses_of_this_machine_and_of_others():
+    assert [host for host in HERE if not is_here(host)] == []
+    assert [host for host in ELSEWHERE if is_here(host)] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("host", ["0.0.0.0", "localhost", "127.1", "[::ffff:127.0.0.1]", "0", socket.gethostname()])
+def test_an_endpoint_of_this_machine_under_any_name_is_not_asked_through_a_proxy(host, monkeypatch):
+    try:
+        socket.getaddrinfo(host.strip("[]"), 80)
+    except OSError:
+        pytest.skip("the name has no address here")
+    with completions(lambda _: said("of the proxy")) as (proxy, seen), completions(lambda _: said("x")) as (url, _):
+        monkeypatch.setenv("http_proxy", proxy)
+        monkeypatch.setenv("COEVO_TEST_KEY", "sk-of-a-test-0123456789")
+        there = url.replace("127.0.0.1", host)
+        config = EndpointAuthorConfig(type="endpoint", url=there, model="m", key="COEVO_TEST_KEY", retries=0)
+        ((_, reply),) = EndpointAuthor(config, pytest.fail).replies([question()])
+    assert seen == []
+    assert reply.text == "x" or host == socket.gethostname()  # its address may not be the loopback's
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("spelling", ["NO_PROXY", "no_proxy"])
+@pytest.mark.parametrize("entry", ["writer.invalid", ".invalid", "*.invalid", "*"])
+def test_the_users_exceptions_hold_after_servers_were_started(spelling, entry, monkeypatch):
+    with completions(lambda _: said("of the proxy")) as (proxy, seen):
+        monkeypatch.setenv("HTTP_PROXY", proxy)
+        monkeypatch.setenv(spelling, entry)
+        reach_directly()
+        config = EndpointAuthorConfig(type="endpoint", url="http://writer.invalid/v1", model="m", retries=0)
+        ((_, reply),) = EndpointAuthor(config, pytest.fail).replies([question()])
+        assert seen == [] and reply.fault.startswith("the endpoint does not answer (")
+        other = EndpointAuthorConfig(type="endpoint", url="http://elsewhere.example/v1", model="m", retries=0)
+        ((_, reply),) = EndpointAuthor(other, pytest.fail).replies([question()])
+        assert reply.text == ("" if entry == "*" else "of the proxy")
