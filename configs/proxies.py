@@ -65,7 +65,7 @@ def is_here(host: str) -> bool:
 
 
 def _problem(value: str) -> str:
-    """What is wrong with a proxy, and what would be right; empty if nothing is."""
+    """Problem of a proxy with its remedy; empty if there is none."""
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")
         good = bool(parts.hostname) and (parts.port or 1) > 0 and not re.search(r"[\s\x00-\x20\x7f]", value)

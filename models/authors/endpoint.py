@@ -38,7 +38,7 @@ REFUSED = (400, 422)
 
 
 Answered = TypeVar("Answered", Reply, Failure, Reply | Failure)
-"""What comes back of a request."""
+"""Result of a request."""
 
 
 class EndpointAuthor:
@@ -134,7 +134,7 @@ class EndpointAuthor:
         return False
 
     def _counted(self, question: Question, found: Answered) -> Answered:
-        """What came back, with the tokens of its question, estimated where there are none: a budget has to end."""
+        """Result with the tokens of its question, estimated where there are none: a budget has to end."""
         if found.prompt_tokens or not found.answer_tokens:  # without either, the request has failed
             return found
         self._estimates = self._estimates or isinstance(found, Reply)
