@@ -8,7 +8,7 @@ and plays the actions again; equal positions never share an episode, and old one
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -104,20 +104,19 @@ class StatefulEnvironment(Environment[Position]):
         self._drain()
         claimed = {index: state.claim.take() for index, state in enumerate(states) if state.claim is not None}
         handles = {index: handle for index, handle in claimed.items() if handle is not None}
-        results: dict[int, Step[Position] | Loss] = {}
+        results = self._acted(handles, states, actions)
         while len(results) < len(states):
-            gone = [index for index in range(len(states)) if index not in results and index not in handles]
-            for index, found in zip(gone, self._opened([states[index] for index in gone]), strict=True):
-                if isinstance(found, Loss):
-                    results[index] = found
-                else:
-                    handles[index] = found
-            acted = self.workers.act(list(handles.values()), [actions[index] for index in handles])
-            for (index, handle), step in zip(handles.items(), acted, strict=True):
-                if step is not None:
-                    results[index] = self._moved(states[index], actions[index], handle, step)
-            # An episode whose worker ended because of another one is opened again.
-            handles.clear()
+            # Those whose live episode is gone, also because of another one on its worker, are opened again.
+            gone = [index for index in range(len(states)) if index not in results]
+            found = self._opened([states[index] for index in gone], [actions[index] for index in gone])
+            opened = dict(zip(gone, found, strict=True))
+            for index, each in opened.items():
+                if isinstance(each, Loss):
+                    results[index] = each
+                elif each.step is not None:
+                    results[index] = self._moved(states[index], actions[index], each.handle, each.step)
+            rest = {index: each.handle for index, each in opened.items() if isinstance(each, Opened) and not each.step}
+            results |= self._acted(rest, states, actions)
         return [results[index] for index in range(len(states))]
 
     def release(self, states: Sequence[Position]) -> None:
@@ -158,16 +157,32 @@ class StatefulEnvironment(Environment[Position]):
             return opened
         return Position(task, (), opened.trace, Claim(opened.handle, self._left.append)), opened.observation
 
-    def _opened(self, states: Sequence[Position]) -> list[object | Loss]:
-        """Open episodes that are not live, and play their actions again; return their handles."""
+    def _acted(
+        self, handles: Mapping[int, object], states: Sequence[Position], actions: Sequence[str]
+    ) -> dict[int, Step[Position] | Loss]:
+        """Steps of live episodes, by index; none of one whose worker has ended because of another one."""
+        acted = self.workers.act(list(handles.values()), [actions[index] for index in handles]) if handles else []
+        return {
+            index: self._moved(states[index], actions[index], handle, step)
+            for (index, handle), step in zip(handles.items(), acted, strict=True)
+            if step is not None
+        }
+
+    def _opened(self, states: Sequence[Position], actions: Sequence[str]) -> list[Opened | Loss]:
+        """Open episodes that are not live, play their actions again, and then an action of each."""
         if not self.repeats:
             return [Loss("crash", f"{self.name} does not repeat, and its live episode is gone")] * len(states)
-        opened = self.workers.start([Opening(state.task, _key(state.task), state.actions) for state in states])
+        opened = self.workers.start(
+            [
+                Opening(state.task, _key(state.task), state.actions, action)
+                for state, action in zip(states, actions, strict=True)
+            ]
+        )
         return [self._checked(state, found) for state, found in zip(states, opened, strict=True)]
 
-    def _checked(self, state: Position, opened: Opened | Loss) -> object | Loss:
+    def _checked(self, state: Position, opened: Opened | Loss) -> Opened | Loss:
         if isinstance(opened, Loss) or opened.trace == state.trace:
-            return opened if isinstance(opened, Loss) else opened.handle
+            return opened
         self._left.append(opened.handle)
         return Loss("invalid", f"{self.name} does not repeat: equal actions gave other steps; set repeats = False")
 

@@ -45,11 +45,13 @@ class Opening:
         task: task of the episode.
         key: root of the simulator's draws.
         actions: actions to play after the start.
+        following: action to play after these, as ``Workers.act`` does; None for none.
     """
 
     task: Task
     key: Key
     actions: tuple[str, ...] = ()
+    following: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +62,13 @@ class Opened:
         handle: names the episode to its workers.
         observation: first observation.
         trace: digest of the observation and all steps, see ``wire.digest``.
+        step: result of the following action; None where it was not played.
     """
 
     handle: object
     observation: str
     trace: str
+    step: Step[None] | Loss | None = None
 
 
 class Workers(Protocol):

@@ -1,20 +1,19 @@
 """The program of a worker process: it hosts live episodes, and answers one request at a time.
 
-A worker has no terminal, ignores Ctrl-C (its run closes it), and dies with its run, also where that is killed.
+A worker has no terminal, and ignores Ctrl-C, since its run closes it. Guards end it with its run, however that ends.
 """
 
 import asyncio
-import ctypes
 import inspect
 import json
 import os
-import signal
-import sys
+import pickle
 from collections.abc import Awaitable
 from contextlib import suppress
-from multiprocessing.connection import Connection
+from socket import socket
 from typing import Any, TypeVar
 
+from coevo.configs.guard import guarded
 from coevo.envs.base import Step
 from coevo.envs.failures import RAISED, described
 from coevo.envs.stateful.interface import Live, Simulator
@@ -23,19 +22,23 @@ from coevo.records.draws import Key
 from coevo.records.task import Task
 
 T = TypeVar("T")
-PR_SET_PDEATHSIG = 1
-"""Option of Linux's ``prctl``: signal that a process gets when its parent ends."""
 
 
-def serve(simulator: Simulator, connection: Connection) -> None:
-    """Say that requests are read, answer them until the connection ends, then close all episodes."""
-    _settle()
-    host = Host(simulator)
-    with suppress(EOFError, ConnectionError):
-        connection.send_bytes(encoded({}))
-        while True:
-            request = json.loads(connection.recv_bytes())
-            connection.send_bytes(host.answer(request))
+def serve(simulator: bytes, connection: socket, owner: int) -> None:
+    """Answer requests until the connection ends, then close all episodes.
+
+    Args:
+        simulator: the pickled simulator.
+        connection: carries one request and one answer at a time, each a line of JSON.
+        owner: id of the process at its other end.
+    """
+    guarded(connection.fileno(), owner)
+    host = Host(pickle.loads(simulator))
+    _hide()
+    with suppress(ConnectionError), connection.makefile("rb") as requests:
+        for line in requests:
+            if line.endswith(b"\n"):
+                connection.sendall(host.answer(json.loads(line)) + b"\n")
     host.close(list(host.lives))
 
 
@@ -90,12 +93,8 @@ class Host:
         return self._loop.run_until_complete(result) if inspect.isawaitable(result) else result
 
 
-def _settle() -> None:
-    """Become a process that nobody sees and that its parent's end ends."""
-    os.setpgrp()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def _hide() -> None:
+    """Read nothing from a terminal, and write nothing to it."""
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (0, 1, 2):
         os.dup2(nothing, stream)

@@ -1,11 +1,17 @@
 """Lost and cut episodes of a batch: metrics by reason, a warning, and the limit that stops a run."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 
 from coevo.configs.errors import CoevoError
 from coevo.records.episode import Episode
 from coevo.tasks.publish.report import Reporter
+
+PLACE = re.compile(r" \(turn \d+, .*\)$", re.DOTALL)
+"""End of a reason that names the turn."""
+SHOWN = 5
+"""Most reasons of a message."""
 
 
 def loss_counts(episodes: Sequence[Episode], panel: str) -> dict[str, int]:
@@ -21,11 +27,14 @@ def loss_metrics(episodes: Sequence[Episode], panel: str) -> dict[str, float]:
 
 
 def report_losses(reporter: Reporter, episodes: Sequence[Episode], panel: str) -> None:
-    """Warn of lost and cut episodes, with the first reason of each."""
+    """Warn of lost and cut episodes, with the first reason of each, and with the counts of several."""
     for name, remedy in (("lost", ""), ("cut", "; lower context.experience_tokens or context.memory_length")):
         reasons = [reason for episode in episodes if (reason := getattr(episode, name))]
         if reasons:
-            reporter.warn(f"{panel}: {len(reasons)} of {len(episodes)} episodes {name}, first {reasons[0]}{remedy}")
+            reporter.warn(
+                f"{panel}: {len(reasons)} of {len(episodes)} episodes {name}, first {reasons[0]}"
+                f"{_counted(reasons)}{remedy}"
+            )
 
 
 def check_losses(episodes: Sequence[Episode], limit: float, panel: str) -> None:
@@ -36,15 +45,30 @@ def check_losses(episodes: Sequence[Episode], limit: float, panel: str) -> None:
     """
     lost = [episode.lost for episode in episodes if episode.lost]
     if len(lost) > limit * len(episodes):
-        (reason, count), *_ = Counter(lost).most_common(1)
+        (reason, count), *_ = Counter(map(_shared, lost)).most_common(1)
         raise CoevoError(
             f"{panel}: the environment lost {len(lost)} of {len(episodes)} episodes, more than rollout.lost_limit="
-            f"{limit:g} allows; {count} of them by {reason}: mend the environment (`coevo envs check` tries it), then "
-            "`coevo resume` plays them again"
+            f"{limit:g} allows; {count} of them by {reason}{_counted(lost)}: mend the environment "
+            "(`coevo envs check` tries it), then `coevo resume` plays them again"
         )
     if episodes and not any(episode.teaches for episode in episodes):
         reason = next(episode.cut for episode in episodes if not episode.lost)
         raise CoevoError(f"{panel}: no episode has a turn, first {reason}: choose a longer policy or shorter texts")
+
+
+def _counted(reasons: Sequence[str]) -> str:
+    """Counts of the most frequent reasons; empty where all have the same one."""
+    counted = Counter(map(_shared, reasons)).most_common()
+    if len(counted) == 1:
+        return ""
+    others = sum(count for _, count in counted[SHOWN:])
+    named = [f"{count} by {reason}" for reason, count in counted[:SHOWN]]
+    return f"; in all {', '.join(named)}{f', {others} by others' if others else ''}"
+
+
+def _shared(reason: str) -> str:
+    """The part of a reason that other episodes can share: without its turn and action."""
+    return PLACE.sub("", reason)
 
 
 def _kind(reason: str) -> str:

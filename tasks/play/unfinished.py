@@ -93,11 +93,16 @@ def take_up(slots: Slots, env: Environment[object], unfinished: Unfinished) -> N
 
 
 def replayed(env: Environment[object], unfinished: Unfinished) -> Running:
-    """Return the attempt after its recorded actions; it is lost if the environment fails.
+    """Return the attempt after its recorded actions; it is lost if the environment fails twice.
 
     Raises:
         CoevoError: the environment answers them differently.
     """
+    live = _replayed(env, unfinished)
+    return _replayed(env, unfinished) if live.lost else live
+
+
+def _replayed(env: Environment[object], unfinished: Unfinished) -> Running:
     episode = unfinished.episode
     attempt = Attempt(episode.task, episode.replica, (), unfinished.stage, episode.revision, unfinished.key)
     (start,) = env.try_start([episode.task])

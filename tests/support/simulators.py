@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from coevo.envs.base import Step
 from coevo.envs.homerules import HomeRules
 from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.records.draws import generator, seed_of
+from coevo.records.draws import key as root_key
 from coevo.records.task import Panel, Task
 
 
@@ -58,6 +60,8 @@ class Failing(Sum):
             raise RAISED[action]
         if action == "exit":
             os._exit(3)
+        if action.startswith("SIG"):
+            os.kill(os.getpid(), signal.Signals[action])
         if action == "hang":
             time.sleep(600)
         if action == "long":
@@ -121,6 +125,43 @@ class FailingSums(Sums):
     def open(self, task, key):
         live, seen = super().open(task, key)
         return live, zeros(2) if task.data["name"] == "array" else seen
+
+
+class Shaky(Failing):
+    """A live episode that fails at some steps of all, drawn by their number over all processes."""
+
+    def act(self, action):
+        self.note("step")
+        steps = Path(self.log).read_text().count("step")
+        if generator(root_key("trouble", steps)).random() < ShakySums.share:
+            return super().act(Path(self.log).with_name("trouble").read_text())
+        return super().act(action)
+
+
+class ShakySums(Sums):
+    """Sums whose simulator fails at a share of the steps, also of those that are played again."""
+
+    live, share = Shaky, 0.04
+
+
+class OnceSums(Sums):
+    """Sums whose first episode fails when it is opened for the n-th time, n in ``bad``."""
+
+    def __init__(self, log, bad, **how):
+        super().__init__(log, **how)
+        self.bad = bad
+
+    def open(self, task, key):
+        live, seen = super().open(task, key)
+        if Path(self.log).read_text().count("open") in self.bad:
+            os._exit(8)
+        return live, seen
+
+
+class MixedSums(OnceSums):
+    """As ``OnceSums``, with live episodes that fail as their actions say."""
+
+    live = Failing
 
 
 class HeavySums(Sums):

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from coevo.configs import guard
 from coevo.configs.errors import CoevoError
 from coevo.configs.processes import Launch, ServerProcess, free_port, wait_ready
 
-GUARD = Path(__file__).with_name("guard.py")
 ELSEWHERE = ("Traceback", "See root cause above", "See stack trace")
 """Parts of lines that name an error of another line."""
 PREFIX = re.compile(r"^\(\w+ pid=\d+\)\s*(?:[A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?")
@@ -35,7 +35,7 @@ class Server:
         self.url = f"http://127.0.0.1:{port}"
         self._logged = log.stat().st_size if log.exists() else 0
         log.parent.mkdir(parents=True, exist_ok=True)
-        line = [sys.executable, "-IS", str(GUARD), *command, "--host", "127.0.0.1", "--port", str(port)]
+        line = [sys.executable, "-IS", guard.__file__, *command, "--host", "127.0.0.1", "--port", str(port)]
         self._guard = ServerProcess(Launch(line, {**inherited(), **settings}, log, append=True, leash=True))
 
     @property

@@ -8,7 +8,17 @@ from threading import Timer
 
 import psutil
 import pytest
-from support.simulators import ClingingSums, Clocks, FailingSums, HeavySums, LateSums, Sums
+from support.simulators import (
+    ClingingSums,
+    Clocks,
+    FailingSums,
+    HeavySums,
+    LateSums,
+    MixedSums,
+    OnceSums,
+    ShakySums,
+    Sums,
+)
 
 from coevo.envs.failures import EpisodeLostError, Loss
 from coevo.envs.stateful import local
@@ -96,6 +106,52 @@ def test_a_failure_costs_its_own_episode_alone(env, alone, reasons):
     assert list(map(without_line, steps[2:-2])) == list(reasons.values())
     assert [step.observation for step in steps[:2] + steps[-2:]] == alone[:2] + alone[3:]
     env.release([step.state for step in steps[:2] + steps[-2:]])
+
+
+def test_an_episode_that_opens_at_the_second_try_is_not_opened_again(tmp_path):
+    log = tmp_path / "log"
+    with closing(OnceSums(str(log), bad={1}, limits={"workers": 1})) as made:
+        assert [seen for _, seen in made.try_start(tasks(2))] == ["total 0"] * 2
+    assert log.read_text().count("open") == 3
+
+
+def test_neighbours_of_a_crash_are_played_again_also_where_that_fails_once(tmp_path):
+    log = tmp_path / "log"
+    with closing(MixedSums(str(log), bad={5}, limits={"workers": 1})) as made:
+        states = [state for state, _ in made.try_start(tasks(4))]
+        steps = made.try_step(states, ["exit", "1", "1", "1"])
+    assert [str(step) for step in steps if isinstance(step, Loss)] == ["crash: its process ended with exit code 3"]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("trouble", "workers", "reason"),
+    [
+        ("exit", 1, "crash: its process ended with exit code 3"),
+        ("exit", 2, "crash: its process ended with exit code 3"),
+        ("exit", 4, "crash: its process ended with exit code 3"),
+        ("SIGKILL", 2, "crash: its process ended with exit code -9"),
+        ("SIGSEGV", 2, "crash: its process ended with exit code -11"),
+        ("SIGTERM", 2, "crash: its process ended with exit code -15"),
+        ("raise", 2, REASONS["raise"]),
+        ("leave", 2, REASONS["leave"]),
+        ("long", 2, REASONS["long"]),
+        ("nan", 2, REASONS["nan"]),
+    ],
+)
+def test_trouble_at_four_percent_of_the_steps_loses_what_failed(tmp_path, trouble, workers, reason):
+    """A share of 1 - 0.96^5 = 0.185 fails in its own steps; 0.03 more may fail twice when they are played again."""
+    (tmp_path / "trouble").write_text(trouble)
+    limits = {"workers": workers, "longest": 1000}
+    with closing(ShakySums(str(tmp_path / "log"), target=10**9, limits=limits)) as made:
+        running, lost = [state for state, _ in made.try_start(tasks(80))], []
+        for _ in range(5):
+            steps = made.try_step(running, ["1"] * len(running))
+            lost += [step for step in steps if isinstance(step, Loss)]
+            running = [step.state for step in steps if not isinstance(step, Loss)]
+    assert set(map(without_line, lost)) == {reason}
+    assert 0.08 < len(lost) / 80 < 0.33  # 0.185 to 0.215, and 2.5 standard deviations
 
 
 def test_an_interrupt_leaves_no_answer_for_the_next_call(env, alone):

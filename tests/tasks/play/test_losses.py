@@ -182,6 +182,20 @@ def test_losses_are_counted_reported_and_limited(broken):
         check_losses(nothing, 0.5, "train")
 
 
+def test_several_reasons_are_counted_without_their_turns(broken):
+    heard, kinds = [], ("crash: its process ended with exit code 7", "timeout: no answer in 1 s")
+    reporter = type("Reporter", (), {"warn": lambda self, text: heard.append(text)})()
+    lost = [replace(broken[0], lost=f"{kinds[n % 3 == 0]} (turn {n}, action 'go (there')") for n in range(9)]
+    report_losses(reporter, [*lost, *broken[:1]], "train")
+    assert heard[0].startswith(f"train: {9 + bool(broken[0].lost)} of 10 episodes lost, first {kinds[1]} (turn 0, ")
+    assert f"; in all 6 by {kinds[0]}, 3 by {kinds[1]}" in heard[0]
+    many = [replace(broken[0], lost=f"exception: {n}") for n in range(9)]
+    report_losses(reporter, many, "train")
+    assert heard[1].endswith("1 by exception: 4, 4 by others")
+    with pytest.raises(CoevoError, match=r"6 of them by crash: its process ended with exit code 7; in all 6 by crash"):
+        check_losses(lost, 0.5, "train")
+
+
 def test_lost_episodes_are_stored_and_teach_nothing(tmp_path):
     config = load_recipe("homerules-coevo-rl", ["rollout.tasks=3", "rollout.group_size=2", "evaluation.tasks=4"])
     with opened(tmp_path, config) as session:

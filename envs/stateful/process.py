@@ -1,0 +1,135 @@
+"""One worker process, as its run sees it: start, exchange of messages without waiting, and end.
+
+Processes come from a fork server, which has no threads and ends with its run; they hash texts alike in every run, so
+that a simulator may iterate over sets. Messages are lines of JSON.
+"""
+
+import os
+import pickle
+from collections.abc import Mapping
+from contextlib import suppress
+from json import dumps
+from multiprocessing import forkserver, get_context
+from multiprocessing.context import ForkServerProcess
+from socket import SHUT_WR, socket, socketpair
+from threading import Lock
+from typing import Any
+
+from coevo.configs.errors import CoevoError
+from coevo.envs.stateful.interface import Simulator
+from coevo.envs.stateful.worker import serve
+
+ENDING = 6.0
+"""Seconds that the guards of a process have to end it, and all that it has started."""
+CHUNK = 1 << 16
+"""Most bytes of a read."""
+
+
+class WorkerProcess:
+    """A worker process with live episodes; it and all that it starts end with this process, however that ends.
+
+    Attributes:
+        number: number of the process, in the order of their starts.
+        episodes: number of its live episodes.
+        ended: numbers of episodes to close.
+        serving: held by the thread that it serves.
+
+    Raises:
+        CoevoError: the simulator cannot be pickled, or no process can be started.
+    """
+
+    def __init__(self, simulator: Simulator, number: int) -> None:
+        self.number = number
+        self.episodes = 0
+        self.ended: list[int] = []
+        self.serving = Lock()
+        self._unsent, self._heard = b"", b""
+        try:
+            self._socket, self._process = _started(pickle.dumps(simulator))
+        except (TypeError, AttributeError, OSError, EOFError, pickle.PicklingError) as error:
+            raise CoevoError(f"the environment cannot be sent to worker processes: {error}: open in `open`") from error
+
+    def fileno(self) -> int:
+        """Descriptor of the connection."""
+        return self._socket.fileno()
+
+    @property
+    def sending(self) -> bool:
+        """True while a part of the request is not sent."""
+        return bool(self._unsent)
+
+    def ask(self, request: Mapping[str, Any]) -> None:
+        """Begin a request; ``advance`` sends it, and receives its answer."""
+        self._unsent = dumps(request).encode() + b"\n"
+        self._heard = b""
+
+    def advance(self, most: int) -> bytes | None:
+        """Send and receive what can be without waiting; return the answer once it is complete.
+
+        Raises:
+            EOFError: the process has ended.
+            ValueError: the answer has more than ``most`` bytes.
+        """
+        try:
+            self._unsent = self._unsent[self._socket.send(self._unsent) :] if self._unsent else b""
+            part = self._socket.recv(CHUNK)
+        except BlockingIOError:
+            return None
+        except ConnectionError as error:
+            raise EOFError from error
+        if not part:
+            raise EOFError
+        self._heard += part
+        if len(self._heard) > most:
+            raise ValueError
+        return self._heard[:-1] if part.endswith(b"\n") else None
+
+    def finish(self) -> None:
+        """Let the process close its episodes and end by itself; it gets no further request."""
+        with suppress(OSError):
+            self._socket.shutdown(SHUT_WR)
+
+    def end(self, grace: float = 0.0) -> int | None:
+        """End the process after ``grace`` seconds at the latest, and all that it has started; return its exit code."""
+        self.finish()
+        self._process.join(grace)
+        for force in (self._process.terminate, self._process.kill):
+            if self._process.exitcode is None:
+                force()
+                self._process.join(ENDING)
+        self._socket.close()
+        return self._process.exitcode
+
+
+def _started(simulator: bytes) -> tuple[socket, ForkServerProcess]:
+    """Start a process; a second time where the fork server ended meanwhile."""
+    for last in (False, True):
+        ours, theirs = socketpair()
+        context = get_context("forkserver")
+        arguments = (simulator, theirs, os.getpid())
+        process = context.Process(target=serve, args=arguments, daemon=True, name="coevo-simulator")
+        try:
+            with theirs:
+                _start_server()
+                process.start()
+        except (EOFError, ConnectionError):
+            ours.close()
+            if last:
+                raise
+            continue
+        ours.setblocking(False)
+        return ours, process
+    raise AssertionError
+
+
+def _start_server() -> None:
+    """Start the fork server of this process unless it runs; its children hash texts alike."""
+    before = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = "0"
+    try:
+        get_context("forkserver").set_forkserver_preload([serve.__module__])
+        forkserver.ensure_running()
+    finally:
+        del os.environ["PYTHONHASHSEED"]
+        if before is not None:
+            os.environ["PYTHONHASHSEED"] = before

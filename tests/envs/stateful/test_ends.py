@@ -1,0 +1,167 @@
+"""Whoever is killed, whatever a worker does: nothing that it started outlives it, and no read exceeds its limit."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+
+import psutil
+import pytest
+from support.offspring import Parents
+from support.runs import ROOT
+from support.scheduled import wait_for
+
+from coevo.envs.failures import Loss
+from coevo.records.draws import key
+
+RUN = """
+import sys
+from contextlib import closing
+from support.offspring import Parents
+with closing(Parents(sys.argv[1], limits={"act_seconds": 500.0, "workers": 1})) as env:
+    state, _ = env.start(env.task("one", "train"))
+    (step,) = env.try_step([state], [sys.argv[2]])
+    print(step, flush=True)
+"""
+LIMIT = 5.0
+"""Seconds in which all ends after a kill."""
+DEEDS = [
+    "sleep", "compute", "stop", "child+compute", "session+sleep", "orphan+sleep", "holder+compute", "half+sleep",
+    "session+orphan+holder+half+stop", "drip",
+]  # fmt: skip
+WORKER, GUARD, OUTER_GUARD, FORK_SERVER, RUN_ITSELF = range(5)
+"""Generations above a worker, itself included."""
+
+
+def logged(log):
+    return [(word, int(pid)) for word, pid in map(str.split, log.read_text().splitlines())] if log.exists() else []
+
+
+def busy(tmp_path, deed):
+    """A run whose worker does something, all processes below the run, and the worker's line of ancestors."""
+    log = tmp_path / "log"
+    environment = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/tests"}
+    run = subprocess.Popen([sys.executable, "-c", RUN, log, deed], env=environment, stdout=subprocess.PIPE, text=True)
+    wait_for(lambda: any(word == "busy" for word, _ in logged(log)), 60)
+    worker = psutil.Process(next(pid for word, pid in logged(log) if word == "busy"))
+    line = [worker, *worker.parents()]
+    assert line[RUN_ITSELF].pid == run.pid
+    below = {*psutil.Process(run.pid).children(recursive=True), *(psutil.Process(pid) for _, pid in logged(log))}
+    return run, below, line
+
+
+def left_after(processes, seconds=LIMIT):
+    left = psutil.wait_procs(processes, timeout=seconds)[1]
+    return [each for each in left if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    ("deed", "generations"),
+    [(deed, (RUN_ITSELF,)) for deed in DEEDS]
+    + [(deed, (kin, RUN_ITSELF)) for deed in DEEDS[-2:] for kin in (GUARD, OUTER_GUARD, FORK_SERVER)],
+)
+def test_all_ends_with_a_killed_run(tmp_path, deed, generations):
+    run, below, line = busy(tmp_path, deed)
+    for each in generations:
+        line[each].kill()
+    assert not left_after(below)
+    run.communicate()
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("deed", DEEDS[4:-1:2])
+@pytest.mark.parametrize("victim", [WORKER, GUARD, OUTER_GUARD], ids=["worker", "guard", "outer guard"])
+def test_all_below_a_killed_worker_or_guard_ends_and_the_run_goes_on(tmp_path, deed, victim):
+    run, below, line = busy(tmp_path, deed)
+    line[victim].kill()
+    began = time.monotonic()
+    said, _ = run.communicate(timeout=60)
+    assert said.startswith("crash: its process ended with exit code -9")
+    assert not left_after(below - set(line[FORK_SERVER:]), max(0.0, began + LIMIT - time.monotonic()))
+
+
+@pytest.mark.timeout(300)
+def test_the_daemon_of_a_worker_ends_with_a_killed_run(tmp_path):
+    run, below, line = busy(tmp_path, "session+orphan+sleep")
+    line[RUN_ITSELF].kill()
+    assert not left_after(below)
+    run.communicate()
+
+
+LATE = [
+    pytest.param("holder+half+compute", id="half an answer, and a child with the connection"),
+    pytest.param("half+sleep", id="half an answer, then silence", marks=pytest.mark.full),
+    pytest.param("drip", id="a byte from time to time", marks=pytest.mark.full),
+    pytest.param("half+stop", id="stopped in an answer", marks=pytest.mark.full),
+]
+DYING = [
+    pytest.param("holder+half+die", id="in an answer, and a child has the connection"),
+    *(pytest.param(deed, marks=pytest.mark.full) for deed in ("half+die", "holder+die", "orphan+half+die")),
+]
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("deed", LATE)
+def test_no_answer_is_waited_for_beyond_its_limit(tmp_path, deed):
+    log = tmp_path / "log"
+    with closing(Parents(str(log), limits={"act_seconds": 1.0, "workers": 1})) as env:
+        state, _ = env.start(env.task("one", "train"))
+        began = time.monotonic()
+        assert env.try_step([state], [deed]) == [Loss("timeout", "no answer in 1 s")]
+        assert time.monotonic() - began < 10.0
+        assert not left_after([psutil.Process(pid) for _, pid in logged(log) if psutil.pid_exists(pid)])
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("deed", DYING)
+def test_a_worker_that_dies_is_a_crash_at_once(tmp_path, deed):
+    with closing(Parents(str(tmp_path / "log"), limits={"act_seconds": 50.0, "workers": 1})) as env:
+        state, _ = env.start(env.task("one", "train"))
+        began = time.monotonic()
+        assert env.try_step([state], [deed]) == [Loss("crash", "its process ended with exit code -9")]
+        assert time.monotonic() - began < 10.0
+        assert env.start(env.task("two", "train"))[1] == "total 0"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(300)
+def test_a_fork_server_that_was_killed_is_replaced(tmp_path):
+    log = tmp_path / "log"
+    with closing(Parents(str(log), limits={"act_seconds": 20.0, "workers": 1})) as env:
+        state, _ = env.start(env.task("one", "train"))
+        worker = psutil.Process(logged(log)[0][1])
+        server = worker.parents()[2]
+        server.kill()
+        wait_for(lambda: server.status() == psutil.STATUS_ZOMBIE, 60)
+        (step,) = env.try_step([state], ["1"])  # the worker lives on
+        assert step.feedback == "added 1"
+        assert isinstance(env.try_step([step.state], ["die"])[0], Loss)
+        assert env.start(env.task("two", "train"))[1] == "total 0"
+
+
+@pytest.mark.timeout(300)
+def test_a_stopped_worker_with_a_long_request_exceeds_its_limit(tmp_path):
+    log = tmp_path / "log"
+    with closing(Parents(str(log), limits={"act_seconds": 1.0, "workers": 1})) as env:
+        state, _ = env.start(env.task("one", "train"))
+        os.kill(logged(log)[0][1], signal.SIGSTOP)
+        assert env.try_step([state], ["x" * 1_000_000]) == [Loss("timeout", "no answer in 1 s")]
+
+
+@pytest.mark.timeout(300)
+def test_six_workers_that_do_not_close_end_within_one_limit(monkeypatch, tmp_path):
+    from support.simulators import ClingingSums
+
+    from coevo.envs.stateful import local
+
+    monkeypatch.setattr(local, "GRACE", 1.0)
+    env = ClingingSums(limits={"workers": 6})
+    env.try_start(env.sample(6, key("six")))
+    began = time.monotonic()
+    env.close()
+    assert time.monotonic() - began < 3.0
