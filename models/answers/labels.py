@@ -7,6 +7,17 @@ from itertools import pairwise
 
 from coevo.models.answers.extent import cleaned, extent
 from coevo.models.answers.observations import observed
+from coevo.models.answers.payloads import (
+    MISSING,
+    Payload,
+    answer_at,
+    fence_around,
+    payload_before,
+    payload_behind,
+    payload_within,
+    takes_answer,
+    takes_payload,
+)
 from coevo.models.answers.spans import Whole, fenced, fences
 
 _DECORATION = r"^[ \t>#*_\-]*"
@@ -21,6 +32,7 @@ _ACTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _INPUT = re.compile(rf"{_BEFORE}action[ \t]+input{_AFTER}", re.IGNORECASE | re.MULTILINE)
+_FINAL = re.compile(rf"{_BEFORE}final answer{_AFTER}", re.IGNORECASE | re.MULTILINE)
 _OTHER = re.compile(
     rf"{_DECORATION}(?:thoughts?|think|reasoning|reflection|plan|explanation|rationale|analysis|final answer"
     r"|action input)[ \t]{0,4}\d{0,4}[*_ \t]{0,8}[:：]",
@@ -28,6 +40,8 @@ _OTHER = re.compile(
 )
 _WITHIN = re.compile(r"(?<=[.!?;)\]])[ \t]+(?P<marks>[*_]{0,4})action[*_]{0,4}:(?P=marks)?[ \t]*", re.IGNORECASE)
 """Label behind the end of a sentence; elsewhere in a line, it is part of the sentence."""
+_OPENING = re.compile(r"(?:```|~~~)[\w+\-.]*[ \t]*\n\s*")
+"""Beginning of a fence, up to its text."""
 _LINE_BREAK = re.compile("\n")
 _THOUGHT = re.compile(r"(?:^|\n)[ \t>#*_\-]*thoughts?[ \t]{0,4}\d{0,4}[*_ \t]{0,8}[:：][*_]*", re.IGNORECASE)
 TAGS = ("action", "act", "answer", "command", "execute", "execute_bash", "execute_ipython", "code")
@@ -45,7 +59,7 @@ class Found:
         end: position after it.
         action: its text.
         closed: True if its form shows that it is complete, so that a cut answer still holds all of it.
-        argument: text after ``Action Input:``; None without one.
+        argument: text after ``Action Input:``, or payload of a bare name; None without one.
         unclear: True if code follows that may be a part of it.
     """
 
@@ -61,8 +75,23 @@ def labelled(text: str, whole: Whole) -> list[Found]:
     """Actions after a label at the beginning of a line, else after one behind a sentence, in order."""
     labels = _outside(_ACTION, text, whole) or _outside(_WITHIN, text, whole)
     stops = [*(label.start() for label in labels[1:]), len(text)]
-    every = (_after(text, label, stop, whole) for label, stop in zip(labels, stops, strict=False))
-    return [found for found in every if found.action]
+    every = sorted([*zip(labels, stops, strict=False), *_leading(text)], key=lambda each: each[0].start())
+    found = list[Found]()
+    for label, stop in every:
+        since = found[-1].end if found else 0
+        each = _with_payload(text, label, _after(text, label, stop, whole), stop, whole, since)
+        if label.start() not in whole or (label.start() >= since and each.argument):
+            found.append(each)
+    return [each for each in found if each.action]
+
+
+def _leading(text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Labels at the beginning of a fence, and the end of its text: the fence holds the whole action."""
+    for span in fences(text):
+        opening = _OPENING.match(text, span.start)
+        label = None if opening is None else _ACTION.match(text, opening.end())
+        if label is not None and span.closed:
+            yield label, text.rfind("\n", 0, span.end)
 
 
 def tagged(text: str, names: Sequence[str], whole: Whole) -> list[Found]:
@@ -108,6 +137,24 @@ def _after(text: str, label: re.Match[str], last: int, whole: Whole) -> Found:
         return Found(label.start(), taken.end, cleaned(_untagged(taken.text)), taken.closed, unclear=taken.unclear)
     argument = extent(text, given.end(), _stop(text, given.end(), last, whole))
     return Found(label.start(), argument.end, cleaned(taken.text), argument.closed, cleaned(argument.text))
+
+
+def _with_payload(text: str, label: re.Match[str], found: Found, last: int, whole: Whole, since: int) -> Found:
+    """An action with the payload of its bare name, if it is one that has a payload."""
+    if found.argument is not None or found.closed or not takes_payload(found.action):
+        return found
+    stop = _stop(text, label.end(), last, whole)
+    final = _FINAL.match(text, stop) if takes_answer(found.action) else None
+    if final is not None:
+        payload: Payload | None = answer_at(text, final.end(), _stop(text, final.end(), last, whole))
+    elif (around := fence_around(text, label.start())) is not None:
+        payload = payload_within(text, around, found.end, stop)
+    else:
+        payload = payload_behind(text, found.end, stop) or payload_before(text, since, label.start())
+    if payload is None:
+        return found
+    action = "" if payload is MISSING else found.action
+    return Found(found.start, max(payload.end, found.end), action, payload.closed, payload.text)
 
 
 def _stop(text: str, start: int, last: int, whole: Whole) -> int:

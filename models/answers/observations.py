@@ -5,7 +5,8 @@ import re
 from coevo.models.answers.spans import QUOTED, Whole
 
 _KINDS = (
-    r"results?|feedback|output|response|environment|you observed?|tool (?:output|result|response)|human|user|system"
+    r"results?|feedback|output|response|environment|you observed?|tool (?:output|result|response)|human|user|agent"
+    r"|system"
 )
 _BEFORE = r"(?:(?:new|next|the|current|updated|latest|environment|env|game|action|command|execution)[ \t]+){0,3}"
 _BEHIND = (

@@ -53,7 +53,7 @@ def test_a_text_may_hold_anything(place, text):
         assert (json.loads(answer.action) == expected) if fits else answer.fault
 
 
-@pytest.mark.parametrize("written, place", product(VALUES, PLACES))
+@pytest.mark.parametrize("written, place", [*product(VALUES, PLACES)])
 def test_values_of_python_and_of_json(written, place):
     answer = read(place, f"mail.send(\n  from = {written},  # sender\n  class='x',\n)")
     assert json.loads(answer.action)["arguments"] == {"from": VALUES[written], "class": "x"}
