@@ -11,12 +11,11 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from coevo.lineage.files import write_atomically
-from coevo.lineage.revision.code import code_revision
+from coevo.lineage.revision.code import code_revision, packages
 from coevo.lineage.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent
@@ -54,5 +53,5 @@ def machine() -> dict[str, object]:
         "cores": os.cpu_count(),
         "machine": platform.machine(),
         "python": platform.python_version(),
-        "torch": version("torch"),
+        "torch": packages()["torch"],
     }

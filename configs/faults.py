@@ -5,6 +5,7 @@ import os
 import re
 
 ROOM, WRITABLE = "make room", "make it writable, or name another directory with --workspace"
+ELSEWHERE = "the file system lacks locks or links, see `coevo doctor`: name a directory on another with --workspace"
 REMEDIES = {
     errno.ENOSPC: ROOM,
     errno.EDQUOT: ROOM,
@@ -13,6 +14,9 @@ REMEDIES = {
     errno.EACCES: WRITABLE,
     errno.EPERM: WRITABLE,
     errno.EIO: "check the disk",
+    errno.ENOLCK: ELSEWHERE,
+    errno.ENOSYS: ELSEWHERE,
+    errno.EOPNOTSUPP: ELSEWHERE,
     errno.EMFILE: "raise the limit that `ulimit -n` shows",
 }
 GIT_FULL = "Out of diskspace"

@@ -134,9 +134,9 @@ def _saying_how_to_go_on(run: str, console: Console) -> Iterator[None]:
 
 
 def _finished(place: Workspace, paths: RunPaths, console: Console) -> int:
-    from coevo.flows.upkeep.publishing import publish_the_rest
+    from coevo.flows.upkeep.publishing import complete
 
-    publish_the_rest(place, paths)
+    complete(place, paths)
     total = paths.read_config().iterations
     done = f"{paths.name} has done all of its {total} iterations; see: coevo log {paths.name}{workspace_option(place)}"
     console.print(f"{done}; for more: {resuming(paths.name, total, total, place)}", soft_wrap=True)

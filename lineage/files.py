@@ -1,6 +1,7 @@
 """Atomic writes of small files: whenever the process dies, a file is either the old or the new one."""
 
 import errno
+import fcntl
 import hashlib
 import os
 import shutil
@@ -9,9 +10,13 @@ from contextlib import ExitStack
 from errno import ENOTDIR
 from pathlib import Path
 from secrets import token_hex
+from tempfile import TemporaryDirectory
 from typing import IO
 
 from coevo.configs.errors import CoevoError
+
+LINKS, LOCKS, RECORD_LOCKS = "hard links", "file locks (flock)", "record locks (fcntl)"
+"""Functions of a file system that runs need."""
 
 
 def write_atomically(path: Path, text: str, private: bool = False) -> None:
@@ -72,6 +77,49 @@ def check_regular(path: Path) -> None:
 
 def _irregular(path: Path) -> CoevoError:
     return CoevoError(f"{path} is not a regular file: remove it there, and push again from a machine that has the run")
+
+
+def check_file_system(directory: Path) -> None:
+    """Check that the file system of a workspace can do what runs need.
+
+    Raises:
+        CoevoError: it cannot; names the remedy.
+    """
+    missing = lacking(directory)
+    if missing is not None:
+        raise CoevoError(f"{directory}: its file system has no {missing}, which runs need: {another(missing)}")
+
+
+def another(missing: str) -> str:
+    """Remedy for a file system that lacks something."""
+    mount = "" if missing == LINKS else "mount it with them (`-o flock`, or with a lock service), or "
+    return f"{mount}name a directory on another one (ext4, XFS, APFS) with --workspace"
+
+
+def lacking(directory: Path) -> str | None:
+    """Name a function that a directory's file system lacks for a run, or None.
+
+    Lance commits a version of a table by a hard link, processes keep each other from a run by ``flock``, and SQLite
+    from its databases by ``fcntl``.
+
+    Raises:
+        OSError: the directory cannot be written to.
+    """
+    with TemporaryDirectory(prefix=".probe-", dir=directory) as scratch:
+        probe = Path(scratch, "file")
+        with probe.open("wb") as file:
+            for missing, works in (
+                (LINKS, lambda: os.link(probe, probe.with_name("link"))),
+                (LOCKS, lambda: fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+                (RECORD_LOCKS, lambda: fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+            ):
+                try:
+                    works()
+                except OSError as error:
+                    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+                        raise
+                    return missing
+    return None
 
 
 def remove(path: Path, root: Path) -> None:

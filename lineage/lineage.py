@@ -99,6 +99,10 @@ class Lineage:
         dropped = self._repository.tags.dropped()
         return [revision for revision in range(len(self.commits())) if revision not in dropped]
 
+    def dropped(self) -> set[int]:
+        """Revisions that are no longer kept whole; of these, a collection may be removing parts."""
+        return self._repository.tags.dropped()
+
     def require(self, revision: int) -> str:
         """Git commit of a revision that is kept whole.
 

@@ -63,10 +63,27 @@ class Repository:
             raise CoevoError(f"{self.root}: {error}: it is not checked out; do not trust this run") from error
 
     def seal(self, manifest: Manifest) -> None:
-        """Commit the work tree with its manifest. The revision exists once ``git commit`` has returned."""
+        """Commit the work tree with its manifest, and tag it. The revision exists once git has moved the branch.
+
+        Raises:
+            CoevoError: git failed; says whether the revision exists.
+        """
         self.git("add", "--all")
-        self.git("commit", "--quiet", "--message", _message(manifest))
-        self.git("update-ref", f"refs/tags/r{manifest.revision}", "HEAD")
+        try:
+            self.git("commit", "--quiet", "--message", _message(manifest))
+            self.tag(manifest.revision)
+        except CoevoError as error:
+            if len(self.commits()) <= manifest.revision:
+                raise
+            run = self.root.parent.name
+            raise CoevoError(
+                f"run {run!r}, revision {manifest.revision} is committed, but its commit did not end: {error}: "
+                f"then `coevo resume {run}` completes it"
+            ) from error
+
+    def tag(self, revision: int) -> None:
+        """Give the last revision its tag: it is kept whole."""
+        self.git("update-ref", f"refs/tags/r{revision}", "HEAD")
 
     def reset(self) -> list[str]:
         """Reset tracked files to the last revision and remove strangers; return the names of what differed."""
@@ -107,8 +124,7 @@ class Repository:
 
         The work tree gets the artifacts of the last one, except ``without``.
         """
-        fetch = ("fetch", "--quiet", "--no-tags", "--update-head-ok")
-        self.git(*fetch, str(source.root / ".git"), f"{commits[-1]}:refs/heads/main")
+        self.git.fetch(source.root, f"{commits[-1]}:refs/heads/main", "--update-head-ok")
         self.tags.copy_from(source.tags, commits)
         self.vet(["HEAD"])
         self.git("reset", "--quiet", "--hard", "HEAD")

@@ -21,7 +21,7 @@ from coevo.configs.errors import CoevoError, unknown
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.configs.trust import chosen
-from coevo.lineage.files import make_private, remove, write_atomically
+from coevo.lineage.files import check_file_system, make_private, remove, write_atomically
 from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
 from coevo.lineage.trust import Trust
 
@@ -273,6 +273,7 @@ class Workspace:
         fresh = RunPaths(run.root.with_name(f".{name}.{token_hex(4)}"))
         try:
             make_private(self.root)
+            check_file_system(self.root)
             run.root.parent.mkdir(exist_ok=True)
             with runs_lock(self.root):
                 self.check_vacant(name)

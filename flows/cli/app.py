@@ -38,6 +38,7 @@ from coevo.flows.cli import (
 from coevo.flows.cli.bank import bank
 from coevo.flows.cli.studies import ablate
 from coevo.flows.console import output
+from coevo.flows.console.home import ensure_home
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import WorkspaceOption, standing_in
 
@@ -107,6 +108,7 @@ def _run(arguments: Sequence[str]) -> None:
         # Typer prints its help on its own console, which keeps bold text under NO_COLOR.
         rich_utils.FORCE_TERMINAL = False
     try:
+        ensure_home()
         code = _program().main(args=list(arguments) or ["--help"], prog_name="coevo", standalone_mode=False)
     except typer.TyperException as error:
         _stop(f"{error.format_message().rstrip('.')}: try `{_command(error)} --help`")

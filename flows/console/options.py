@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from coevo.flows.console.home import ensure_home
 from coevo.lineage.revision.sparse import OPTIMIZER
 from coevo.lineage.workspace import Workspace
 
@@ -37,7 +38,8 @@ def left_out(without_optimizer: bool) -> tuple[str, ...]:
 
 
 def workspace_of(directory: Path | str | None) -> Workspace:
-    """Workspace of a function of the Python API."""
+    """Workspace of a function of the Python API; gives an unknown user a home, before large libraries are imported."""
+    ensure_home()
     return Workspace(Path(directory or os.environ.get(VARIABLE) or "workspace"))
 
 

@@ -15,7 +15,7 @@ from coevo.flows.studies.outcome import is_finished, outcome, outcomes, revision
 from coevo.flows.studies.plan import Planned, StudyLock, runs_of
 from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
-from coevo.flows.upkeep.publishing import Aloud, publish_the_rest
+from coevo.flows.upkeep.publishing import Aloud, complete
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 
@@ -64,7 +64,7 @@ def play(place: Workspace, each: Planned, shown: Console, alone: bool) -> int:
     if not paths.created.is_file():
         paths = place.create(each.name, each.config)
     elif is_finished(each, revisions_of(each, place)):
-        publish_the_rest(place, paths)
+        complete(place, paths)
         return 0
     return operate(place, paths, shown, alone=alone, brief=True)
 

@@ -16,8 +16,10 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from coevo.configs.space import free
+from coevo.flows.console.home import is_known
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.server import ServerError
+from coevo.lineage.files import another, lacking
 
 OLDEST_GIT = Version("2.32")
 LEAST_MEMORY = 3.0
@@ -50,6 +52,8 @@ def examine(workspace: Path) -> list[Finding]:
         _memory(),
         _disk(workspace),
         _writable(workspace),
+        _file_system(workspace),
+        _user(),
         *_servers(workspace),
     ]
 
@@ -121,9 +125,26 @@ def _writable(workspace: Path) -> Finding:
         with tempfile.TemporaryFile(dir=place):
             shared = workspace.is_dir() and workspace.stat().st_mode & 0o077
             others = ", and is open to other users: `chmod 700` keeps them out" if shared else ""
-            return Finding("workspace", f"{workspace} can be written to{others}")
+            owner = place.stat().st_uid
+            whose = "" if owner == os.geteuid() else f", and belongs to another user ({owner})"
+            return Finding("workspace", f"{workspace} can be written to{whose}{others}")
     except OSError as error:
         return Finding("workspace", f"{place}: {error.strerror}", "name another directory with --workspace")
+
+
+def _file_system(workspace: Path) -> Finding:
+    try:
+        missing = lacking(_existing(workspace))
+    except OSError as error:
+        return Finding("file system", f"is not known: {error.strerror}")
+    if missing is None:
+        return Finding("file system", "has hard links and locks")
+    return Finding("file system", f"of {workspace} has no {missing}", another(missing))
+
+
+def _user() -> Finding:
+    name = "" if is_known() else ", without an entry in passwd"
+    return Finding("user", f"id {os.geteuid()}{name}, home {os.environ.get('HOME', Path.home())}")
 
 
 def _servers(workspace: Path) -> Iterator[Finding]:

@@ -26,16 +26,19 @@ class Aloud(Silent):
         typer.echo(f"coevo: {text}", err=True)
 
 
-def publish_the_rest(place: Workspace, paths: RunPaths) -> None:
-    """Publish the unpublished revisions of a finished run, and close its MLflow run.
+def complete(place: Workspace, paths: RunPaths) -> None:
+    """Recover a finished run as its next session would, publish what is unpublished, and close its MLflow run.
 
     Raises:
-        CoevoError: another process writes to the run, or its cursor is wrong.
+        CoevoError: another process writes to the run, its last revision cannot be restored, or its cursor is wrong.
     """
+    bank = Bank(paths.bank)
     with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+        lineage.recover(bank)
+        paths.clear_staging()
         cursor = Cursor(paths.published)
         if cursor.is_open() or cursor.unpublished(lineage):
-            publish_committed(place, paths, lineage, Bank(paths.bank))
+            publish_committed(place, paths, lineage, bank)
 
 
 def publish_if_quick(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:

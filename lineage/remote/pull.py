@@ -106,7 +106,7 @@ def _advance(run: RunPaths, place: Workspace, bundle: Bundle, open_bank: OpenBan
     with Lineage(repository) as lineage:
         repository.git.settle()
         # From the scratch repository: its branch reaches checked objects only.
-        repository.git("fetch", "--quiet", "--no-tags", "--no-write-fetch-head", str(bundle.root / ".git"), MAIN)
+        repository.git.fetch(bundle.root, MAIN, "--no-write-fetch-head")
         set_refs(repository.git, _new_refs(refs_of(repository.git), bundle))
         lineage.recover(open_bank(run.bank))
 

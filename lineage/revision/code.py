@@ -2,10 +2,11 @@
 
 import hashlib
 import platform
+import runpy
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any, Self
 
@@ -51,7 +52,10 @@ def hash_of_files(files: Mapping[str, Path]) -> str:
 
 @cache
 def packages() -> Mapping[str, str]:
-    """Version of Python (major and minor) and of every package in ``DECIDING``; ``absent`` for a missing one."""
+    """Version of Python (major and minor) and of every package in ``DECIDING``; ``absent`` for a missing one.
+
+    That of PyTorch names its build, as ``2.13.0+cpu`` or ``2.13.0+cu130``: their numbers differ in the last bits.
+    """
     python = ".".join(platform.python_version_tuple()[:2])
     return {"python": python, **{name: _version(name) for name in DECIDING}}
 
@@ -117,9 +121,26 @@ def flat(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _version(package: str) -> str:
     try:
-        return version(package)
+        found = distribution(package)
     except PackageNotFoundError:
         return "absent"
+    return build_of(Path(str(found.locate_file("torch"))), found.version) if package == "torch" else found.version
+
+
+def build_of(torch: Path, version: str) -> str:
+    """Version of PyTorch with its build.
+
+    Args:
+        torch: its directory. It is not imported, which takes seconds.
+        version: version of the installed package; that from PyPI does not name its build.
+    """
+    file = torch / "version.py"
+    facts = runpy.run_path(str(file)) if file.is_file() else {}
+    named = str(facts.get("__version__", version))
+    if "+" in named:
+        return named
+    kinds = ((prefix, facts.get(fact)) for prefix, fact in (("cu", "cuda"), ("rocm", "hip"), ("xpu", "xpu")))
+    return next((f"{named}+{prefix}{str(of).replace('.', '')}" for prefix, of in kinds if of), named)
 
 
 def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:

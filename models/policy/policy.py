@@ -1,5 +1,6 @@
 """The policy: a causal language model with its tokenizer; build, save and load it."""
 
+import json
 import os
 import shutil
 import warnings
@@ -132,8 +133,17 @@ def save(policy: Policy, directory: Path, full: Full = Tensor.detach, writes: bo
     if writes:
         policy.tokenizer.save_pretrained(directory)
         if isinstance(model, PeftModel):
+            _order_sets(model, directory / PEFT_CONFIG)
             dtype = str(model.get_base_model().dtype).removeprefix("torch.")
             (directory / PRECISION).write_text(dtype, encoding="utf-8")
+
+
+def _order_sets(model: PeftModel, path: Path) -> None:
+    """Sort the sets among the stored settings of adapters: PEFT's order differs from process to process."""
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    sets = {name for name, value in model.active_peft_config.to_dict().items() if isinstance(value, set)}
+    ordered = {name: sorted(value) if name in sets else value for name, value in settings.items()}
+    path.write_text(json.dumps(ordered, indent=2, sort_keys=True), encoding="utf-8")
 
 
 def _state(model: Any) -> dict[str, Tensor]:

@@ -10,6 +10,7 @@ from coevo.configs.placement import SharedPlacement
 from coevo.configs.run import RunConfig
 from coevo.envs.registry import make
 from coevo.lineage.cursor import Cursor
+from coevo.lineage.files import check_file_system
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
@@ -48,10 +49,12 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
 
     Raises:
         CoevoError: another process writes to the run, its configuration, code or packages have changed, a store is
-            beyond recovery, a setting is not confirmed, or a revision recorded as published does not exist.
+            beyond recovery, the file system lacks what runs need, a setting is not confirmed, or a revision recorded as
+            published does not exist.
     """
     workspace = Workspace(root)
     paths = workspace.existing(run)
+    check_file_system(paths.root)
     with ExitStack() as stack:
         stack.enter_context(writer_lock(paths))
         config = paths.read_config()

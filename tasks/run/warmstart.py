@@ -13,7 +13,7 @@ from coevo.configs.policy import PretrainedPolicyConfig, WarmStartConfig
 from coevo.configs.run import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
-from coevo.lineage.revision.code import code_of
+from coevo.lineage.revision.code import code_of, packages
 from coevo.memory.writers.model.words import WORDS
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.cloning import agreement
@@ -87,7 +87,7 @@ def identity(config: RunConfig, env: Environment[object]) -> str:
         parts["writing_code"] = code_of("memory", "tasks")
     if isinstance(config.policy, PretrainedPolicyConfig):
         parts["model"] = _files(folder_of(config.policy.path))
-    return digest({**parts, "env_version": env.version, "code": code})[:16]
+    return digest({**parts, "env_version": env.version, "code": code, "torch": packages()["torch"]})[:16]
 
 
 def _files(folder: Path | None) -> list[tuple[str, int, int]]:

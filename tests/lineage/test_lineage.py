@@ -9,6 +9,7 @@ import pytest
 from support.lineage_driver import Shelf, lineage_in, play, run_in, states
 
 from coevo.configs.errors import CoevoError
+from coevo.lineage.git import Git
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.repository import Repository
 
@@ -322,3 +323,36 @@ def test_artifacts_are_links_that_nobody_can_write_through(place):
     assert stored.stat().st_mode & 0o222 == 0
     content = (place / "cache").rglob("*")
     assert any(path.is_file() and path.samefile(stored) for path in content)
+
+
+@pytest.mark.parametrize("after", ["commit", "update-ref"])
+def test_an_error_after_the_commit_says_that_the_revision_exists_and_what_completes_it(place, run, monkeypatch, after):
+    """``git commit`` fails after it has moved the branch where the disk has no room for its index."""
+    real = Git.__call__
+
+    def fail(git, *arguments, stdin=""):
+        if arguments[0] == after == "update-ref":
+            raise CoevoError("git update-ref failed: No space left on device: make room")
+        done = real(git, *arguments, stdin=stdin)
+        if arguments[0] == after:
+            raise CoevoError("git commit failed: unable to write new index file: No space left on device: make room")
+        return done
+
+    with monkeypatch.context() as patch, lineage_in(place) as lineage:
+        patch.setattr(Git, "__call__", fail)
+        with pytest.raises(CoevoError) as caught:
+            lineage.commit({}, states(place)[-1], {"tables": {}})
+    assert str(caught.value).startswith("run 'first', revision 4 is committed, but its commit did not end: git ")
+    assert str(caught.value).endswith(": make room: then `coevo resume first` completes it")
+    with lineage_in(place) as lineage:
+        assert lineage.head().revision == 4
+        assert lineage.recover(Shelf(run.bank)).tags == ("r4",)
+
+
+def test_an_error_before_the_commit_says_nothing_of_a_revision(place, run, monkeypatch):
+    with monkeypatch.context() as patch, lineage_in(place) as lineage:
+        patch.setattr("coevo.lineage.git.IDENTITY", {"GIT_AUTHOR_NAME": "", "GIT_COMMITTER_NAME": ""})
+        with pytest.raises(CoevoError, match="git commit failed") as caught:
+            lineage.commit({}, states(place)[-1], {"tables": {}})
+    assert "is committed" not in str(caught.value)
+    assert lineage_in(place).head().revision == 3

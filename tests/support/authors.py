@@ -1,6 +1,10 @@
 """Questions of a writer, and a small random model with a real chat template that answers them."""
 
+import json
+import re
+
 import torch
+from support.completions import said
 from support.templates import tokenizer
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
@@ -8,6 +12,7 @@ from coevo.models.policy.policy import Policy
 from coevo.records.writing import Question
 
 SCHEMA = '{"type": "object", "properties": {"lesson": {"type": "string"}}, "required": ["lesson"]}'
+STEP = re.compile(r'^(\d+)\. observed ".*", action ".*", feedback "(.* (?:in|with|not) .*)"$', re.MULTILINE)
 
 
 def question(user="why did it fail?", **changes):
@@ -25,3 +30,20 @@ def model(template="qwen3", positions=1024, seed=0, head_dim=16):
         torch.manual_seed(seed)
         made = Qwen3ForCausalLM(Qwen3Config(vocab_size=len(words), initializer_range=0.3, **shape, **heads, **ends))
     return Policy(made.eval(), words)
+
+
+def quoting(asked):
+    """An author that quotes the last fact in the feedback of the first attempt, in a fence; else it has no lesson."""
+    first = asked.user.split("Attempt 1")[1].split("Attempt 2 (")[0]
+    facts = STEP.findall(first)
+    lessons = [
+        {"lesson": fact, "when": "a task needs it", "when_not": "", "attempt": 1, "step": int(number)}
+        for number, fact in facts[-1:]
+    ]
+    return said(f"```json\n{json.dumps({'first_wrong_step': 1, 'lessons': lessons})}\n```")
+
+
+def quoting_writer(url):
+    """The setting of a writer with this author behind an endpoint."""
+    asked = f"{{type: endpoint, url: '{url}', model: author, concurrency: 1}}"
+    return f"bank.writer={{type: model-contrast, lessons: 1, author: {asked}}}"

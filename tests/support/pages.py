@@ -13,7 +13,7 @@ from support.runs import coevo
 
 from coevo.flows.sample import RUN
 from coevo.flows.servers.secret import secret_of
-from coevo.flows.upkeep.publishing import publish_the_rest
+from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.mlflow.store import client, tracking_store
 
@@ -66,7 +66,7 @@ def showing(root):
     assert done.returncode == 0, done.stderr
     place = Workspace(root / "sample")
     try:
-        publish_the_rest(place, small_run.build(place.root, overrides=["seed=4"]))
+        complete(place, small_run.build(place.root, overrides=["seed=4"]))
         mlflow = client(tracking_store(place.root))
         (experiment,) = (one for one in mlflow.search_experiments() if one.name == "homerules")
         found = mlflow.search_runs([experiment.experiment_id])

@@ -12,7 +12,7 @@ import pytest
 from mlflow import MlflowClient
 
 from coevo.configs.errors import CoevoError
-from coevo.flows.upkeep.publishing import publish_the_rest
+from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -49,7 +49,7 @@ def refuses_damaged_weights(place, paths):
 
 def publishes_what_was_committed(place, paths):
     """Every revision reaches MLflow, whoever died before."""
-    publish_the_rest(place, paths)
+    complete(place, paths)
     client = MlflowClient(f"sqlite:///{place.root / 'mlflow.db'}")
     runs = client.search_runs([each.experiment_id for each in client.search_experiments()])
     assert [run.data.tags["coevo.revision"] for run in runs] == ["3"]

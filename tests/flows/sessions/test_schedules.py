@@ -28,7 +28,7 @@ from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
 from coevo.flows.sessions.schedules import Schedule
 from coevo.flows.sessions.worker import GRACE
-from coevo.flows.upkeep.publishing import publish_the_rest
+from coevo.flows.upkeep.publishing import complete
 from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lock import in_use
@@ -99,7 +99,7 @@ def test_a_killed_session_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_
     played = states(place, "stubborn")[-1]["iteration"] - states(place, "stubborn")[before - 1]["iteration"]
     assert told == {"text": f"coevo: stubborn played {played} iterations", "token": SECRET}
     assert Cursor(paths.published).read() == -1
-    publish_the_rest(Workspace(place), paths)
+    complete(Workspace(place), paths)
     steps = published(place, "stubborn")
     assert steps == sorted(set(steps))
     assert steps[-1] == after - 1

@@ -6,7 +6,16 @@ import numpy
 import pytest
 import torch
 
-from coevo.lineage.revision.code import DECIDING, PACKAGES, Code, changes, code_revision, packages, source_hash
+from coevo.lineage.revision.code import (
+    DECIDING,
+    PACKAGES,
+    Code,
+    build_of,
+    changes,
+    code_revision,
+    packages,
+    source_hash,
+)
 from coevo.lineage.revision.manifest import Manifest
 
 CONFIG = {"seed": 1, "iterations": 5, "update": {"lr": 0.1, "kl": None}, "panels": ["a"], "extra": {}}
@@ -95,5 +104,34 @@ def test_a_module_that_changed_is_named_and_one_that_the_revision_does_not_know_
 def test_the_packages_that_are_installed():
     found = packages()
     assert found.keys() == {"python", *DECIDING}
-    assert (found["torch"], found["numpy"]) == (torch.__version__, numpy.__version__)
+    assert (found["torch"].split("+")[0], found["numpy"]) == (torch.__version__.split("+")[0], numpy.__version__)
+    assert "+" not in torch.__version__ or found["torch"] == torch.__version__
+    assert ("cu" in found["torch"].replace("cpu", "")) == (torch.version.cuda is not None)
     assert "absent" not in found.values()
+
+
+BUILDS = {
+    # Version of the package, __version__, cuda, hip: as the wheels of PyPI, of PyTorch's indices and of conda have it.
+    "PyPI on Linux": ("2.13.0", "2.13.0+cu130", "13.0", None, "2.13.0+cu130"),
+    "PyPI on macOS": ("2.13.0", "2.13.0", None, None, "2.13.0"),
+    "index cpu": ("2.13.0+cpu", "2.13.0+cpu", None, None, "2.13.0+cpu"),
+    "index cu126": ("2.13.0+cu126", "2.13.0+cu126", "12.6", None, "2.13.0+cu126"),
+    "index rocm": ("2.13.0+rocm6.4", "2.13.0+rocm6.4", None, "6.4.43482", "2.13.0+rocm6.4"),
+    "conda with CUDA": ("2.13.0", "2.13.0", "12.9", None, "2.13.0+cu129"),
+    "conda with ROCm": ("2.13.0", "2.13.0", None, "6.4", "2.13.0+rocm64"),
+    "conda without": ("2.13.0", "2.13.0", None, None, "2.13.0"),
+    "nightly": ("2.14.0.dev20261101", "2.14.0.dev20261101+cu130", "13.0", None, "2.14.0.dev20261101+cu130"),
+    "from source": ("2.13.0a0+gitcf30153", "2.13.0a0+gitcf30153", "13.0", None, "2.13.0a0+gitcf30153"),
+}
+
+
+@pytest.mark.parametrize("build", BUILDS)
+def test_the_version_of_torch_names_its_build(tmp_path, monkeypatch, build):
+    package, version, cuda, hip, named = BUILDS[build]
+    facts = f"__version__ = {version!r}\ncuda: str | None = {cuda!r}\nhip: str | None = {hip!r}\n"
+    (tmp_path / "version.py").write_text(f"from typing import Optional\n{facts}")
+    assert build_of(tmp_path, package) == named
+    assert build_of(tmp_path / "none", package) == package
+    revision = Manifest.of({"config": CONFIG, "code": "a", "packages": INSTALLED | {"torch": "2.12.0+cpu"}}, {})
+    changed = changes(revision, CONFIG, Code("a", INSTALLED | {"torch": named}, {}))
+    assert changed == [f"packages.torch: 2.12.0+cpu -> {named}"]

@@ -1,5 +1,8 @@
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ import torch
 from peft import LoraConfig as PeftLora
 from peft import get_peft_model
 from safetensors.torch import load_file
+from support.kept import contents
 from support.policies import llama, qwen
 
 from coevo.configs.errors import CoevoError
@@ -91,6 +95,38 @@ def test_adapters_whose_base_is_elsewhere_name_it_and_a_link_will_do(tmp_path, b
         read(tmp_path / "adapters")
     base.symlink_to(mine)
     assert read(tmp_path / "adapters").tokenizer.get_vocab()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("targets", ["all-linear", ["v_proj", "q_proj", "down_proj", "up_proj", "o_proj"]])
+def test_files_of_adapters_do_not_depend_on_the_order_of_sets(tmp_path, base, targets):
+    script = (
+        "import json, sys; from pathlib import Path; from coevo.configs.policy import *; "
+        "from coevo.models.policy.policy import *; from coevo.records.draws import key; "
+        "base, into, targets = sys.argv[1:]; lora = LoraConfig(r=2, target_modules=json.loads(targets)); "
+        "policy = build(PretrainedPolicyConfig(type='pretrained', path=base, lora=lora), (), key(0)); "
+        "save(policy, Path(into)); save(load(Path(into)), Path(into, 'again'))"
+    )
+    found = set()
+    for seed in "123":
+        into = tmp_path / "at" / seed
+        line = [sys.executable, "-c", script, str(base), str(into), json.dumps(targets)]
+        subprocess.run(line, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
+        assert contents(into / "again").items() <= contents(into).items()
+        found.add(tuple(contents(into).items()))
+    assert len(found) == 1
+    settings = json.loads((into / "adapter_config.json").read_text())
+    assert settings["target_modules"] == sorted(settings["target_modules"])
+
+
+def test_the_settings_of_adapters_are_stored_in_order(tmp_path, base):
+    policy = adapted(base)
+    names = policy.model.active_peft_config.target_modules
+    assert isinstance(names, set)
+    save(policy, tmp_path / "lora")
+    settings = json.loads((tmp_path / "lora" / "adapter_config.json").read_text())
+    assert settings["target_modules"] == sorted(names) != []
+    assert list(settings) == sorted(settings)
 
 
 def test_adapters_are_kept_without_their_base(base, tmp_path):

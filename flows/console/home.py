@@ -1,0 +1,61 @@
+"""A home directory for users without one: a container may run as a user id that has no entry in passwd.
+
+Libraries look for it while they are imported, and fail.
+"""
+
+import os
+import pwd
+import stat
+import tempfile
+from pathlib import Path
+
+import typer
+
+from coevo.configs.errors import CoevoError
+
+NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
+"""Variables in which Python looks for the user's name."""
+
+
+def is_known() -> bool:
+    """True if passwd has an entry of this user."""
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        return False
+    return True
+
+
+def ensure_home() -> None:
+    """Set ``HOME`` and ``USER`` for this process and its children where nothing else tells them; prints one line.
+
+    Raises:
+        CoevoError: no directory for temporary files can be written to.
+    """
+    if is_known():
+        return
+    if not any(map(os.environ.get, NAMES)):
+        os.environ["USER"] = f"uid-{os.getuid()}"
+    given = os.environ.get("HOME", "")
+    if Path(given).is_absolute() and os.access(given, os.W_OK | os.X_OK):
+        return
+    os.environ["HOME"] = str(_temporary())
+    problem = f"HOME={given} cannot be written to" if given else "HOME is not set"
+    typer.echo(
+        f"coevo: user id {os.getuid()} has no entry in passwd and {problem}: {os.environ['HOME']} is used; set HOME "
+        "to a directory that stays",
+        err=True,
+    )
+
+
+def _temporary() -> Path:
+    """A directory of this user alone, the same for each command where nobody else has taken its name."""
+    try:
+        path = Path(tempfile.gettempdir(), f"coevo-home-{os.getuid()}")
+        path.mkdir(mode=0o700, exist_ok=True)
+        found = path.lstat()
+        if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+            return path
+        return Path(tempfile.mkdtemp(prefix="coevo-home-"))
+    except OSError as error:
+        raise CoevoError(f"user id {os.getuid()} has no home directory ({error}): set HOME to one") from None
