@@ -14,6 +14,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
+from coevo.models.policy.decoder import Decoder
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.tasks.artifacts import episodes_of
@@ -53,7 +54,8 @@ def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, exper
 
 def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
     """Tracker of a run, identified by name and creation, since other runs may have the same name."""
-    return Tracker(tracking_store(root), experiment, paths.name, paths.created.read_text(encoding="utf-8").strip())
+    origin, decode = paths.created.read_text(encoding="utf-8").strip(), Decoder(paths.lineage / "policy")
+    return Tracker(tracking_store(root), experiment, paths.name, origin, decode)
 
 
 def unpublished(

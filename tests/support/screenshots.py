@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 
 from PIL import Image
 from support.browser import chromium, page_of
+from support.migrated import copy_databases
 from support.pages import showing
 from support.runs import ROOT, coevo
 
@@ -43,8 +44,10 @@ def take(shown, page, into):
 
 def main(into):
     into.mkdir(exist_ok=True)
+    databases = copy_databases()
     with TemporaryDirectory() as root, showing(Path(root)) as shown, chromium() as browser, page_of(browser) as page:
         take(shown, page, into)
+    del databases
 
 
 if __name__ == "__main__":

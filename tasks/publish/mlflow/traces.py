@@ -1,32 +1,35 @@
-"""A sample of episodes as traces: per turn the retrieved entries, the generated text, and the environment's answer.
+"""A sample of episodes as traces: per turn the retrieved entries, prompt and answer, and the environment's response.
 
-Ids derive from the episode, so a trace published again is the same one. Turns are played in batches and have no times
-of their own: only the order of spans has a meaning, not their length.
+Ids derive from the episode, so a trace published again is the same one. Turns are played in batches, and nothing
+measures one by itself: spans have an order, a nanosecond apart, and no duration.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
+from coevo.models.policy.decoder import Decode
 from coevo.records.episode import Episode, Turn
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.store import Store
 
 SUCCESSES = 2
 """Successful episodes per sample."""
-STEP = 1_000_000
-"""Length of a span in nanoseconds, for display only."""
+NO_PROMPT = "not available: the tokenizer of the policy is not at hand"
+"""Input of the policy where its prompt cannot be decoded."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Destination of traces: an experiment and its run."""
+    """Destination of traces: an experiment and its run, and the decoder of its policy's prompts."""
 
     store: Store
     experiment: str
     run_id: str
+    decode: Decode
 
 
 def sample(episodes: Sequence[Episode]) -> list[Episode]:
@@ -56,12 +59,14 @@ def publish_traces(place: Place, publication: Publication) -> None:
     known = {entry.id: entry.strategy for entry in (*(publication.before or ()), *(publication.entries or ()))}
     for episode in sample(publication.episodes):
         trace = trace_id(place.run_id, episode)
-        spans = list(spans_of(trace, episode, known, publication.timestamp))
+        spans = list(spans_of(trace, episode, known, publication.timestamp, place.decode))
         client.start_trace(_info(place, publication, episode, trace))
         client.log_spans(place.experiment, [_span(values) for values in spans])
 
 
-def spans_of(trace: str, episode: Episode, known: Mapping[str, str], timestamp: int) -> Iterator[dict[str, Any]]:
+def spans_of(
+    trace: str, episode: Episode, known: Mapping[str, str], timestamp: int, decode: Decode
+) -> Iterator[dict[str, Any]]:
     """The spans of an episode in MLflow's dictionary form, the root first.
 
     Args:
@@ -69,19 +74,17 @@ def spans_of(trace: str, episode: Episode, known: Mapping[str, str], timestamp: 
         episode: episode to show.
         known: text of entries by id.
         timestamp: time of the commit, in ms since 1970.
+        decode: text of a prompt's token ids.
     """
-    started = timestamp * 1_000_000
-    end = started + 3 * STEP * len(episode.turns)
+    order = count(timestamp * 1_000_000)
     asked = {"task": episode.task.instruction, "scope": episode.task.scope}
     ended = {"outcome": outcome(episode), "reward": episode.reward, "shaped reward": episode.shaped}
-    yield _values(trace, "episode", None, "AGENT", asked, ended, (started, end))
-    for number, turn in enumerate(episode.turns):
-        parts = zip(
-            ("retrieve", "generate", "step"), ("RETRIEVER", "LLM", "TOOL"), _values_of(turn, known), strict=True
-        )
-        for place, (name, kind, (given, got)) in enumerate(parts):
-            since = started + (3 * number + place) * STEP
-            yield _values(trace, f"{name} {number + 1}", "episode", kind, given, got, (since, since + STEP))
+    failure = outcome(episode) if has_failed(episode) else ""
+    yield _values(trace, _Part("episode", "AGENT", asked, ended, failure), None, next(order))
+    for number, turn in enumerate(episode.turns, 1):
+        for part in _parts(turn, known, decode):
+            named = replace(part, name=f"{part.name} {number}")
+            yield _values(trace, named, "episode", next(order))
 
 
 def trace_id(run_id: str, episode: Episode) -> str:
@@ -89,24 +92,53 @@ def trace_id(run_id: str, episode: Episode) -> str:
     return f"tr-{_hash(run_id + episode.id, 32)}"
 
 
-def _values_of(turn: Turn, known: Mapping[str, str]) -> tuple[tuple[object, object], ...]:
+def has_failed(episode: Episode) -> bool:
+    """Report whether the episode ended without success; an attempt that continues has not ended."""
+    return not episode.success and not episode.following
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Content of a span; ``failure`` is empty where there is none."""
+
+    name: str
+    kind: str
+    given: object
+    got: object
+    failure: str = ""
+    tokens: Mapping[str, int] | None = None
+
+
+def _parts(turn: Turn, known: Mapping[str, str], decode: Decode) -> tuple[_Part, ...]:
+    """Retrieval, generation and step of a turn."""
     retrieved = [{"page_content": known.get(name, ""), "metadata": {"entry": name}} for name in turn.retrieved]
     result = {"feedback": turn.feedback, "reward": turn.reward, "valid": turn.valid}
-    return (turn.observation, retrieved), (turn.observation, turn.completion.text), (turn.action, result)
+    prompt = decode(turn.prompt_ids) or NO_PROMPT
+    return (
+        _Part("retrieve", "RETRIEVER", turn.observation, retrieved),
+        _Part("generate", "LLM", prompt, turn.completion.text, turn.fault, usage([turn])),
+        _Part("step", "TOOL", turn.action, result, "" if turn.valid else "invalid action"),
+    )
 
 
-def _values(
-    trace: str, name: str, parent: str | None, kind: str, given: object, got: object, times: tuple[int, int]
-) -> dict[str, Any]:
-    attributes = {"traceRequestId": trace, "spanType": kind, "spanInputs": given, "spanOutputs": got}
+def usage(turns: Sequence[Turn]) -> dict[str, int]:
+    """Tokens of prompts and answers, under MLflow's names."""
+    given, drawn = sum(len(turn.prompt_ids) for turn in turns), sum(len(turn.completion.token_ids) for turn in turns)
+    return {"input_tokens": given, "output_tokens": drawn, "total_tokens": given + drawn}
+
+
+def _values(trace: str, part: _Part, parent: str | None, when: int) -> dict[str, Any]:
+    attributes = {"traceRequestId": trace, "spanType": part.kind, "spanInputs": part.given, "spanOutputs": part.got}
+    attributes |= {} if part.tokens is None else {"chat.tokenUsage": part.tokens}
+    code = "STATUS_CODE_ERROR" if part.failure else "STATUS_CODE_OK"
     return {
         "trace_id": trace,
-        "span_id": _hash(trace + name, 16),
+        "span_id": _hash(trace + part.name, 16),
         "parent_span_id": parent and _hash(trace + parent, 16),
-        "name": name,
-        "start_time_unix_nano": times[0],
-        "end_time_unix_nano": times[1],
-        "status": {"code": "STATUS_CODE_OK"},
+        "name": part.name,
+        "start_time_unix_nano": when,
+        "end_time_unix_nano": when,  # without an end, MLflow's page shows a negative duration
+        "status": {"code": code, "message": part.failure},
         "attributes": {f"mlflow.{name}": json.dumps(value) for name, value in attributes.items()},
         "events": [],
     }
@@ -125,11 +157,15 @@ def _info(place: Place, publication: Publication, episode: Episode, trace: str) 
         trace_id=trace,
         trace_location=TraceLocation.from_experiment_id(place.experiment),
         request_time=publication.timestamp,
-        execution_duration=3 * len(episode.turns) * STEP // 1_000_000,
-        state=TraceState.OK,
+        execution_duration=None,
+        state=TraceState.ERROR if has_failed(episode) else TraceState.OK,
         request_preview=episode.task.instruction,
         response_preview=outcome(episode),
-        trace_metadata={"mlflow.sourceRun": place.run_id, "mlflow.trace_schema.version": "3"},
+        trace_metadata={
+            "mlflow.sourceRun": place.run_id,
+            "mlflow.trace_schema.version": "3",
+            "mlflow.trace.tokenUsage": json.dumps(usage(episode.turns)),
+        },
         tags={
             "mlflow.traceName": episode.task.instruction,
             "coevo.episode": episode.id,

@@ -13,6 +13,7 @@ from typing import Any
 from filelock import FileLock
 
 from coevo.lineage.revision.code import flat
+from coevo.models.policy.decoder import Decode
 from coevo.tasks.publish.mlflow.checkpoints import publish_checkpoint
 from coevo.tasks.publish.mlflow.datasets import publish_datasets
 from coevo.tasks.publish.mlflow.experiment import experiment_id
@@ -48,17 +49,19 @@ class Placement:
 class Tracker:
     """Publisher of the revisions of one run."""
 
-    def __init__(self, store: Store, experiment: str, run: str, origin: str) -> None:
+    def __init__(self, store: Store, experiment: str, run: str, origin: str, decode: Decode = lambda _: None) -> None:
         """Args:
         store: MLflow's store.
         experiment: name of the environment.
         run: name of the run.
         origin: creation time of the run, as in its file ``created``; it distinguishes runs of the same name.
+        decode: text of a prompt's token ids, for the traces.
         """
         self._store = store
         self._experiment = experiment
         self._run = run
         self._origin = origin
+        self._decode = decode
         self._run_info: Any = None
         self._until: int | None = None
         self._tags: dict[str, str] = {}
@@ -175,7 +178,7 @@ class Tracker:
     def _publish_evaluation(self, run: Any, publication: Publication) -> None:
         """Log pictures, traces and the checkpoint of an evaluated revision, which takes longer."""
         publish_pictures(self._client, run.run_id, publication)
-        publish_traces(Place(self._store, run.experiment_id, run.run_id), publication)
+        publish_traces(Place(self._store, run.experiment_id, run.run_id, self._decode), publication)
         publish_checkpoint(self._client, run, f"{self._run}@{publication.revision}", publication)
 
     def _publish_points(self, run_id: str, publication: Publication, tags: Mapping[str, str]) -> None:

@@ -6,8 +6,10 @@ import pytest
 from support.batches import batch, entry, episode, turn
 from support.publications import publication
 
+from coevo.models.policy.decoder import Decoder
+from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.tasks.publish.mlflow.store import tracking_store
-from coevo.tasks.publish.mlflow.traces import outcome, sample
+from coevo.tasks.publish.mlflow.traces import outcome, sample, spans_of
 from coevo.tasks.publish.mlflow.tracker import Tracker
 
 
@@ -36,9 +38,11 @@ def traces(tmp_path_factory):
         store = tracking_store(tmp_path_factory.mktemp("traces"))
     known = replace(entry("mug in safe"), id="e1")
     played = (turn(observation="door", reward=0.0), turn(observation="mug", action="take mug", reward=1.0))
-    made = replace(publication(1, [known]), episodes=[episode(0, 1, played), episode(0, 0)])
+    lost = replace(episode(1, 0), success=False, lost="crash: it ended")
+    more = replace(episode(2, 1), following=(1,), success=False)
+    made = replace(publication(1, [known]), episodes=[episode(0, 1, played), episode(0, 0), lost, more])
     for _ in range(2):
-        Tracker(store, "traced", "demo-1", "abc").publish(made)
+        Tracker(store, "traced", "demo-1", "abc", lambda ids: f"prompt of {len(ids)}").publish(made)
     client = MlflowClient(store.uri)
     experiment = client.get_experiment_by_name("traced").experiment_id
     (run,) = client.search_runs([experiment])
@@ -47,7 +51,7 @@ def traces(tmp_path_factory):
 
 
 def test_an_episode_is_one_trace_of_its_run_however_often_it_is_published(traces):
-    assert set(traces) == {"success", "failed"}
+    assert set(traces) == {"success", "failed", "lost by crash", "cut"}
     info = traces["success"].info
     assert info.request_preview == "do 0"
     assert info.tags["coevo.episode"] == "1/rollout/" + episode(0, 1).task.id + "/1"
@@ -65,5 +69,48 @@ def test_each_turn_has_what_was_retrieved_what_was_generated_and_what_came_of_it
     assert root.outputs == {"outcome": "success", "reward": 1.0, "shaped reward": 1.0}
     assert retrieved.inputs == "mug"
     assert retrieved.outputs[0] == {"page_content": "mug in safe", "metadata": {"entry": "e1"}}
-    assert generated.outputs == "go x"
+    assert (generated.inputs, generated.outputs) == (f"prompt of {len(turn().prompt_ids)}", "go x")
     assert (stepped.inputs, stepped.outputs) == ("take mug", {"feedback": "ok", "reward": 1.0, "valid": True})
+
+
+def test_no_span_has_a_duration_since_nothing_measures_one(traces):
+    for trace in traces.values():
+        assert not trace.info.execution_duration
+        assert all(span.end_time_ns == span.start_time_ns for span in trace.data.spans)
+        starts = [span.start_time_ns for span in trace.data.spans]
+        assert starts == sorted(starts)
+
+
+def test_what_ended_without_success_is_an_error(traces):
+    states = {name: trace.info.state.value for name, trace in traces.items()}
+    assert states == {"success": "OK", "failed": "ERROR", "lost by crash": "ERROR", "cut": "OK"}
+    assert traces["failed"].data.spans[0].status.description == "failed"
+
+
+def test_tokens_are_those_of_prompts_and_answers(traces):
+    given, drawn = len(turn().prompt_ids), len(turn().completion.token_ids)
+    used = {"input_tokens": given, "output_tokens": drawn, "total_tokens": given + drawn}
+    trace = traces["success"]
+    asked = [span for span in trace.data.spans if span.span_type == "LLM"]
+    assert [span.get_attribute("mlflow.chat.tokenUsage") for span in asked] == [used, used]
+    assert trace.info.token_usage == {name: 2 * tokens for name, tokens in used.items()}
+
+
+def test_without_its_tokenizer_a_prompt_is_said_to_be_missing(tmp_path):
+    decode = Decoder(tmp_path)
+    given = [values for values in spans_of("tr-1", episode(0, 1), {}, 0, decode) if values["name"] == "generate 1"]
+    assert "not available" in given[0]["attributes"]["mlflow.spanInputs"]
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[", '{"model": 1}', "\x00", "null"])
+def test_a_malformed_tokenizer_decodes_nothing(tmp_path, content):
+    (tmp_path / "tokenizer.json").write_text(content)
+    assert Decoder(tmp_path)([1, 2]) is None
+
+
+def test_a_prompt_is_decoded_with_its_special_tokens(tmp_path):
+    tokenizer = word_tokenizer(["mug", "safe"])
+    tokenizer.save_pretrained(tmp_path)
+    decode = Decoder(tmp_path)
+    assert decode(tokenizer.convert_tokens_to_ids(["user", "mug", "<eos>"])) == "user mug <eos>"
+    assert decode([-1]) is None
