@@ -8,6 +8,7 @@ Wrong arguments raise ``CoevoError`` with the line that the command would print.
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,19 +177,27 @@ def evaluate(
     return evaluate_revision(reference, request, place)
 
 
-def compare(*references: str, workspace: Place = None) -> "pd.DataFrame":
-    """Paired differences of runs from the first: one row per panel, at the end and at equal cost of each kind.
+def compare(*references: str, evaluate: bool = False, workspace: Place = None) -> "pd.DataFrame":
+    """Paired differences of runs from the first: one row per panel, at their revisions and at equal cost of each kind.
+
+    Args:
+        references: ``RUN@N``, or ``RUN`` for the run at its last evaluated revision.
+        evaluate: evaluate revisions that were not evaluated; the runs do not change.
+        workspace: directory of runs.
 
     Returns:
-        Frame with the columns of ``coevo.flows.history.comparison.Difference``; without bounds if the tasks differ.
+        Frame with the columns of ``coevo.flows.history.comparison.Difference``; bounds are over tasks, and missing if
+        the tasks differ.
 
     Raises:
-        CoevoError: a reference is malformed or does not exist.
+        CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
     """
+    from coevo.flows.evaluate import evaluate_panels
     from coevo.flows.history.comparison import compared
     from coevo.flows.history.frames import differences
 
-    return differences(compared(references, _place(workspace)))
+    place = _place(workspace)
+    return differences(compared(references, place, partial(evaluate_panels, place=place) if evaluate else None))
 
 
 def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
@@ -198,9 +207,9 @@ def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
         CoevoError: a reference is malformed or does not exist.
     """
     from coevo.flows.history import frames
-    from coevo.flows.history.comparison import compared
+    from coevo.flows.history.comparison import sides_of
 
-    return frames.curves(compared(references, _place(workspace)))
+    return frames.curves(sides_of(references, _place(workspace)))
 
 
 def package(reference: str, name: str | None = None, *, workspace: Place = None) -> str:

@@ -18,6 +18,7 @@ from coevo.memory.diversity import diversity
 from coevo.memory.state import BankState
 from coevo.memory.writers.base import writer_of
 from coevo.records.draws import key
+from coevo.records.episode import played
 from coevo.records.task import Panel, key_by
 from coevo.tasks.artifacts import REFERENCES, references_of
 from coevo.tasks.play.play import Player
@@ -69,6 +70,21 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
+
+
+def evaluate_panels(reference: str, place: Workspace) -> list[Evaluation]:
+    """Play the panels of a run's own evaluations with the policy and the bank of ``RUN[@N]``.
+
+    Raises:
+        CoevoError: the revision does not exist, a setting is not confirmed, or the environment lost all episodes.
+    """
+    with reading(reference, place) as run:
+        panels = run.config.evaluation.panels
+    found = [evaluate_revision(reference, Request(panel), place) for panel in panels]
+    for each in found:
+        if not played(each.episodes):
+            raise CoevoError(f"{reference}: the environment lost all episodes of {each.panel.name}: evaluate it again")
+    return found
 
 
 def _spent(run: Reading, scratch: Path) -> Spent:

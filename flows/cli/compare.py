@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at, workspace_option
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.history.comparison import END, Comparison, Difference, compared
+from coevo.lineage.workspace import Workspace
+
+if TYPE_CHECKING:
+    from coevo.flows.evaluation import Evaluation
 
 References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
-COLUMNS = ("compared", "panel", "revisions", "spent", "success", "difference", "interval", "tasks")
+COLUMNS = ("compared", "panel", "revisions", "spent", "success", "difference", "over_tasks", "tasks")
 EXPENSES = ("run", "up_to_revision", "part", "episodes", "questions", "tokens", "seconds", "in_equal")
 
 
@@ -22,34 +27,48 @@ def compare(
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the differences as comma-separated values.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="Print the differences as a LaTeX table.")] = False,
+    evaluate: Annotated[bool, typer.Option(help="Evaluate revisions that were not; the runs do not change.")] = False,
+    trust: TrustOption = None,
     workspace: WorkspaceOption = None,
 ) -> None:
     """Compare runs side by side.
 
-    Shows the settings that differ, the held-out success of the last evaluations, and its difference from the first run,
-    paired by task, with a 95 % interval.
+    Shows the settings that differ, the held-out success of the revisions, and its difference from the first one, paired
+    by task. RUN is the run at its last evaluated revision. RUN@N that was not evaluated is refused, or evaluated with
+    --evaluate. `over tasks`: 95 % interval of the difference over tasks; another seed may differ by more.
 
-    Runs are also compared at equal episodes, tokens or seconds of learning, replays included. The budget is what the
-    run that spent less has spent. Each run counts with its last evaluation within the budget, if it had spent at least
-    half of it. `revisions`, `spent`, `success`: values of the run / of the first run.
+    Runs are also compared at equal episodes, tokens or seconds of learning, replays included: at their dearest
+    evaluations whose costs differ by at most 5 %. `revisions`, `spent`, `success`: those of the run / of the first run.
 
     The last table has the cost of each part up to the compared revisions; `in equal`: the budgets that contain it.
 
-    Example: coevo compare homerules-coevo-rl-1 homerules-grpo-1@40
+    Example: coevo compare homerules-coevo-rl-1@8 homerules-coevo-rl-1@12 --evaluate
     """
     if len(references) < 2:
         raise CoevoError(f"compare {references[0]}: name at least two runs")
     if as_json + as_csv + as_latex > 1:
         raise CoevoError("--json, --csv and --latex cannot be combined: choose one of them")
     place = workspace_at(workspace)
-    found = compared(references, place)
+    option = workspace_option(place)
+    found = compared(references, place, partial(_played, place, trust, not as_json) if evaluate else None, option)
     if as_json:
         output.document(found.document())
     elif as_csv or as_latex:
         typer.echo(_written(found, as_latex), nl=False)
     else:
         _print(found)
-        _print_gaps(found, workspace_option(place))
+        _print_gaps(found, option)
+
+
+def _played(place: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
+    from coevo.flows.console.progress import shown
+    from coevo.flows.console.trust import trust_revision
+    from coevo.flows.evaluate import evaluate_panels
+    from coevo.tasks.publish.report import reporting_to
+
+    trust_revision(place, reference, trust, ask=ask)
+    with shown(output.console(stderr=True), 0) as progress, reporting_to(progress):
+        return evaluate_panels(reference, place)
 
 
 def _written(found: Comparison, as_latex: bool) -> str:
@@ -85,17 +104,17 @@ def _print_gaps(found: Comparison, option: str) -> None:
     if found.apart():
         output.line(
             f"Not compared at equal expense on {', '.join(found.apart())}: the run that spent more was not evaluated "
-            "between half and all of what the other one spent."
+            "within 5 % of what the other one had spent at any of its evaluations."
         )
     for kind in found.uncounted():
         output.line(f"Not compared at equal {kind}: an earlier version of coevo did not count them.")
     for side in found.sides:
-        remedy = f"to see its success: coevo evaluate {side.name}{option}"
+        remedy = f"to see its success: coevo evaluate {side.read}{option}"
         if not side.end:
-            output.line(f"{side.name} was not evaluated; {remedy}")
-        elif side.is_changed:
-            before = f"revision {side.end[0].revision}, before a command changed its bank"
-            output.line(f"The figures of {side.name} are those of {before}; {remedy}")
+            output.line(f"{side.read} was not evaluated; {remedy}")
+        elif side.name != side.read:
+            when = ", before a command changed its bank" if side.is_changed else ", its last evaluation"
+            output.line(f"The figures of {side.read} are those of revision {side.end[0].revision}{when}; {remedy}")
 
 
 def _setting_rows(found: Comparison) -> list[dict[str, object]]:
@@ -114,7 +133,7 @@ def _cells(each: Difference) -> dict[str, object]:
         "spent": None if at_end else f"{each.spent:,.0f} / {each.against_spent:,.0f}",
         "success": f"{each.success:.3f} / {each.against_success:.3f}",
         "difference": f"{each.difference:+.3f}",
-        "interval": None if each.low is None else f"[{each.low:+.3f}, {each.high:+.3f}]",
+        "over_tasks": None if each.low is None else f"[{each.low:+.3f}, {each.high:+.3f}]",
         "tasks": each.tasks,
     }
 

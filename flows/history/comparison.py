@@ -1,21 +1,26 @@
 """Comparison of runs: their differing settings, and differences in success, at the end and at equal cost."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from coevo.configs.errors import CoevoError
 from coevo.flows.history.cost import KINDS
 from coevo.flows.history.evaluations import Evaluated, Side, side
-from coevo.flows.history.reference import Reading, reading
+from coevo.flows.history.reference import Reference, reading
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import Interval, paired
 
+if TYPE_CHECKING:
+    from coevo.flows.evaluation import Evaluation
+
 END = "end"
-"""Comparison at each side's last evaluation, whatever its cost."""
-NEAR = 0.5
-"""Least share of the cheaper side's cost that both sides must have spent in a comparison at equal cost."""
+"""Comparison of the revisions that stand for the sides, whatever their cost."""
+NEAR = 0.05
+"""Largest difference of two costs that are called equal, as a share of the greater one."""
+Play = Callable[[str], "Sequence[Evaluation]"]
+"""Evaluates ``RUN@N`` on the panels of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +32,13 @@ class Difference:
         panel: name of the panel.
         run: name of the side.
         against: name of the first side.
-        budget: upper bound of the cost; None at the end.
+        budget: the greater of the two costs, which are equal within 5 %; None at the end.
         revision: evaluated revision; ``against_revision`` is that of the first side.
         spent: cost up to that revision; None at the end, where no kind of cost is selected.
         success: success rate; ``against_success`` is that of the first side.
-        difference: mean over ``tasks`` paired tasks, which neither side lost, with its 95 % interval from ``low`` to
-            ``high``; where tasks differ or are unknown, difference of the two rates, and None for the others.
+        difference: mean over ``tasks`` paired tasks, which neither side lost, with its 95 % interval over tasks from
+            ``low`` to ``high``; where tasks differ or are unknown, difference of the two rates, and None for the
+            others. Another seed may differ by more than the interval says: it takes tasks as independent.
     """
 
     equal: str
@@ -71,7 +77,7 @@ class Comparison:
         return {key: found for key, found in values.items() if not self._agree(found)}
 
     def success_rows(self) -> list[dict[str, Any]]:
-        """Success at each side's last evaluation, one row per panel."""
+        """Success of the revisions that stand for the sides, one row per panel."""
         ends = {side.name: {each.panel: each.success for each in side.end} for side in self.sides}
         panels = dict.fromkeys(chain.from_iterable(ends.values()))
         return [{"panel": panel, **{name: end.get(panel) for name, end in ends.items()}} for panel in panels]
@@ -114,20 +120,56 @@ class Comparison:
         return len(values) == len(self.sides) and all(value == first for value in others)
 
 
-def compared(references: Sequence[str], place: Workspace) -> Comparison:
-    """Compare the runs named by ``RUN``, ``RUN@N`` and ``RUN@TAG``.
+def compared(references: Sequence[str], place: Workspace, play: Play | None = None, option: str = "") -> Comparison:
+    """Compare the runs named by ``RUN``, ``RUN@N`` and ``RUN@TAG``, at their revisions and at equal cost.
+
+    Args:
+        references: the sides. ``RUN`` is the run at its last evaluated revision.
+        place: the workspace.
+        play: evaluates revisions that were not evaluated, those of ``RUN`` included; None refuses them where they are
+            named.
+        option: option of commands for the workspace.
+
+    Raises:
+        CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
+    """
+    sides = sides_of(references, place, last=play is not None)
+    if play is not None:
+        sides = [each if each.end else each.played(play(each.name)) for each in sides]
+    for text, each in zip(references, sides, strict=True):
+        if _named(text) and not each.end:
+            raise CoevoError(
+                f"{each.name} was not evaluated, so it has no figures: `coevo compare {' '.join(references)} "
+                f"--evaluate{option}` evaluates it{_instead(each)}"
+            )
+    first, *others = sides
+    return Comparison((first, *others), tuple(chain.from_iterable(differences_of(other, first) for other in others)))
+
+
+def sides_of(references: Sequence[str], place: Workspace, last: bool = False) -> list[Side]:
+    """Sides named by ``RUN``, ``RUN@N`` and ``RUN@TAG``.
+
+    Args:
+        references: the sides.
+        place: the workspace.
+        last: ``RUN`` is the run at its last revision, evaluated or not.
 
     Raises:
         CoevoError: a reference is malformed or does not exist.
     """
-    with ExitStack() as stack:
-        return compare([stack.enter_context(reading(text, place)) for text in references])
+    found = []
+    for text in references:
+        with reading(text, place) as opened:
+            found.append(side(opened, last or _named(text)))
+    return found
 
 
-def compare(readings: Sequence[Reading]) -> Comparison:
-    """Compare runs at their last evaluations, and at equal cost."""
-    first, *others = (side(opened) for opened in readings)
-    return Comparison((first, *others), tuple(chain.from_iterable(differences_of(other, first) for other in others)))
+def _named(text: str) -> bool:
+    return Reference.parse(text).revision is not None
+
+
+def _instead(one: Side) -> str:
+    return f"; the last one before it that was is {one.run}@{one.evaluations[-1].revision}" if one.evaluations else ""
 
 
 def _document(side: Side) -> dict[str, Any]:
@@ -141,10 +183,10 @@ def _document(side: Side) -> dict[str, Any]:
 
 
 def differences_of(one: Side, first: Side) -> Iterator[Difference]:
-    """One side minus the first: at the end, then at equal expense."""
+    """One side minus the first: at the end, then at equal expense. A revision is not compared with itself."""
     there = {each.panel: each for each in first.end}
     for here in one.end:
-        if here.panel in there:
+        if here.panel in there and one.name != first.name:
             yield _difference(END, None, (one, here), (first, there[here.panel]))
     for kind in KINDS:
         for panel in dict.fromkeys(each.panel for each in one.evaluations):
@@ -152,19 +194,20 @@ def differences_of(one: Side, first: Side) -> Iterator[Difference]:
 
 
 def _at_equal(kind: str, panel: str, one: Side, first: Side) -> Iterator[Difference]:
-    """Difference of the last evaluations within the cost of the cheaper side.
+    """Difference of the dearest two evaluations whose costs are equal within ``NEAR``, the nearest of these.
 
-    It yields nothing if a cost is unknown, if one side had spent far less by then, or if both are the same revision.
+    It yields nothing if there are none, or only such that are the same revision, or where nothing was spent yet.
     """
-    latest = [last for last in (one.latest(panel), first.latest(panel)) if last is not None]
-    spent = [cost for last in latest if (cost := last.spent.of(kind)) is not None]
-    if len(spent) < 2:
-        return
-    budget = min(spent)
-    here, there = one.within(panel, kind, budget), first.within(panel, kind, budget)
-    if here is None or there is None or (one.run, here.revision) == (first.run, there.revision):
-        return
-    if all((each.spent.of(kind) or 0) >= NEAR * budget for each in (here, there)):
+    pairs = [
+        ((min(ours, theirs), -abs(ours - theirs), here.revision, there.revision), max(ours, theirs), here, there)
+        for here in one.on(panel)
+        for there in first.on(panel)
+        if (ours := here.spent.of(kind)) and (theirs := there.spent.of(kind))
+        if abs(ours - theirs) <= NEAR * max(ours, theirs)
+        if (one.run, here.revision) != (first.run, there.revision)
+    ]
+    if pairs:
+        _, budget, here, there = max(pairs, key=lambda pair: pair[0])
         yield _difference(kind, budget, (one, here), (first, there))
 
 

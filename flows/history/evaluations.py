@@ -1,8 +1,9 @@
 """A run as one side of a comparison: its settings, and its evaluations with their cost."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
 from coevo.flows.history.cost import Spent, is_by_hand, spending
@@ -10,6 +11,9 @@ from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
 from coevo.lineage.revision.code import flat
 from coevo.lineage.revision.manifest import Manifest
+
+if TYPE_CHECKING:
+    from coevo.flows.evaluation import Evaluation
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +47,13 @@ class Side:
 
     Attributes:
         run: name of the run.
-        name: ``RUN@N`` of the last revision read.
+        name: ``RUN@N`` of the revision that stands for the run.
         settings: resolved configuration by dotted key, and the code revision.
-        evaluations: evaluations of the revisions that led to N, oldest first.
-        end: evaluations of the last evaluated one of these revisions.
-        is_changed: a command (``bank import``, ``bank retire``, ``approve``) changed the bank after that evaluation.
+        evaluations: evaluations of the revisions that led to the last one read, oldest first.
+        end: evaluations of N; empty if it was not evaluated.
+        spent: cost of learning up to and including the last revision read; ``parts`` is the expense by part.
+        read: ``RUN@N`` of the last revision read, which may be later than ``name``.
+        is_changed: a command (``bank import``, ``bank retire``, ``approve``) changed the bank between the two.
     """
 
     run: str
@@ -55,28 +61,51 @@ class Side:
     settings: dict[str, Any]
     evaluations: tuple[Evaluated, ...]
     end: tuple[Evaluated, ...]
+    spent: Spent = field(default_factory=Spent)
+    parts: tuple[Expense, ...] = ()
+    read: str = ""
     is_changed: bool = False
 
-    def latest(self, panel: str) -> Evaluated | None:
-        """The last evaluation on a panel."""
-        return next((each for each in reversed(self.evaluations) if each.panel == panel), None)
+    def on(self, panel: str) -> list[Evaluated]:
+        """Evaluations on a panel, oldest first."""
+        return [each for each in self.evaluations if each.panel == panel]
 
-    def within(self, panel: str, kind: str, budget: float) -> Evaluated | None:
-        """The last evaluation on a panel whose cost is within the budget."""
-        played = (each for each in reversed(self.evaluations) if each.panel == panel)
-        return next((each for each in played if (spent := each.spent.of(kind)) is not None and spent <= budget), None)
+    def played(self, results: "Sequence[Evaluation]") -> "Side":
+        """The side with the results of an evaluation of the last revision read."""
+        revision = int(self.read.rpartition("@")[2])
+        end = tuple(_evaluated(revision, result, self) for result in results)
+        return replace(self, evaluations=(*self.evaluations, *end), end=end)
 
 
-def side(opened: Reading) -> Side:
-    """Side of a comparison for a run that was read."""
-    state, spent, parts = opened.manifest.state, spending(opened.history), expenses(opened.history)
+def side(opened: Reading, named: bool) -> Side:
+    """Side of a comparison for a run that was read.
+
+    Args:
+        opened: the run, up to a revision.
+        named: that very revision stands for the run; otherwise the last evaluated one that led to it, if any.
+    """
+    spent, parts = spending(opened.history), expenses(opened.history)
     led = history.trail(opened.history)
-    found = [each for manifest in led for each in evaluations(manifest, spent, parts)]
-    last = history.evaluated(opened.history)
-    end = () if last is None else tuple(each for each in found if each.revision == last.revision)
-    settings = flat(state["config"]) | {"code": state["code"][:12]}
-    is_changed = last is not None and any(is_by_hand(each) for each in led if each.revision > last.revision)
-    return Side(opened.paths.name, opened.name, settings, tuple(found), end, is_changed)
+    found = tuple(each for manifest in led for each in evaluations(manifest, spent, parts))
+    stands = (None if named else history.evaluated(opened.history)) or opened.manifest
+    return Side(
+        run=opened.paths.name,
+        name=f"{opened.paths.name}@{stands.revision}",
+        settings=flat(stands.state["config"]) | {"code": stands.state["code"][:12]},
+        evaluations=found,
+        end=tuple(each for each in found if each.revision == stands.revision),
+        spent=spent[-1],
+        parts=parts[-1],
+        read=opened.name,
+        is_changed=any(is_by_hand(each) for each in led if each.revision > stands.revision),
+    )
+
+
+def _evaluated(revision: int, result: "Evaluation", side: Side) -> Evaluated:
+    outcomes = "".join("-" if each.lost else "01"[each.success] for each in result.episodes)
+    reward = fmean(each.reward for each in result.episodes if not each.lost)
+    panel = result.panel
+    return Evaluated(revision, panel.name, panel.hash, result.success, reward, outcomes, side.spent, side.parts)
 
 
 def evaluations(

@@ -1,18 +1,20 @@
 """Comparisons as pandas frames, for notebooks and papers."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
 from coevo.flows.history.comparison import END, Comparison, Difference
+from coevo.flows.history.evaluations import Side
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
-LATEX = ("equal", "panel", "run", "revisions", "success", "difference", "95 % interval", "tasks")
+LATEX = ("equal", "panel", "run", "revisions", "success", "difference", "95 % over tasks", "tasks")
 
 
-def curves(found: Comparison) -> "DataFrame":
+def curves(sides: Sequence[Side]) -> "DataFrame":
     """Held-out success of the runs by cost: one row per evaluation on a panel.
 
     Returns:
@@ -22,7 +24,7 @@ def curves(found: Comparison) -> "DataFrame":
 
     rows = [
         (side.name, each.revision, each.panel, each.success, each.reward, *asdict(each.spent).values())
-        for side in found.sides
+        for side in sides
         for each in side.evaluations
     ]
     return DataFrame(rows, columns=list(CURVES))
@@ -42,7 +44,7 @@ def latex(found: Comparison) -> str:
 
     rows = [_cells(each) for each in found.differences]
     shown = DataFrame(rows, columns=list(LATEX)).style.format(escape="latex").format_index(axis=1, escape="latex")
-    title = f"% minus {found.names[0]}, whose revisions and success are behind the stroke; 95 %, paired by task"
+    title = f"% minus {found.names[0]}, whose revisions and success are behind the stroke; 95 % over tasks, paired"
     return f"{title}\n{shown.hide(axis='index').to_latex(hrules=True, column_format='llllrrrr')}"
 
 

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import math
+from itertools import cycle
 
 import pytest
 from support import small_run
@@ -32,11 +33,47 @@ def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
     assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.5, -0.5 - half, -0.5 + half])
 
 
-def test_comparison_takes_the_last_evaluation_up_to_the_revision(coevo):
-    found = json.loads(coevo("compare", "first@1", "first@2", "--json").out)
-    assert [side["evaluated"] for side in found["runs"]] == [0, 2]
+UNEVALUATED = (
+    ("first@1", "first@2"), ("first@2", "first@1"), ("other@1", "first@2"), ("first", "bankless@1"),
+    ("first@kept", "first"), ("first@4", "first@3"), ("first@3", "first@4"), ("other@4", "other"),
+    ("first@5", "other@3"), ("branch@1", "first"), ("other@1", "first@1"),
+)  # fmt: skip
+"""Revisions between two evaluations, by number and tag, made by a command, by a rollback, and in a branch."""
+
+
+def test_a_revision_that_was_not_evaluated_is_refused_with_the_command(coevo, refused, copied):
+    coevo("tag", "first@1", "kept")
+    coevo("branch", "first@1", "branch")
+    coevo("bank", "retire", "first", small_run.MICROWAVE.id, "--reason", "wrong")
+    coevo("rollback", "first", "--to", 1)
+    coevo("bank", "retire", "other", small_run.MUG.id, "--reason", "wrong")
+    for (one, other), form in zip(UNEVALUATED, cycle(([], ["--json"], ["--csv"], ["--latex"])), strict=False):
+        said = refused("compare", one, other, *form)
+        assert f" was not evaluated, so it has no figures: `coevo compare {one} {other} --evaluate" in said
+
+
+def test_figures_stand_beside_the_revisions_that_they_were_measured_at(coevo):
+    found = json.loads(coevo("compare", "first@0", "first@2", "--json").out)
+    assert [(side["run"], side["evaluated"]) for side in found["runs"]] == [("first@0", 0), ("first@2", 2)]
+    assert [side["success"] for side in found["runs"]] == [{"seen-houses": 0.0}, {"seen-houses": 0.5}]
     assert found["differences"][0]["difference"] == 0.5
-    assert "No setting differs." in coevo("compare", "first@1", "first@2").out.splitlines()
+    assert "No setting differs." in coevo("compare", "first@0", "first@2").out.splitlines()
+
+
+def test_a_run_is_compared_at_its_last_evaluated_revision(coevo, copied):
+    coevo("bank", "retire", "other", small_run.MUG.id, "--reason", "wrong")
+    said = coevo("compare", "other@3", "other").out
+    assert "+0.000" not in said
+    assert said.splitlines()[-1].startswith(
+        "The figures of other@4 are those of revision 3, before a command changed its bank; to see its success: coevo "
+    )
+    found = json.loads(coevo("compare", "first", "other", "--json").out)
+    assert [side["run"] for side in found["runs"]] == ["first@3", "other@3"]
+    small_run.build(copied, "late", outcomes=("0000", None, "1100", None))
+    found = json.loads(coevo("compare", "first", "late", "--json").out)
+    assert (found["runs"][1]["run"], found["runs"][1]["success"]) == ("late@2", {"seen-houses": 0.5})
+    last = coevo("compare", "first", "late").out.splitlines()[-1]
+    assert last.startswith("The figures of late@3 are those of revision 2, its last evaluation; to see its success: ")
 
 
 def test_other_tasks_are_not_paired(coevo):
@@ -57,10 +94,38 @@ def test_what_was_evaluated_far_from_equal_expense_is_not_compared_there(coevo):
     # At 200 tokens an episode `other` had 0, 1600 and 2400 behind it when it was evaluated, `first` 1200 at its end.
     found = json.loads(coevo("compare", "first", "other", "--json").out)
     assert "tokens" not in {each["equal"] for each in found["differences"]}
-    # `first@1` was evaluated at its start alone: where neither side has learned, they are equal.
-    started = json.loads(coevo("compare", "first@1", "other", "--json").out)["differences"]
-    tokens = next(each for each in started if each["equal"] == "tokens")
-    assert [tokens[key] for key in ("budget", "spent", "against_spent", "revision", "against_revision")] == [0] * 5
+    # Where neither side has learned, nothing is equal but the start.
+    started = json.loads(coevo("compare", "first@0", "other", "--json").out)["differences"]
+    assert {each["equal"] for each in started} == {"end"}
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "chosen"),
+    [
+        ((3008,), (4928,), None),
+        ((100,), (100,), (100, 100)),
+        ((100,), (105,), (100, 105)),  # 5 of 105 are 4.8 %
+        ((100,), (106,), None),
+        ((105,), (100,), (105, 100)),
+        ((50, 100), (51, 200), (50, 51)),
+        ((50, 100), (50, 97, 104), (100, 104)),
+        ((50, 100), (98, 99, 100.5), (100, 100.5)),
+        ((0, 90), (0, 200), None),
+        ((0,), (0,), None),
+        ((1e6,), (1.04e6, 2e6), (1e6, 1.04e6)),
+    ],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_equal_expense_is_equal_within_five_per_cent(ours, theirs, chosen, kind):
+    def side(name, costs):
+        rows = tuple(
+            Evaluated(n, "p", "x", 0.5, None, "10", Spent(**{kind: cost})) for n, cost in enumerate(costs)
+        )  # fmt: skip
+        return Side(name, f"{name}@9", {}, rows, ())
+
+    found = [each for each in differences_of(side("one", ours), side("first", theirs)) if each.equal == kind]
+    assert [(each.spent, each.against_spent) for each in found] == ([] if chosen is None else [chosen])
+    assert [each.budget for each in found] == ([] if chosen is None else [max(chosen)])
 
 
 def test_panels_that_are_nowhere_near_equal_expense_are_named(capsys):
@@ -87,7 +152,7 @@ def test_a_revision_is_not_compared_with_itself(coevo):
 
 def test_a_rollback_to_a_revision_that_was_not_evaluated_says_how_to_evaluate_it(coevo, copied):
     coevo("rollback", "first", "--to", 1)
-    said = coevo("compare", "first@1", "first").out
+    said = coevo("compare", "other", "first").out
     assert said.splitlines()[-1] == (
         f"first@4 was not evaluated; to see its success: coevo evaluate first@4 --workspace {copied}"
     )
@@ -117,7 +182,7 @@ def test_the_differences_as_csv(coevo):
 
 def test_the_differences_as_latex(coevo):
     lines = coevo("compare", "first", "other", "--latex").out.splitlines()
-    assert lines[0] == "% minus first@3, whose revisions and success are behind the stroke; 95 %, paired by task"
+    assert lines[0] == "% minus first@3, whose revisions and success are behind the stroke; 95 % over tasks, paired"
     assert r"\toprule" in lines
     assert r"at the end & seen-houses & other@3 & 3 / 3 & 0.500 / 1.000 & -0.500 & [-1.066, +0.066] & 4 \\" in lines
 

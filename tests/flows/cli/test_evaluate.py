@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from support.sessions import iterate, opened
 import coevo.flows.evaluate
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
+from coevo.flows import api
 from coevo.flows.cli.app import main
 from coevo.flows.evaluate import evaluate_revision
 from coevo.flows.evaluation import Request
@@ -47,6 +49,28 @@ def test_the_run_s_own_attempts_come_out_again(evaluated):
     assert found.discovery == {number: metrics[f"bank/discovery/{PANEL}/{number}"] for number in (1, 2, 3)}
     assert found.discovery[3] > found.discovery[1]
     assert found.vendi == {side: metrics[f"agent/vendi/{PANEL}/{side}"] for side in ("failures", "successes")}
+
+
+@pytest.fixture(scope="module")
+def seldom(tmp_path_factory):
+    """A run of which revisions 0 and 2 are evaluated, 1 and 3 are not."""
+    root = tmp_path_factory.mktemp("seldom")
+    settings = [*SETTINGS, "evaluation.every=2", "evaluation.discovery=0"]
+    with opened(root, load_recipe("homerules-reflexion-style", settings), played=expert_player()) as session:
+        for _ in range(3):
+            iterate(session)
+    return Workspace(root)
+
+
+@pytest.mark.parametrize(("one", "other"), [("run@1", "run@3"), ("run@2", "run@3"), ("run@2", "run")])
+def test_compare_evaluates_what_was_not(seldom, one, other):
+    with pytest.raises(CoevoError, match="was not evaluated") if other != "run" else nullcontext():
+        api.compare(one, other, workspace=seldom.root)
+    found = api.compare(one, other, evaluate=True, workspace=seldom.root).set_index("equal").loc["end"]
+    ours, theirs = (evaluate_revision(name, Request(PANEL), seldom) for name in (other, one))
+    assert (found["run"], found["against"]) == ("run@3", one)
+    assert (found["success"], found["against_success"]) == (ours.success, theirs.success)
+    assert (found["revision"], found["against_revision"], found["tasks"]) == (3, int(one[-1]), 24)
 
 
 def test_types_of_tasks_add_up_to_all(evaluated):
