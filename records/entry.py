@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from unicodedata import normalize
 
-from coevo.records.intervals import around
+from coevo.records.intervals import of_gains
 
 LONGEST = 2000
 """Maximum length of a text field of an entry, in characters."""
@@ -115,6 +115,9 @@ class Verdict:
         stderr: standard error of that mean; 0 for a single pair.
         pairs: number of paired replays.
         delta: threshold that the difference had to exceed.
+        bound: bound of the gain over all measurements of the lesson's life, see ``coevo.memory.admission.evidence``:
+            of a candidate the lower one, of an entry left out the upper one. None where it was not asked for, and where
+            too many pairs were lost.
     """
 
     revision: int
@@ -126,15 +129,20 @@ class Verdict:
     stderr: float
     pairs: int
     delta: float
+    bound: float | None = None
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Normal 95 % interval of the difference."""
-        found = around(self.difference, self.stderr)
+        """95 % interval of the difference, by Student's t; equal gains have one too, see ``of_gains``.
+
+        Rewards are taken to be at most 1 apart, or as far as the mean rewards show.
+        """
+        most = max(1.0, abs(self.reward_with), abs(self.reward_without), abs(self.difference))
+        found = of_gains(self.difference, self.stderr, self.pairs, most)
         return found.low, found.high
 
     @property
     def inside_noise(self) -> bool:
-        """True if the interval contains the threshold, or there is one pair: the verdict could be the opposite."""
+        """True if the interval contains the threshold: the verdict could be the opposite."""
         low, high = self.interval
-        return self.pairs == 1 or low <= self.delta <= high
+        return low <= self.delta <= high

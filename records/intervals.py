@@ -7,6 +7,9 @@ from statistics import fmean, stdev
 NORMAL = 1.96
 """97.5 % quantile of the normal distribution: half the width of a 95 % interval, in standard errors."""
 
+ROUNDING = 1e-9
+"""Gains that differ by less, relative to the largest possible one, are equal."""
+
 
 @dataclass(frozen=True, slots=True)
 class Interval:
@@ -40,6 +43,29 @@ def paired(ours: Sequence[float], theirs: Sequence[float], quantile: float = NOR
     gains = [float(a) - float(b) for a, b in zip(ours, theirs, strict=True)]
     mean, half = fmean(gains), quantile * stdev(gains) / len(gains) ** 0.5
     return Interval(mean, mean - half, mean + half)
+
+
+def of_gains(mean: float, stderr: float, pairs: int, most: float = 1.0) -> Interval:
+    """95 % interval of a mean paired gain by Student's t, with pairs - 1 degrees of freedom.
+
+    Equal gains have no spread, and t would call them certain. Theirs is the interval of a share, as by Clopper and
+    Pearson: after n equal gains, at most 1 - 0.025^(1/n) of further pairs gain otherwise, and between -most and most.
+    It is never empty, whatever the number of pairs.
+
+    Args:
+        mean: mean gain.
+        stderr: its standard error.
+        pairs: number of pairs; without any, the interval holds every gain.
+        most: largest gain that a pair can have.
+    """
+    # Imported on use: the import takes longer than most commands.
+    from scipy.special import stdtrit
+
+    if pairs > 1 and stderr > ROUNDING * most:
+        half = float(stdtrit(pairs - 1, 0.975)) * stderr
+        return Interval(mean, mean - half, mean + half)
+    other = 1 - 0.025 ** (1 / pairs) if pairs else 1.0
+    return Interval(mean, mean - other * (mean + most), mean + other * (most - mean))
 
 
 def of_share(share: float, count: int) -> Interval:

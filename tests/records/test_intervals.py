@@ -3,9 +3,14 @@
 import random
 from statistics import mean, stdev
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binomtest, ttest_1samp
 
-from coevo.records.intervals import around, of_mean, of_share, paired, student
+from coevo.records.entry import Verdict
+from coevo.records.intervals import around, of_gains, of_mean, of_share, paired, student
 
 
 def test_the_interval_of_paired_outcomes():
@@ -60,3 +65,57 @@ def test_a_paired_difference_has_students_interval():
 def test_a_mean_has_students_interval():
     found = of_mean([0.6, 0.7, 0.8])
     assert (found.mean, found.low, found.high) == pytest.approx((0.7, 0.451586, 0.948414), abs=1e-6)
+
+
+def verdict(gains):
+    """Verdict on these gains of the paired replays, over rewards of 0 on the other side."""
+    mean = float(np.mean(gains)) if gains else 0.0
+    stderr = float(np.std(gains, ddof=1)) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+    return Verdict(1, ("a",), True, mean, 0.0, mean, stderr, len(gains), 0.0)
+
+
+@pytest.mark.parametrize("gains", [[1, 0, 1, 1, 0, 0, 1, 1], [1, -1], [0.25, 0.5, 0.75], [0] * 63 + [1]])
+def test_a_verdict_has_students_interval(gains):
+    expected = ttest_1samp(gains, 0.0).confidence_interval(0.95)
+    assert verdict(gains).interval == pytest.approx((expected.low, expected.high))
+
+
+@pytest.mark.parametrize("pairs", [1, 2, 5, 8, 32, 1000])
+def test_equal_gains_have_the_exact_interval_of_what_else_may_come(pairs):
+    # Clopper and Pearson: the share of other gains after none of n; these lie anywhere between -1 and 1.
+    other = binomtest(0, pairs).proportion_ci(0.95, "exact").high
+    assert verdict([0.5] * pairs).interval == pytest.approx((0.5 - 1.5 * other, 0.5 + 0.5 * other))
+    assert verdict([1] * pairs).interval == pytest.approx((1 - 2 * other, 1))
+    found = of_gains(5.0, 0.0, pairs, 10.0)
+    assert (found.low, found.high) == pytest.approx((5 - 15 * other, 5 + 5 * other))
+
+
+@pytest.mark.parametrize("gains", [[1, 1], [0.5, 0.5], [0.1 + 0.2, 0.3], [0.3], []])
+def test_few_equal_gains_are_not_certain(gains):
+    low, high = verdict(gains).interval
+    assert high - low > 1.5
+    assert verdict(gains).inside_noise
+
+
+SOME = st.sampled_from([-1.0, -0.5, 0.0, 0.1, 1 / 3, 0.5, 1.0])
+
+
+@settings(max_examples=300)
+@given(SOME, st.integers(0, 64), st.lists(SOME, max_size=3), st.sampled_from([0.0, 1e-16, -1e-12]))
+def test_no_verdict_has_an_empty_interval(gain, count, others, rounding):
+    gains = [gain + rounding * n for n in range(count)] + others
+    found = verdict(gains)
+    low, high = found.interval
+    assert low <= found.difference <= high
+    assert high - low > 0.005
+
+
+@pytest.mark.parametrize("gain", [0.0, 0.2, 0.5])
+@pytest.mark.parametrize("pairs", [8, 16, 64])
+def test_the_interval_holds_the_gain_about_as_often_as_it_says(gain, pairs):
+    """Pairs of independent outcomes, 4,000 verdicts each; of few such values t is approximate, .929 at worst here."""
+    draws = np.random.default_rng([3, pairs])
+    ours, theirs = (draws.random((4000, pairs)) < rate for rate in ((1 + gain) / 2, (1 - gain) / 2))
+    gains = ours.astype(float) - theirs
+    held = [low <= gain + 1e-9 and gain - 1e-9 <= high for low, high in (verdict(list(row)).interval for row in gains)]
+    assert np.mean(held) >= 0.92

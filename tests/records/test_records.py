@@ -203,16 +203,19 @@ def test_entries_survive_arrow():
     ("difference", "stderr", "delta", "inside"),
     [
         (0.5, 0.0, 0.5, True),
-        (0.5, 0.0, 0.25, False),
-        (0.5, 0.0, 0.75, False),
-        (0.5, 0.25, 0.011, True),
-        (0.5, 0.25, 0.009, False),
-        (0.5, 0.25, 0.989, True),
-        (0.5, 0.25, 0.991, False),
+        (0.5, 0.0, -0.054, True),
+        (0.5, 0.0, -0.055, False),
+        (0.5, 0.0, 0.684, True),
+        (0.5, 0.0, 0.685, False),
+        (0.5, 0.125, 0.205, True),
+        (0.5, 0.125, 0.204, False),
+        (0.5, 0.125, 0.795, True),
+        (0.5, 0.125, 0.796, False),
     ],
 )
 def test_a_threshold_within_the_interval_is_inside_noise(difference, stderr, delta, inside):
-    # 0.5 less and plus 1.96 * 0.25 = 0.49.
+    # 0.5 less and plus t(7) * 0.125 = 2.364624 * 0.125 = 0.295578. Eight equal gains: 1 - 0.025^(1/8) = 0.369417 of
+    # further ones differ at most, between -1 and 1: from 0.5 - 0.369417 * 1.5 to 0.5 + 0.369417 * 0.5.
     assert Verdict(1, ("a",), True, 0.6, 0.1, difference, stderr, 8, delta).inside_noise is inside
 
 
