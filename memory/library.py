@@ -1,6 +1,6 @@
 """The library: active entries of one version of the bank as rows, with the values that scorers need."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -10,7 +10,7 @@ from coevo.memory.catalogue import Catalogue, Rows
 from coevo.memory.clusters import Clusters
 from coevo.memory.stats import Stats
 from coevo.memory.trials import OnTrial
-from coevo.records.entry import Entry
+from coevo.records.entry import Entry, Verdict
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,6 +27,8 @@ class Library:
         clusters: observation clusters, or None.
         barred: ids that may not enter, see ``coevo.memory.admission.retirement.barred``.
         trials: candidates on trial, which are not among the entries.
+        looks: earlier measurements of a lesson, the oldest first, by its id.
+        span: highest minus lowest reward of an episode.
     """
 
     def __init__(
@@ -36,11 +38,15 @@ class Library:
         clusters: Clusters | None = None,
         barred: frozenset[str] = frozenset(),
         trials: Sequence[OnTrial] = (),
+        looks: Callable[[str], Sequence[Verdict]] = lambda lesson: (),
+        span: float = 1.0,
     ) -> None:
         self.catalogue = entries if isinstance(entries, Catalogue) else Catalogue(entries)
         self.clusters = clusters
         self.barred = barred
         self.trials = trials
+        self.looks = looks
+        self.span = span
         self._stats = {} if stats is None else stats
 
     def __len__(self) -> int:

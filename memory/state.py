@@ -10,6 +10,7 @@ from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.clusters import Clusters, associate
 from coevo.memory.library import Library
+from coevo.memory.measurements import Measurements
 from coevo.memory.retrieval.index import Index
 from coevo.memory.standing import Standing
 from coevo.memory.stats import Stats, initial_stats, tally
@@ -40,6 +41,8 @@ class BankState:
         version: number that grows with every change.
         trials: candidates on trial, in the order in which their trials began; part of no table.
         standings: of entries at the last firing, by id, for retirement; part of no table.
+        measurements: those of each lesson by replay, from the table of verdicts.
+        span: highest minus lowest reward of an episode.
     """
 
     def __init__(
@@ -57,6 +60,8 @@ class BankState:
         self.barred = barred
         self.trials: list[OnTrial] = []
         self.standings: dict[str, Standing] = {}
+        self.measurements = Measurements()
+        self.span = 1.0
         self.version = 0
         self.settle()
 
@@ -64,7 +69,9 @@ class BankState:
     def stored(cls, bank: BankView, config: BankConfig | None, clusters: ClustersConfig | None) -> "BankState":
         """The latest version of a stored bank."""
         found = None if clusters is None else Clusters(clusters, bank.clusters())
-        return cls(config, bank.active(), bank.stats(), found, barred(bank))
+        state = cls(config, bank.active(), bank.stats(), found, barred(bank))
+        state.measurements = Measurements.stored(bank)
+        return state
 
     @property
     def pools(self) -> Clusters | None:
@@ -95,6 +102,7 @@ class BankState:
         self._judged.extend(decision.judged)
         self._left_out.extend(decision.left_out)
         self._rulings.extend(decision.operations)
+        self.measurements.count(decision)
         self._entries |= {entry.id: entry for entry in decision.entries}
         self.entries = after(self.entries, decision.entries)
         entered = [entry.id for entry in decision.entries]
@@ -117,7 +125,8 @@ class BankState:
 
     def library(self) -> Library:
         """The active entries with their counters, as writers and admissions read them."""
-        return Library(self.entries, self.stats, self.clusters, self.barred, self.trials)
+        looks = self.measurements.of
+        return Library(self.entries, self.stats, self.clusters, self.barred, self.trials, looks, self.span)
 
     def over(self, index: Index) -> Index:
         """An index over this state that shares what ``index`` has computed."""

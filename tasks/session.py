@@ -40,6 +40,8 @@ class Session:
         self.ahead: Played | None = None
         self.arms: Arms | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
+        low, high = parts.env.reward_range
+        self.bank.span = high - low
         self._index = None if config.bank is None else index_of(stores.bank, config, self.bank.clusters)
         self._indexed = self.bank.version
         self.draft = Draft(revision=0)

@@ -96,10 +96,12 @@ def lesson_of(task: Task, true: bool, draw: Key) -> Entry:
     return Entry(entry_id(task.scope, text), text, subject, "", about, task.scope, "train", (task.id,), 1, 1)
 
 
-def rewards(env: Environment[object], task: Task, notes: Sequence[Entry], draw: Key, count: int) -> list[float]:
+def rewards(
+    env: Environment[object], task: Task, notes: Sequence[Entry], draw: Key, count: int, first: int = 0
+) -> list[float]:
     """Rewards of the expert with these notes, by replica; equal keys pair two sides."""
     texts = tuple(entry.strategy for entry in notes)
-    return [float(play_expert(env, task, texts, extend(draw, n))[-1][2]) for n in range(count)]
+    return [float(play_expert(env, task, texts, extend(draw, first + n))[-1][2]) for n in range(count)]
 
 
 def share(env: Environment[object], rule: str, lessons: Sequence[Lesson], others: Sequence[Lesson]) -> float:
@@ -142,6 +144,7 @@ def _replay(env: Environment[object], lessons: Sequence[Lesson], draw: Key) -> R
                     [each for each in trial.added if each.scope == entry.scope],
                     extend(draw, entry.id),
                     replicas,
+                    trial.first,
                 )
             ]
             for trial in trials

@@ -20,7 +20,6 @@ EQUIVALENT = (
     ("memory/exchange/rows.py", "ROWS = *", "rows are read in portions of any size"),
     ("memory/admission/replay.py", "admitted=True,", "the verdict is replaced once its gain is known"),
     ("configs/compositions/experience.py", '*type >= "skills"*', "no other type of writer comes later in the alphabet"),
-    ("configs/bank/admission.py", "*-log2(1 - confidence), *", "any such rounding absorbs the error of a logarithm"),
     ("models/losses/vocabulary.py", "*logits.gather(+1,*", "the last dimension of two is dimension 1"),
     (
         "memory/bank/compaction.py",

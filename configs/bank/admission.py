@@ -1,6 +1,5 @@
 """Admission of candidate entries. ``coevo.memory.admission.base`` lists the module of each ``type``."""
 
-from math import ceil, log2
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -18,7 +17,11 @@ class AdmissionConfig(Config):
 
 
 class ReplayAdmissionConfig(AdmissionConfig):
-    """Replay-validated admission (CoEvo-RL Eq. 7)."""
+    """Replay-validated admission (CoEvo-RL Eq. 7).
+
+    The defaults are the paper's rule, by which harmful lessons enter beside helpful ones. The methods here admit each
+    lesson by itself and with confidence: ``{per: entry, replays: 64, confidence: 0.95}``.
+    """
 
     type: Literal["replay"] = "replay"
     """Kind of admission."""
@@ -27,36 +30,21 @@ class ReplayAdmissionConfig(AdmissionConfig):
     delta: float = Field(default=0.0, ge=-1, le=1)
     """Least mean paired gain; the gain must exceed it."""
     replays: int = Field(default=8, ge=1, le=1000)
-    """Fresh rollouts per task and side, paired by common random numbers."""
+    """Most fresh rollouts per task and side, paired by common random numbers. With a confidence, a candidate that is
+    admitted earlier is played no further."""
     confidence: float | None = Field(default=None, gt=0.5, lt=1, exclude_if=lambda level: level is None)
-    """Level of a one-sided lower bound of the mean paired gain; the bound must exceed delta. Null: the mean itself."""
+    """Level of a lower bound of the mean paired gain, which must exceed delta. The bound holds over all firings that
+    judge a lesson: one without gain enters with probability 1 - confidence at most. Null: the mean itself."""
 
     @property
     def unproven(self) -> str | None:
         """With a negative ``delta``, lessons enter that lower the reward."""
         return _lowering(self.delta)
 
-    @model_validator(mode="after")
-    def _enough(self) -> Self:
-        """The pairs of one task can reach the level."""
-        least = 1 if self.confidence is None else least_pairs(self.confidence)
-        if self.replays < least:
-            raise ValueError(
-                f"replays={self.replays} pairs of a task can show nothing at confidence={self.confidence:g}, whatever "
-                f"they gain: set replays={least} or more, or a lower confidence"
-            )
-        return self
-
 
 def _lowering(delta: float) -> str | None:
     """Path into the bank of lessons that lower the reward, and the remedy; None if ``delta`` lets none in."""
     return f"delta={delta:g} lets in what lowers the reward; set delta=0 or more" if delta < 0 else None
-
-
-def least_pairs(confidence: float) -> int:
-    """Fewest pairs that a sign test of this level can pass, with a gain in every one: 2^-n <= 1 - confidence."""
-    # Rounded, so that a level of 1 - 2^-n needs exactly n.
-    return ceil(round(-log2(1 - confidence), 9))
 
 
 class WithinGroupAdmissionConfig(AdmissionConfig):
@@ -77,7 +65,8 @@ class WithinGroupAdmissionConfig(AdmissionConfig):
     delta: float = Field(default=0.0, ge=-1, le=1)
     """Least mean gap between matched halves; the gap must exceed it."""
     confidence: float | None = Field(default=None, gt=0.5, lt=1)
-    """Level of a one-sided lower bound of the mean gap; the bound must exceed delta. Null: the mean itself."""
+    """Level of a lower bound of the mean gap, which must exceed delta; it holds over all trials of a lesson. Null: the
+    mean itself."""
 
     @property
     def unproven(self) -> str | None:

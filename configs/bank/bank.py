@@ -28,15 +28,21 @@ class RetirementConfig(Config):
     leaving it out.
     """
 
-    delta: float | None = Field(default=0.0, ge=-1, le=1)
-    """Most mean reward that replays may lose without an entry (E without e >= E - delta) for it to retire. Null
-    measures entries and retires none by replay."""
+    delta: float | None = Field(default=0.05, ge=-1, le=1)
+    """Most mean reward that replays may lose without an entry (E without e >= E - delta) for it to retire.
+
+    All measurements since it entered must also rule out a gain of delta + 0.1. Null measures entries and retires none
+    by replay.
+    """
+    confidence: float = Field(default=0.95, gt=0.5, lt=1, exclude_if=lambda level: level == 0.95)
+    """Level of that bound, over all measurements of an entry's life: one with a gain of at least delta + 0.1 retires
+    with probability 1 - confidence at most."""
     replays: int = Field(default=8, ge=1, le=1000)
     """Paired replays a task and side."""
     entries: int = Field(default=4, ge=0, le=10_000)
     """Most entries that a firing measures, of those that its episodes retrieved; 0 for none.
 
-    Those that waited longest come first.
+    Those that waited longest come first; up to half are entries that the last measurement made doubtful.
     """
     unseen: int | None = Field(default=None, ge=1, le=MANY, exclude_if=lambda most: most is None)
     """Firings in a row without an episode that retrieved an entry, for it to retire. Null for no limit."""

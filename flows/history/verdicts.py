@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from coevo.lineage.revision.manifest import Manifest
@@ -17,8 +16,8 @@ RULING_COLUMNS = ("revision", "scope", "outcome", "operation", "entries", "reaso
 def verdict_row(judged: "Judged", history: Sequence[Manifest]) -> dict[str, Any]:
     """Row for a judged batch; ``low`` and ``high`` bound the 95 % interval of the mean paired difference.
 
-    ``confidence`` is the setting of the revision's configuration, ``bound`` the lower bound that had to exceed
-    ``delta`` (None with too few pairs). Both are None without a confidence.
+    ``confidence`` is the setting of the revision's configuration, ``bound`` the lower bound over all measurements of
+    the lesson, which had to exceed ``delta`` (None if too many pairs were lost). Both are None without a confidence.
 
     Args:
         judged: the batch.
@@ -45,13 +44,9 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest]) -> dict[str, Any]
 
 
 def _bounded(judged: "Judged", config: dict[str, Any]) -> dict[str, float | None]:
-    confidence = ((config["bank"] or {}).get("admission") or {}).get("confidence")
-    if confidence is None:
-        return {"confidence": None, "bound": None}
-    from coevo.memory.admission.confidence import lower_bound
-
-    bound = lower_bound(judged.verdict, confidence)
-    return {"confidence": confidence, "bound": bound if isfinite(bound) else None}
+    admission = (config["bank"] or {}).get("admission") or {}
+    confidence = admission.get("confidence")
+    return {"confidence": confidence, "bound": None if confidence is None else judged.verdict.bound}
 
 
 def with_bound(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> tuple[str, ...]:
@@ -62,11 +57,10 @@ def with_bound(columns: tuple[str, ...], rows: Sequence[dict[str, Any]]) -> tupl
 def credit_row(left_out: "Judged") -> dict[str, Any]:
     """Row for a measurement of an entry: mean reward of replays with it minus without it, its 95 % interval, and pairs.
 
-    Without a sound pair, ``credit`` and its interval are None; with a single one, the interval.
+    Without a sound pair, they are None.
     """
     verdict = left_out.verdict
-    low, high = verdict.interval if verdict.pairs > 1 else (None, None)
-    credit = verdict.difference if verdict.pairs else None
+    credit, low, high = (verdict.difference, *verdict.interval) if verdict.pairs else (None, None, None)
     return dict(zip(CREDIT_COLUMNS, (credit, low, high, verdict.pairs), strict=True)) | {
         "revision": verdict.revision, "stays": verdict.admitted,
     }  # fmt: skip

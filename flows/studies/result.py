@@ -6,7 +6,6 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
-from coevo.configs.bank.admission import least_pairs
 from coevo.configs.study import ArmConfig, MetricConfig, StudyConfig
 from coevo.flows.studies.outcome import Outcome
 from coevo.records.intervals import Interval, of_mean, student
@@ -14,8 +13,9 @@ from coevo.records.intervals import Interval, of_mean, student
 AS_CLAIMED = "as the paper"
 REVERSED = "reversed"
 UNDECIDED = "undecided"
-FEW, ROUNDING = least_pairs(0.975), 1e-9
-"""Number of equal values from which on they decide, as in a sign test; and width of the interval of equal ones."""
+FEW, ROUNDING = 6, 1e-9
+"""Number of equal values from which on they decide, as in a sign test (2^-6 < 0.025); and width of the interval of
+equal ones."""
 VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
 """An interval that excludes 0, or the bound of a claim, on the side that is claimed, on the other side, or neither."""
 

@@ -21,12 +21,14 @@ class Trial:
         taught: entries whose source tasks are played.
         removed: entries taken out of the bank.
         read: entries of the bank; the tasks that retrieved them are played.
+        first: number of the first replica; an earlier replay has played those before.
     """
 
     added: Sequence[Entry] = ()
     taught: Sequence[Entry] = ()
     removed: Sequence[Entry] = ()
     read: Sequence[Entry] = ()
+    first: int = 0
 
 
 Replay = Callable[[Sequence[Trial], int], Sequence[Sequence[float]]]

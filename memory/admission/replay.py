@@ -1,17 +1,25 @@
-"""Replay-validated admission (CoEvo-RL Eq. 7): entries enter if fresh rollouts earn more with them than without."""
+"""Replay-validated admission (CoEvo-RL Eq. 7): entries enter if fresh rollouts earn more with them than without.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+With a confidence, a candidate is looked at after every ``ROUND`` replicas, and played no further once it is admitted.
+Its bound holds at every look of its life, those of earlier firings counted, so neither further firings nor an early
+stop let chance in. The mean gain of a candidate that was admitted early is a little too high.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from coevo.configs.bank.admission import ReplayAdmissionConfig, WithinGroupAdmissionConfig
 from coevo.memory.admission.base import Decision, Replay, Trial
-from coevo.memory.admission.confidence import lower_bound
+from coevo.memory.admission.evidence import lower_bound
 from coevo.memory.bank.change import Judged
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Proposal
 from coevo.records.entry import Entry, Verdict
+
+ROUND = 8
+"""Replicas of a task that are played before a candidate is looked at, with a confidence."""
 
 
 class ReplayAdmission:
@@ -23,16 +31,48 @@ class ReplayAdmission:
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """Return the entries whose verdict admits them; without candidates, nothing is replayed."""
         batches = [proposal.entries] if self._config.per == "batch" else [(entry,) for entry in proposal.entries]
-        judged = tuple(self._judged([batch for batch in batches if batch], replay, revision))
+        cases = [_Case(batch, _looks(batch, library), library.span) for batch in batches if batch]
+        self._replay(cases, replay, revision)
+        judged = tuple(Judged(case.verdict, case.candidates) for case in cases if case.verdict is not None)
         admitted = tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates)
         return Decision(admitted, judged=judged, metrics=metrics([each.verdict for each in judged]))
 
-    def _judged(self, batches: Sequence[tuple[Entry, ...]], replay: Replay, revision: int) -> Iterator[Judged]:
-        """Yield a verdict per batch; one call replays both sides of all batches."""
-        trials = [Trial(added, batch) for batch in batches for added in (batch, ())]
-        rewards = replay(trials, self._config.replays) if trials else ()
-        for batch, with_them, without in zip(batches, rewards[::2], rewards[1::2], strict=True):
-            yield Judged(judge(batch, with_them, without, self._config, revision), batch)
+    def _replay(self, cases: Sequence["_Case"], replay: Replay, revision: int) -> None:
+        """Replay both sides of all cases together, in rounds if a case may be decided before its last replica."""
+        most = self._config.replays
+        size = most if self._config.confidence is None else ROUND
+        for first in range(0, most, size):
+            still = [case for case in cases if case.verdict is None or not case.verdict.admitted]
+            trials = [Trial(a, case.candidates, first=first) for case in still for a in (case.candidates, ())]
+            rewards = replay(trials, min(size, most - first)) if trials else ()
+            for case, with_them, without in zip(still, rewards[::2], rewards[1::2], strict=True):
+                case.add(with_them, without, self._config, revision)
+
+
+@dataclass(slots=True)
+class _Case:
+    """Candidates that are judged together, with their replays so far."""
+
+    candidates: tuple[Entry, ...]
+    looks: Sequence[Verdict]
+    span: float
+    rewards_with: list[float] = field(default_factory=list)
+    rewards_without: list[float] = field(default_factory=list)
+    verdict: Verdict | None = None
+
+    def add(
+        self, with_them: Sequence[float], without: Sequence[float], config: ReplayAdmissionConfig, revision: int
+    ) -> None:
+        """Judge them anew with some more replays."""
+        self.rewards_with += with_them
+        self.rewards_without += without
+        rewards = self.rewards_with, self.rewards_without
+        self.verdict = judge(self.candidates, *rewards, config, revision, self.looks, self.span)
+
+
+def _looks(batch: tuple[Entry, ...], library: Library) -> Sequence[Verdict]:
+    """Earlier measurements of a candidate that is judged by itself."""
+    return library.looks(batch[0].id) if len(batch) == 1 else ()
 
 
 def judge(
@@ -41,17 +81,34 @@ def judge(
     rewards_without: Sequence[float],
     config: ReplayAdmissionConfig | WithinGroupAdmissionConfig,
     revision: int,
+    looks: Sequence[Verdict] = (),
+    span: float = 1.0,
 ) -> Verdict:
     """Admit all of the candidates or none: admitted iff R(E + V) > R(E) + delta.
 
-    With ``config.confidence``, the lower bound of the difference has to exceed delta, see ``lower_bound``.
+    With ``config.confidence``, the lower bound of the difference has to exceed delta, over these and all earlier
+    measurements of the candidate (see ``lower_bound``).
 
     The difference is the mean over pairs; its standard error is sd / sqrt(n), where sd has n - 1 degrees of freedom.
     A pair with a NaN is left out; if more than half of the pairs are, or there is none, nothing is admitted.
     Raises ``ValueError`` if the two sides have different sizes.
+
+    Args:
+        candidates: judged together.
+        rewards_with: rewards of the replays with them.
+        rewards_without: rewards of the paired replays without them.
+        config: threshold and confidence.
+        revision: of the verdict.
+        looks: earlier measurements of the candidate, the oldest first.
+        span: highest minus lowest reward of an episode.
     """
     found = measured(candidates, rewards_with, rewards_without, config.delta, revision)
-    return replace(found, admitted=suffices(found, len(rewards_with)) and _exceeds(found, config.confidence))
+    if not suffices(found, len(rewards_with)):
+        return found
+    if config.confidence is None:
+        return replace(found, admitted=exceeds(found.difference, found.delta))
+    bound = lower_bound([*looks, found], config.confidence, span)
+    return replace(found, admitted=exceeds(bound, found.delta), bound=bound)
 
 
 def suffices(found: Verdict, planned: int) -> bool:
@@ -90,11 +147,6 @@ def measured(
         pairs=gains.size,
         delta=delta,
     )
-
-
-def _exceeds(found: Verdict, confidence: float | None) -> bool:
-    gain = found.difference if confidence is None else lower_bound(found, confidence)
-    return exceeds(gain, found.delta)
 
 
 def exceeds(gain: float, delta: float) -> bool:

@@ -23,7 +23,7 @@ from coevo.memory.bank.change import Judged
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial
 from coevo.memory.writers.base import Proposal
-from coevo.records.entry import Entry, Verdict, entered
+from coevo.records.entry import entered
 
 
 class WithinGroupAdmission:
@@ -35,7 +35,7 @@ class WithinGroupAdmission:
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """Judge the candidates whose trial is over, and begin trials of new ones while there is room."""
         over = [trial for trial in library.trials if self.is_over(trial)]
-        judged = tuple(self._judged(trial, revision) for trial in over if trial.entry.id not in library.barred)
+        judged = tuple(self._judged(trial, library, revision) for trial in over if trial.entry.id not in library.barred)
         known = {trial.entry.id for trial in library.trials} | library.row_of.keys()
         new = [entry for entry in proposal.entries if entry.id not in known]
         room = self._config.candidates - len(library.trials) + len(over)
@@ -53,20 +53,16 @@ class WithinGroupAdmission:
         """Report whether a candidate has been on trial for as many iterations as configured."""
         return trial.iterations >= self._config.iterations
 
-    def _judged(self, trial: OnTrial, revision: int) -> Judged:
-        candidate = entered(trial.entry, revision)
-        return Judged(verdict_of(trial, [candidate], self._config, revision), (candidate,))
+    def _judged(self, trial: OnTrial, library: Library, revision: int) -> Judged:
+        """Judge a candidate by this trial and its earlier ones.
 
-
-def verdict_of(
-    trial: OnTrial, candidates: Sequence[Entry], config: WithinGroupAdmissionConfig, revision: int
-) -> Verdict:
-    """Verdict on a candidate; one that no group has tried, or no treated episode has seen, is refused."""
-    if not trial.rewards_with:
-        ids = tuple(entry.id for entry in candidates)
-        return Verdict(revision, ids, False, 0.0, 0.0, 0.0, 0.0, 0, config.delta)
-    verdict = judge(candidates, trial.rewards_with, trial.rewards_without, config, revision)
-    return verdict if trial.seen_share > 0 else replace(verdict, admitted=False)
+        One that no group has tried, or no treated episode has seen, is refused, and its trial says nothing.
+        """
+        candidate, rewards = entered(trial.entry, revision), (trial.rewards_with, trial.rewards_without)
+        looks = library.looks(candidate.id)
+        verdict = judge([candidate], *rewards, self._config, revision, looks, library.span)
+        verdict = verdict if trial.seen_share > 0 else replace(verdict, admitted=False, bound=None)
+        return Judged(verdict, (candidate,))
 
 
 def _figures(judged: Sequence[Judged], over: Sequence[OnTrial]) -> dict[str, float]:

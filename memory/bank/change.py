@@ -1,6 +1,7 @@
 """Changes of one revision to the bank, and their rows in its tables."""
 
 from dataclasses import asdict, dataclass
+from math import isnan, nan
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +34,7 @@ VERDICTS = pa.schema(
         ("stderr", pa.float64()),
         ("pairs", pa.int32()),
         ("delta", pa.float64()),
+        ("bound", pa.float64()),
     ]
 )
 
@@ -159,7 +161,8 @@ def _cluster_row(cluster: Cluster) -> dict[str, Any]:
 
 
 def _verdict_row(judged: Judged) -> dict[str, Any]:
-    row = asdict(judged.verdict) | {"candidates": [asdict(entry) for entry in judged.candidates]}
+    bound = nan if judged.verdict.bound is None else judged.verdict.bound  # tables hold no nulls
+    row = asdict(judged.verdict) | {"candidates": [asdict(entry) for entry in judged.candidates], "bound": bound}
     # A revision may judge several batches, so the id of a batch is a hash of its row.
     name = content_hash(pa.Table.from_pylist([{"id": "", **row}], schema=VERDICTS))[:12]
     return {"id": name, **row}
@@ -171,5 +174,7 @@ def _in_order(table: pa.Table) -> list[dict[str, Any]]:
 
 def _judged(row: dict[str, Any]) -> Judged:
     candidates = tuple(table_to_entries(pa.Table.from_pylist(row["candidates"], schema=ENTRIES)))
-    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates")}
+    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates", "bound")}
+    bound = row.get("bound", nan)  # a table from before there were bounds has none
+    fields["bound"] = None if isnan(bound) else bound
     return Judged(Verdict(candidates=tuple(entry.id for entry in candidates), **fields), candidates)

@@ -88,7 +88,7 @@ def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
     return [
         Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))
         for task in [*source_tasks(session, trial.taught), *readers(session, trial.read)]
-        for n in range(replicas)
+        for n in range(trial.first, trial.first + replicas)
     ]
 
 

@@ -1,9 +1,12 @@
 """Retirement of entries (``bank.retirement``): by paired replay without them, by disuse, and by capacity.
 
-An entry retires if E without e is at least E - delta: the policy has learned it, or it is no longer true. An entry that
-no episode retrieves changes no reward, and needs no replay. Rows, verdicts and episodes stay, and the table
-``operations`` names the reason. The bank keeps each measurement, the credit of the entry by leaving it out, whether it
-retires or stays.
+An entry retires if E without e is at least E - delta: the policy has learned it, or it is no longer true. One
+measurement by itself is mostly chance, and an entry is measured again and again. So all measurements since it entered
+also have to bound its gain below delta + ``MARGIN``: by a bound that holds at every look of its life.
+
+An entry that no episode retrieves changes no reward, and needs no replay. Rows, verdicts and episodes stay, and the
+table ``operations`` names the reason. The bank keeps each measurement, the credit of the entry by leaving it out,
+whether it retires or stays.
 """
 
 from collections import Counter
@@ -12,6 +15,7 @@ from dataclasses import replace
 
 from coevo.configs.bank.bank import RetirementConfig
 from coevo.memory.admission.base import Decision, Trial
+from coevo.memory.admission.evidence import upper_bound
 from coevo.memory.admission.replay import exceeds, measured, metrics, suffices
 from coevo.memory.bank.change import Judged, Ruling
 from coevo.memory.standing import Standing, counted
@@ -23,6 +27,9 @@ from coevo.tasks.draft import Result, apart
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.judge import replay
+
+MARGIN = 0.1
+"""Gain beyond delta that measurements must rule out: none that ends can tell delta from a little more."""
 
 Reasons = list[tuple[Entry, str]]
 """Entries that retire, with the reason of each."""
@@ -51,15 +58,19 @@ def retire(session: Session, decision: Decision) -> Result[Decision]:
 
 def _measured(
     session: Session, config: RetirementConfig, cases: Sequence[tuple[Entry, Sequence[Entry]]], spent: Counter[str]
-) -> tuple[Judged, ...]:
-    """Gain of the bank over the bank without some entries, on tasks that retrieved the first of each case."""
+) -> list[tuple[Entry, Verdict, int]]:
+    """Gain of the bank over the bank without some entries, on tasks that retrieved the first of each case.
+
+    Returns:
+        that entry, the measurement and its planned pairs, for each case.
+    """
     trials = [Trial(read=(entry,), removed=removed) for entry, gone in cases for removed in ((), gone)]
     rewards = replay(session, spent, trials, config.replays) if trials else []
     sides = zip(cases, rewards[::2], rewards[1::2], strict=True)
-    return tuple(
-        Judged(ruled(measured([entry], ours, theirs, 0.0, session.draft.revision), len(ours), config.delta), (entry,))
+    return [
+        (entry, measured([entry], ours, theirs, 0.0, session.draft.revision), len(ours))
         for (entry, _), ours, theirs in sides
-    )
+    ]
 
 
 def _credited(
@@ -67,13 +78,18 @@ def _credited(
 ) -> tuple[Judged, ...]:
     """Credit of entries by leaving each out; one that can be missed alone, but not beside others, stays.
 
-    Of those that can be missed alone, the least useful retires. Each further one is also left out with all before it.
+    Of those that can be missed alone, the least useful retires. Each further one is also left out with all before it,
+    and stays if that measurement alone exceeds delta.
     """
-    found = _measured(session, config, [(entry, (entry,)) for entry in chosen], spent)
+    looks, span = session.bank.measurements.of, session.bank.span
+    found = [
+        Judged(ruled(verdict, planned, config, looks(entry.id), span), (entry,))
+        for entry, verdict, planned in _measured(session, config, [(entry, (entry,)) for entry in chosen], spent)
+    ]
     useless = sorted((each for each in found if not each.verdict.admitted), key=_gain)
     gone = [entry for each in useless for entry in each.candidates]
     beside = _measured(session, config, [(gone[n], gone[: n + 1]) for n in range(1, len(gone))], spent)
-    stay = {each.candidates for each in beside if each.verdict.admitted}
+    stay = {(entry,) for entry, verdict, planned in beside if _is_needed(verdict, planned, config.delta)}
     return tuple(
         replace(each, verdict=replace(each.verdict, admitted=True)) if each.candidates in stay else each
         for each in found
@@ -87,32 +103,61 @@ def _gain(each: Judged) -> tuple[float, str]:
 def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> tuple[list[Entry], dict[str, Standing]]:
     """Entries that this firing judges, of those that the latest episodes retrieved, and the standings of all after it.
 
-    They are drawn from the ids in order: a resumed run holds the same bank in another order.
+    Those that waited longest come first. Half of the places are for entries that the last measurement made doubtful, so
+    that one that is no longer true need not wait for its turn again and again. Entries that waited equally long are
+    drawn from the ids in order: a resumed run holds the same bank in another order.
     """
     held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
     names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
     drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
     waited = {name: standing.waited for name, standing in session.bank.standings.items()}
-    chosen = sorted(drawn, key=lambda name: -waited.get(name, 0))[: config.entries]
+    order = sorted(drawn, key=lambda name: -waited.get(name, 0))
+    again = [name for name in order if _is_doubtful(session.bank.measurements.of(name), config)][: config.entries // 2]
+    chosen = [*again, *(name for name in order if name not in again)][: config.entries]
     return [held[name] for name in chosen], counted(session.bank.standings, held, seen, chosen)
 
 
-def ruled(found: Verdict, planned: int, delta: float | None) -> Verdict:
-    """A measurement with its threshold; ``admitted`` if the entry stays.
+def _is_doubtful(looks: Sequence[Verdict], config: RetirementConfig) -> bool:
+    return bool(looks) and config.delta is not None and not exceeds(looks[-1].difference, config.delta)
 
-    Without a threshold, or with fewer than half of the planned pairs, it does.
+
+def ruled(
+    found: Verdict, planned: int, config: RetirementConfig, looks: Sequence[Verdict] = (), span: float = 1.0
+) -> Verdict:
+    """A measurement with its threshold and its upper bound; ``admitted`` if the entry stays.
+
+    It stays if this measurement exceeds delta, if all of its life do not rule out a gain of delta + ``MARGIN``, without
+    a threshold, and with fewer than half of the planned pairs. An entry with a gain of at least delta + ``MARGIN``
+    retires with probability 1 - ``config.confidence`` at most, however often it is measured.
+
+    Args:
+        found: the measurement.
+        planned: its planned pairs.
+        config: threshold and confidence.
+        looks: earlier measurements of the entry, the oldest first.
+        span: highest minus lowest reward of an episode.
     """
-    if delta is None:
+    if suffices(found, planned):
+        found = replace(found, bound=upper_bound([*looks, found], config.confidence, span))
+    if config.delta is None:
         return replace(found, admitted=True)
-    stays = not suffices(found, planned) or exceeds(found.difference, delta)
-    return replace(found, delta=delta, admitted=stays)
+    open_yet = found.bound is None or not exceeds(config.delta + MARGIN, found.bound)
+    return replace(found, delta=config.delta, admitted=open_yet or _is_needed(found, planned, config.delta))
+
+
+def _is_needed(found: Verdict, planned: int, delta: float | None) -> bool:
+    """Report whether this measurement alone says that the bank needs the entry, or says too little."""
+    return delta is None or not suffices(found, planned) or exceeds(found.difference, delta)
 
 
 def reason(found: Verdict) -> str:
     """Reason for which an entry retires; empty if it stays."""
     if found.admitted:
         return ""
-    return f"replays earn {found.difference:+.3f} with it over {found.pairs} pairs, not more than {found.delta:g}"
+    return (
+        f"replays earn {found.difference:+.3f} with it over {found.pairs} pairs, not more than {found.delta:g}, and at "
+        f"most {found.bound:+.3f} by all since it entered"
+    )
 
 
 def _unseen(session: Session, config: RetirementConfig, decision: Decision) -> Reasons:

@@ -9,7 +9,8 @@ LR = {"lr": 1e-6}
 K3 = {"kl": "k3", "kl_coefficient": 1e-3}
 DUAL = {"type": "gae", "gamma_step": 0.99, "lambda_step": 0.95, "gamma_token": 1.0, "lambda_token": 1.0}
 TFIDF = {"type": "tfidf", "k": 8, "per": "task", "share": 1.0}
-REPLAY = {"type": "replay", "delta": 0.0, "per": "batch", "replays": 8}
+# Each lesson by itself and with confidence: a departure from Eq. 7, which homerules-coevo-rl-eq7 has.
+REPLAY = {"type": "replay", "per": "entry", "delta": 0.0, "replays": 64, "confidence": 0.95}
 
 EVERYTHING = {"memory_length": None, "history": "states"}
 

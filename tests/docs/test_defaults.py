@@ -7,7 +7,7 @@ from support.defaults import GIVEN, PAGE, given, page, settings, source
 from coevo.configs.load.load import ROOT
 
 DEPARTURES = {
-    "coevo-rl": {"bank.retrieval.scoped", "bank.writer.type"},
+    "coevo-rl": {"bank.retrieval.scoped", "bank.writer.type", "bank.admission.per"},
     "slea-rl": {"bank.retrieval.scoped", "bank.writer.type", "bank.admission.ties"},
     "context-lite": set(),
     "jerp": {"bank.writer.type"},

@@ -86,6 +86,7 @@ def judged(revision, candidates, gains):
         stderr=(variance / len(gains)) ** 0.5,
         pairs=len(gains),
         delta=0.0,
+        bound=mean - 0.25,
     )
     return Judged(verdict, tuple(candidates))
 

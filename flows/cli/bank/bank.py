@@ -47,8 +47,8 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
 
     With admission by replay, one row per batch of candidates. `difference`: mean reward with the batch in the bank,
     minus mean reward without it. `low`, `high`: its 95 % interval. `inside noise`: the interval holds the threshold, so
-    the verdict could have been the opposite. `bound`, with bank.admission.confidence: lower bound that had to exceed
-    the threshold; empty if there were too few pairs.
+    the verdict could have been the opposite. `bound`, with bank.admission.confidence: lower bound of the gain by all
+    replays of the lesson so far, which had to exceed the threshold; empty if too many pairs were lost.
 
     With edit operations, one row per operation: applied, or rejected with the reason. `removed`: taken out by score or
     capacity. `retired`: taken out by a person, with the reason; see `coevo bank retire`.

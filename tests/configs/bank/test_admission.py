@@ -3,14 +3,13 @@
 import re
 
 import pytest
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from support.refusal import refusal
 
 from coevo.configs.bank.admission import (
     AnyAdmissionConfig,
     EditsAdmissionConfig,
     ReplayAdmissionConfig,
-    least_pairs,
     notice,
 )
 from coevo.configs.load.load import load_recipe
@@ -44,22 +43,24 @@ def test_what_cannot_be_is_refused(settings, reason):
     assert re.search(reason, refusal(RECIPE, settings))
 
 
+GUARDED = {"type": "replay", "per": "entry", "delta": 0.0, "replays": 64, "confidence": 0.95}
+EQ7 = {"type": "replay", "per": "batch", "delta": 0.0, "replays": 8}
+
+
 @pytest.mark.parametrize(
-    ("confidence", "pairs"),
+    ("recipe", "admission"),
     [
-        (0.51, 2), (0.75, 2), (0.8, 3), (0.875, 3), (0.9, 4), (0.9375, 4), (0.95, 5), (0.99, 7), (1 - 2**-20, 20),
-        (1 - 2 ** -(3 + 2e-9), 4), (1 - 2 ** -(3 + 2e-10), 3),
+        ("homerules-coevo-rl", GUARDED), ("homerules-experience-only", GUARDED), ("babyai-rules-coevo-rl", GUARDED),
+        ("homerules-coevo-rl-qwen3-8b", GUARDED), ("textworld-coevo-rl", GUARDED), ("homerules-coevo-rl-eq7", EQ7),
     ],
 )  # fmt: skip
-def test_a_level_needs_pairs_that_can_reach_it(confidence, pairs):
-    assert least_pairs(confidence) == pairs
-    assert ReplayAdmissionConfig(confidence=confidence, replays=pairs).replays == pairs
-    with pytest.raises(ValidationError, match=f"set replays={pairs} or more, or a lower confidence"):
-        ReplayAdmissionConfig(confidence=confidence, replays=pairs - 1)
+def test_recipes_admit_each_lesson_with_confidence_but_one_that_has_the_papers_rule(recipe, admission):
+    assert load_recipe(recipe).bank.admission.model_dump() == admission
 
 
-def test_without_a_level_one_pair_is_enough():
-    assert ReplayAdmissionConfig(replays=1).confidence is None
+@pytest.mark.parametrize("replays", [1, 4])
+def test_few_replays_are_allowed_with_a_confidence_since_those_of_later_firings_count_too(replays):
+    assert ReplayAdmissionConfig(confidence=0.95, replays=replays).replays == replays
 
 
 @pytest.mark.parametrize(

@@ -1,25 +1,31 @@
 """Eq. 7 with values worked out by hand."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from coevo.configs.bank.admission import ReplayAdmissionConfig
 from coevo.memory.admission.base import Decision, Trial
+from coevo.memory.admission.evidence import lower_bound
 from coevo.memory.admission.replay import admission, exceeds, judge, metrics
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Proposal
 from coevo.records.entry import Entry, Verdict, entry_id
 
 CANDIDATES = [Entry(entry_id("", text), text, "", "", text, "", "train", ("1/r/t/0",), 3, 3) for text in ("a", "b")]
+EQ7 = {"per": "batch", "replays": 8, "confidence": None}
 
 
 def verdict(rewards_with, rewards_without, delta=0.0):
-    return judge(CANDIDATES, rewards_with, rewards_without, ReplayAdmissionConfig(delta=delta), 3)
+    return judge(CANDIDATES, rewards_with, rewards_without, ReplayAdmissionConfig(**EQ7, delta=delta), 3)
 
 
-def decide(config, candidates, replay):
-    decision = admission(ReplayAdmissionConfig(**config)).decide(Proposal(tuple(candidates)), Library(()), replay, 3)
+EMPTY = Library(())
+
+
+def decide(config, candidates, replay, library=EMPTY):
+    decision = admission(ReplayAdmissionConfig(**EQ7 | config)).decide(Proposal(tuple(candidates)), library, replay, 3)
     return decision, [judged.verdict.admitted for judged in decision.judged]
 
 
@@ -33,7 +39,8 @@ def test_worked_values():
     assert result.candidates == tuple(entry.id for entry in CANDIDATES)
     assert result.inside_noise
     low, high = result.interval
-    assert (low, high) == pytest.approx((0.5 - 1.96 * (1 / 3) ** 0.5 / 2, 0.5 + 1.96 * (1 / 3) ** 0.5 / 2))
+    # t(3) at 0.975 is 3.182446.
+    assert (low, high) == pytest.approx((0.5 - 3.182446 * (1 / 3) ** 0.5 / 2, 0.5 + 3.182446 * (1 / 3) ** 0.5 / 2))
 
 
 @pytest.mark.parametrize(
@@ -127,16 +134,16 @@ def test_verdicts_without_pairs_are_in_no_mean():
 
 
 def test_the_figures_are_means_over_verdicts_and_the_sum_of_their_pairs():
-    # Of the first, see the worked values; the second has gains 1 and 1.
-    half = 1.96 * (1 / 3) ** 0.5 / 2
+    # Of the first, see the worked values; the second has gains 1 and 1: at most 1 - 0.025^(1/2) of further ones differ.
+    half, differ = 3.182446 * (1 / 3) ** 0.5 / 2, 1 - 0.025**0.5
     assert metrics([verdict([1, 1, 1, 0], [0, 1, 0, 0]), verdict([1, 1], [0, 0])], "x") == pytest.approx(
         {
             "x/difference": 0.75,
-            "x/low": (0.5 - half + 1) / 2,
+            "x/low": (0.5 - half + 1 - 2 * differ) / 2,
             "x/high": (0.5 + half + 1) / 2,
             "x/reward_with": 0.875,
             "x/reward_without": 0.125,
-            "x/inside_noise": 0.5,
+            "x/inside_noise": 1.0,
             "x/pairs": 6.0,
         }
     )
@@ -157,3 +164,73 @@ def test_candidates_without_a_pair_are_refused_whatever_delta_allows():
 def test_sides_that_do_not_pair_are_an_error(rewards):
     with pytest.raises(ValueError, match="do not pair"):
         verdict(*rewards)
+
+
+SURE = {"per": "entry", "replays": 32, "confidence": 0.95}
+
+
+def worth(**gains):
+    """A replay of candidates that gain so much in every pair, and the trials and replicas it is asked for."""
+    asked = []
+
+    def replay(trials, replicas):
+        asked.append((trials, replicas))
+        return [[sum(gains[each.strategy] for each in trial.added)] * replicas for trial in trials]
+
+    return replay, asked
+
+
+def test_a_candidate_is_played_no_further_once_it_is_admitted():
+    replay, asked = worth(a=1.0, b=0.0)
+    decision, admitted = decide(SURE, CANDIDATES, replay)
+    assert (decision.entries, admitted) == ((CANDIDATES[0],), [True, False])
+    # Sixteen gains of 1 are enough, see the bounds; the other candidate is played to the end, each replica once.
+    first, second = ([Trial((entry,), (entry,)), Trial((), (entry,))] for entry in CANDIDATES)
+    rounds = [first + second, first + second, second, second]
+    expected = [([replace(trial, first=8 * n) for trial in trials], 8) for n, trials in enumerate(rounds)]
+    assert asked == expected
+    assert [judged.verdict.pairs for judged in decision.judged] == [16, 32]
+    assert [judged.verdict.bound > 0 for judged in decision.judged] == [True, False]
+
+
+@pytest.mark.parametrize(("replays", "rounds"), [(1, [1]), (8, [8]), (9, [8, 1]), (20, [8, 8, 4])])
+def test_no_more_replicas_are_played_than_configured(replays, rounds):
+    replay, asked = worth(a=0.0, b=0.0)
+    decide(SURE | {"replays": replays}, CANDIDATES, replay)
+    assert [replicas for _, replicas in asked] == rounds
+
+
+def test_a_refused_candidate_is_judged_by_its_earlier_firings_too():
+    replay, _ = worth(a=0.25, b=0.0)
+    looks, admitted = [], []
+    library = Library((), looks=lambda lesson: looks)
+    while True not in admitted:
+        decision, admitted = decide(SURE, CANDIDATES[:1], replay, library)
+        looks += [judged.verdict for judged in decision.judged]
+    bounds = [look.bound for look in looks]
+    assert len(looks) > 1
+    assert bounds == sorted(bounds)
+    assert [bound > 0 for bound in bounds] == [False] * (len(looks) - 1) + [True]
+    assert looks[-1].bound == lower_bound(looks, 0.95)
+
+
+def test_candidates_that_are_judged_together_have_no_earlier_firings():
+    replay, _ = worth(a=0.5, b=0.5)
+    library = Library((), looks=lambda lesson: pytest.fail("evidence of one lesson is none of a batch"))
+    decision, _ = decide(SURE | {"per": "batch"}, CANDIDATES, replay, library)
+    assert decision.judged[0].verdict.bound == lower_bound([decision.judged[0].verdict], 0.95)
+
+
+def test_a_measurement_that_lost_most_of_its_pairs_has_no_bound():
+    config = ReplayAdmissionConfig(**SURE)
+    found = judge(CANDIDATES[:1], [math.nan] * 5 + [1] * 4, [0] * 9, config, 3, [verdict([1] * 64, [0] * 64)])
+    assert (found.pairs, found.bound, found.admitted) == (4, None, False)
+
+
+def test_rewards_of_another_range_need_as_many_pairs():
+    def replay(trials, replicas):
+        return [[10.0 * len(trial.added)] * replicas for trial in trials]
+
+    narrow, wide = (decide(SURE, CANDIDATES[:1], replay, Library((), span=span))[0] for span in (10.0, 1000.0))
+    assert [judged.verdict.pairs for judged in (*narrow.judged, *wide.judged)] == [16, 32]
+    assert (narrow.entries, wide.entries) == (tuple(CANDIDATES[:1]), ())

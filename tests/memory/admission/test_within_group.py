@@ -26,8 +26,8 @@ def tried(name, with_it, without, iterations=5, groups=1):
     return OnTrial(entry(name), (task(1), task(2)), iterations, groups, tuple(with_it), tuple(without))
 
 
-def decide(admission, trials, candidates=(), entries=()):
-    library = Library(entries, trials=trials)
+def decide(admission, trials, candidates=(), entries=(), looks=lambda lesson: ()):
+    library = Library(entries, trials=trials, looks=looks)
     return admission.decide(Proposal(tuple(candidates)), library, never, 9)
 
 
@@ -49,10 +49,15 @@ def test_a_candidate_enters_by_the_gap_of_its_matched_halves_when_its_trial_is_o
 
 
 def test_confidence_asks_for_more_than_a_positive_mean():
-    noisy = tried("noisy", [1, 1, 0, 1, 0, 1], [0, 1, 0, 0, 1, 0])
-    sure = tried("sure", [1] * 6, [0, 0, 0, 0, 0, 1])
+    noisy = tried("noisy", [1, 1, 0, 1, 0, 1] * 4, [0, 1, 0, 0, 1, 0] * 4)
+    sure = tried("sure", [1] * 24, [0, 0, 0, 0, 0, 1] * 4)
     assert [e.strategy for e in decide(rule(), [noisy, sure]).entries] == ["noisy", "sure"]
-    assert [e.strategy for e in decide(rule(confidence=0.95), [noisy, sure]).entries] == ["sure"]
+    once = decide(rule(confidence=0.95), [noisy, sure])
+    assert [e.strategy for e in once.entries] == ["sure"]
+    # Tried again and again, with the same gap, the other enters, too.
+    looks = [replace(once.judged[0].verdict, revision=n) for n in range(5)]
+    again = decide(rule(confidence=0.95), [noisy], looks=lambda lesson: looks)
+    assert [e.strategy for e in again.entries] == ["noisy"]
 
 
 def test_a_candidate_that_no_group_has_tried_is_refused():

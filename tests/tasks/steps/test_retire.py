@@ -9,12 +9,16 @@ import pytest
 from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
 
+from coevo.configs.bank.bank import RetirementConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.base import Decision, Trial
+from coevo.memory.admission.evidence import upper_bound
 from coevo.memory.admission.replay import measured
-from coevo.records.entry import Entry, entry_id, rescoped
+from coevo.memory.bank.change import Judged
+from coevo.memory.standing import Standing
+from coevo.records.entry import Entry, Verdict, entry_id, rescoped
 from coevo.tasks.steps.judge import replay
-from coevo.tasks.steps.retire import reason, retire, ruled
+from coevo.tasks.steps.retire import MARGIN, reason, retire, ruled
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",
@@ -26,13 +30,13 @@ USELESS = Entry(entry_id("", "all is well"), "all is well", "", "", "task", "", 
 
 
 def test_an_entry_without_effect_retires_and_keeps_its_history(tmp_path):
-    config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 64, replays: 2}"])
+    config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 64, replays: 16}"])
     with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
         shaped(session, batch(session))
         decision = do(session, retire, Decision())
         assert [(e.id, e.retired) for e in decision.entries] == [(USELESS.id, 1)]
         assert [(r.outcome, r.entries) for r in decision.operations] == [("removed", (USELESS.id,))]
-        assert "+0.000 with it over 8 pairs" in decision.operations[0].reason
+        assert "+0.000 with it over 64 pairs, not more than 0.05, and at most +0.125" in decision.operations[0].reason
         assert decision.metrics["bank/retirement/replay"] == 1.0
 
 
@@ -54,10 +58,12 @@ def test_of_two_entries_that_say_the_same_one_stays(tmp_path):
         for _ in range(2):
             iterate(session)
         useful = [each.candidates[0] for each in session.stores.bank.left_out() if each.verdict.difference > 0]
+    useful = [replace(one, created=0, edited=0) for one in useful]
     pairs = [tuple(replace(one, id=f"{n:06d}{twin:06d}") for twin in range(2)) for n, one in enumerate(useful)]
     with opened(tmp_path / "twins", config, entries=[one for pair in pairs for one in pair],
                 played=expert_player()) as session:  # fmt: skip
         shaped(session, batch(session))
+        measured_before(session, session.bank.entries)
         gone = {entry.id for entry in do(session, retire, Decision()).entries}
         outcomes = Counter(
             (needed(session, pair), sum(one.id in gone for one in pair)) for pair in pairs if retrieved(session, pair)
@@ -65,6 +71,13 @@ def test_of_two_entries_that_say_the_same_one_stays(tmp_path):
     assert outcomes[True, 1] > 0
     assert outcomes[True, 2] == 0
     assert outcomes[False, 2] > 0
+
+
+def measured_before(session, entries):
+    """Measurements of an earlier revision, by which none of these entries gains."""
+    looks = [Verdict(1, (entry.id,), True, 0.5, 0.5, 0.0, 0.0, 128, 0.0, 0.1) for entry in entries]
+    left_out = tuple(Judged(look, (entry,)) for look, entry in zip(looks, entries, strict=True))
+    session.bank.measurements.count(Decision(left_out=left_out))
 
 
 def needed(session, pair):
@@ -81,26 +94,59 @@ def retrieved(session, pair):
 @pytest.mark.parametrize(
     ("with_it", "without", "delta", "says"),
     [
-        ([1, 0, 1, 1], [0, 0, 1, 1], 0.0, ""),
-        ([1, 0, 1, 1], [0, 0, 1, 1], 0.25, "+0.250 with it over 4 pairs"),
-        ([0, 0], [1, 0], 0.0, "-0.500"),
-        ([1, math.nan], [0, 1], 0.0, ""),
+        ([1, 0, 1, 1] * 64, [0, 0, 1, 1] * 64, 0.0, ""),
+        ([1, 0, 1, 1] * 64, [0, 0, 1, 1] * 64, 0.25, "+0.250 with it over 256 pairs"),
+        ([0, 0], [1, 0], 0.0, ""),
+        ([0, 0] * 16, [1, 0] * 16, 0.0, "-0.500 with it over 32 pairs"),
+        ([0] * 32, [1, 0] * 16, None, ""),
+        ([1, math.nan] * 16, [0, 1] * 16, 0.0, ""),
         ([math.nan], [0], 1.0, ""),
-        ([0, math.nan, math.nan], [1, 0, 0], 0.0, ""),
-        ([0, math.nan], [1, 0], 0.0, "-1.000 with it over 1 pairs"),
+        ([0, math.nan, math.nan] * 16, [1, 0, 0] * 16, 0.0, ""),
+        ([0, math.nan] * 16, [1, 0] * 16, 0.0, "-1.000 with it over 16 pairs"),
     ],
 )
 def test_an_entry_stays_if_its_removal_costs_more_than_delta(with_it, without, delta, says):
-    measurement = ruled(measured([USELESS], with_it, without, 0.0, 3), len(with_it), delta)
+    config = RetirementConfig(delta=delta)
+    measurement = ruled(measured([USELESS], with_it, without, 0.0, 3), len(with_it), config)
     found = reason(measurement)
     assert says in found
     assert bool(found) == bool(says) == (not measurement.admitted)
-    assert measurement.delta == delta
+    assert measurement.delta == (delta or 0.0)
+
+
+def look(gains, revision):
+    return measured([USELESS], gains, [0.0] * len(gains), 0.0, revision)
+
+
+def test_measurements_of_a_life_are_judged_together():
+    """Gains of -1, 0 and 1 with a mean of 0: each look by itself says too little, and five say enough."""
+    config, gains, looks = RetirementConfig(), [1.0] * 3 + [-1.0] * 3 + [0.0] * 26, []
+    while not looks or looks[-1].admitted:
+        looks.append(ruled(look(gains, len(looks)), 32, config, looks))
+    assert 2 < len(looks) < 8
+    assert looks[-1].bound < config.delta + MARGIN <= looks[-2].bound
+    assert [each.bound for each in looks] == [upper_bound(looks[: n + 1], 0.95) for n in range(len(looks))]
+
+
+def test_an_entry_that_gains_now_stays_whatever_was_measured_before():
+    config, useless = RetirementConfig(), [look([-1.0, 0.0] * 32, n) for n in range(10)]
+    now = ruled(look([1.0, 0.0, 0.0, 0.0], 10), 4, config, useless)
+    assert now.bound < config.delta
+    assert now.admitted
+
+
+def test_a_first_bad_draw_retires_no_entry():
+    """Of 32 pairs one gains and two lose: by itself that was reason enough."""
+    found = ruled(look([1.0] + [-1.0] * 2 + [0.0] * 29, 1), 32, RetirementConfig())
+    assert found.difference < 0
+    assert found.admitted
+    assert reason(found) == ""
 
 
 def test_each_measurement_is_kept_whether_the_entry_stays_or_retires(tmp_path):
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 64, replays: 2}"])
     with opened(tmp_path, config, entries=[USELESS], played=expert_player()) as session:
+        measured_before(session, [USELESS])
         for _ in range(3):
             iterate(session)
         found, judged = session.stores.bank.left_out(), session.stores.bank.judged()
@@ -113,7 +159,7 @@ def test_each_measurement_is_kept_whether_the_entry_stays_or_retires(tmp_path):
         assert verdict.candidates == (entry.id,)
         assert verdict.difference == pytest.approx(verdict.reward_with - verdict.reward_without)
         if verdict.admitted:
-            assert verdict.difference > 0
+            assert verdict.difference > verdict.delta or verdict.bound >= verdict.delta + MARGIN
         else:
             assert entry.id not in held
             assert f"{verdict.difference:+.3f} with it over {verdict.pairs} pairs" in gone[entry.id].reason
@@ -187,3 +233,14 @@ def test_every_retrieved_entry_is_judged_in_turn_also_after_a_resume(tmp_path):
         with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
             iterate(session)
     assert sorted(session.bank.standings[entry.id].waited for entry in lasting) == [0, 1, 2]
+
+
+def test_an_entry_in_doubt_is_measured_again_before_its_turn_but_takes_half_of_the_places_at_most(tmp_path):
+    lasting = [replace(USELESS, id=f"{n:012d}") for n in range(4)]
+    config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 2, replays: 1}"])
+    with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
+        measured_before(session, lasting[:2])
+        session.bank.standings = {each.id: Standing(each.id, waited=5 * (n > 1)) for n, each in enumerate(lasting)}
+        shaped(session, batch(session))
+        chosen = [each.verdict.candidates[0] for each in do(session, retire, Decision()).left_out]
+    assert sorted(name in {each.id for each in lasting[:2]} for name in chosen) == [False, True]

@@ -34,7 +34,7 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
     assert [admitted[key] for key in ("revision", "candidates", "admitted", "rejected", "bank")] == [1, 2, 2, 0, 2]
     assert admitted["difference"] == 0.5
     # Gains 1, 0, 1, 0: standard error sqrt(1/3) / 2.
-    assert admitted["high"] - admitted["difference"] == pytest.approx(1.96 * (1 / 3) ** 0.5 / 2)
+    assert admitted["high"] - admitted["difference"] == pytest.approx(3.182446 * (1 / 3) ** 0.5 / 2)
     assert admitted["inside_noise"]
     assert [rejected[key] for key in ("revision", "candidates", "admitted", "rejected", "bank")] == [2, 1, 0, 1, 2]
     assert rejected["entries"] == [{"id": REJECTED.id, "strategy": REJECTED.strategy}]
@@ -44,14 +44,14 @@ def test_log_shows_the_bound_of_a_run_that_asks_for_confidence(coevo, tmp_path):
     small_run.build(tmp_path, overrides=["bank.admission.confidence=0.75"])
     rows = json.loads(coevo("bank", "log", "first", "--json", "--workspace", tmp_path).out)
     admitted, rejected = (row for row in rows if "difference" in row)
-    # Gains 1, 0, 1, 0: t(3) at 0.75 is 0.764892, the standard error sqrt(1/3) / 2.
-    assert (admitted["confidence"], admitted["bound"]) == (0.75, pytest.approx(0.5 - 0.764892 * (1 / 3) ** 0.5 / 2))
-    assert rejected["bound"] < 0
+    assert (admitted["confidence"], admitted["bound"], rejected["bound"]) == (0.75, 0.25, -0.5)
     for shown in (("log", "first"), ("why", "first", MUG.id)):
-        assert "0.279" in coevo("bank", *shown, "--workspace", tmp_path).out
+        assert "0.750  0.250" in coevo("bank", *shown, "--workspace", tmp_path).out
     # Without it, there is none.
-    assert [row["bound"] for row in json.loads(coevo("bank", "log", "first", "--json").out)[:2]] == [None, None]
-    assert "bound" not in coevo("bank", "log", "first").out
+    small_run.build(tmp_path, "mean", overrides=["bank.admission.confidence=null"])
+    plain = coevo("bank", "log", "mean", "--json", "--workspace", tmp_path).out
+    assert [row["bound"] for row in json.loads(plain)[:2]] == [None, None]
+    assert "bound" not in coevo("bank", "log", "mean", "--workspace", tmp_path).out
 
 
 def test_log_tells_what_became_of_operations_and_ends_at_the_revision_named(bank, coevo):
@@ -91,7 +91,7 @@ def test_show_has_the_latest_credit_of_each_entry_that_was_measured(bank, coevo,
     rows = {row["id"]: row for row in bank("show", "first", "--workspace", measured)}
     mug = rows[MUG.id]
     # Gains 1, 0, 1, 1: standard deviation 1/2.
-    half = 1.96 * 0.5 / 2
+    half = 3.182446 * 0.5 / 2  # t(3) at 0.975
     assert [mug[name] for name in ("credit", "credit_low", "credit_high")] == pytest.approx(
         [0.75, 0.75 - half, 0.75 + half]
     )
