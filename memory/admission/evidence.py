@@ -78,7 +78,8 @@ def log_capital(pairs: Floats, mean: Floats, second: Floats, least: float) -> Fl
     weight = 6 / (np.pi * np.arange(1, mean.shape[-1] + 1)) ** 2
     since = np.cumsum(earned[..., ::-1, :], axis=-2)[..., ::-1, :] + np.log(weight / len(BETS))[:, None]
     begun: Floats = np.logaddexp.reduce(since.reshape(*mean.shape[:-1], -1), axis=-1, initial=-np.inf)
-    return np.logaddexp(begun, np.log1p(-weight.sum()))
+    found: Floats = np.logaddexp(begun, np.log1p(-weight.sum()))
+    return found
 
 
 def _largest(holds: Callable[[float], bool], span: float) -> float:
