@@ -25,7 +25,7 @@ class Measurements:
 
     @classmethod
     def stored(cls, bank: BankView) -> "Measurements":
-        """Those of a stored bank."""
+        """Read the measurements of a stored bank."""
         found, rows = cls(), bank.rows()
         columns = (rows[name].to_pylist() for name in ("id", "created", "retired"))
         for name, created, retired in zip(*columns, strict=True):

@@ -174,7 +174,6 @@ def _in_order(table: pa.Table) -> list[dict[str, Any]]:
 
 def _judged(row: dict[str, Any]) -> Judged:
     candidates = tuple(table_to_entries(pa.Table.from_pylist(row["candidates"], schema=ENTRIES)))
-    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates", "bound")}
-    bound = row.get("bound", nan)  # a table from before there were bounds has none
-    fields["bound"] = None if isnan(bound) else bound
+    fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates")}
+    fields["bound"] = None if isnan(row["bound"]) else row["bound"]
     return Judged(Verdict(candidates=tuple(entry.id for entry in candidates), **fields), candidates)
