@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import HEAD, Layout
 from coevo.models.policy.tokenizer import ROLES, TEMPLATE
 from coevo.records.inert import control_tokens, either, inert, whole_words
@@ -24,7 +25,8 @@ class Prompts:
         self._layout = Layout(tokenizer, self._encoder, template).prompt(HEAD)
         self._words = tokenizer.chat_template == TEMPLATE
         self._control = either(control_tokens(tokenizer.all_special_tokens), whole_words(ROLES))
-        self._end = tokenizer.eos_token_id
+        end = template_end(tokenizer, template)
+        self._end = tokenizer.eos_token_id if end is None else end
         self.empty = self._layout.text(("", ""))
 
     def ids(self, question: Question) -> tuple[int, ...]:

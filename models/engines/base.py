@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.models.policy.ends import template_end
 from coevo.models.policy.policy import Policy
 from coevo.records.draws import Key
 from coevo.records.episode import Completion
@@ -102,9 +103,10 @@ def completions_of(
 
 
 def ends_of(policy: Policy) -> list[int]:
-    """Token ids that end an answer: the tokenizer's and the model's own."""
-    own = policy.model.generation_config.eos_token_id
-    return sorted({policy.tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])} - {None})
+    """Token ids that end an answer: the tokenizer's, the model's own, and the chat template's."""
+    own, tokenizer = policy.model.generation_config.eos_token_id, policy.tokenizer
+    named = {tokenizer.eos_token_id, *(own if isinstance(own, list) else [own]), template_end(tokenizer)}
+    return sorted(named - {None})
 
 
 def limit_of(config: Any) -> int:

@@ -21,6 +21,7 @@ from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking
 from coevo.models.policy.conversation import Dialogue, branch_of
 from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
 from coevo.models.policy.template import render
@@ -108,9 +109,14 @@ class Context:
         return tuple(str(each) for each in Deviation if each in found)
 
     def target(self, answer: Answer) -> tuple[int, ...]:
-        """Token ids of an expert's answer, including the end token."""
+        """Token ids of an expert's answer, including the end token: the chat template's, if it has one."""
         text = self._style.data(self._form.write(answer))
-        return (*self._encoder.data(text), self._tokenizer.eos_token_id)
+        return (*self._encoder.data(text), self._end)
+
+    @cached_property
+    def _end(self) -> int:
+        end = None if self._words else template_end(self._tokenizer, self._config.template)
+        return int(self._tokenizer.eos_token_id if end is None else end)
 
     def read(self, completion: Completion, moment: Moment) -> Answer:
         """Parse a completion that answers the prompt of a moment; without an action, the answer has its fault."""

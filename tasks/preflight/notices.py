@@ -7,6 +7,7 @@ from typing import Any
 
 from coevo.configs.bank.admission import notice
 from coevo.configs.bank.writer import ModelWriterConfig
+from coevo.configs.policy import PretrainedPolicyConfig
 from coevo.configs.run import RunConfig
 from coevo.configs.unused import unused
 from coevo.envs.base import Environment
@@ -16,6 +17,8 @@ from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, writer_of
 from coevo.models.policy.card import CARD, ignored
+from coevo.models.policy.ends import deviating_marks
+from coevo.models.policy.standin import tokenizer_of
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
@@ -38,7 +41,8 @@ def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]
         env: its environment if it is there; else it is made where a notice needs it.
     """
     unproven = None if config.bank is None else notice(config.bank.admission)
-    said = [*([unproven] if unproven else []), *_unfired(config), *_sampling(config), *_guide(config, env)]
+    said = [*([unproven] if unproven else []), *_unfired(config), *_sampling(config), *_marks(config)]
+    said += _guide(config, env)
     said += _unread(config, env)
     return [*said, *_unreached(config, env), *unused(config)]
 
@@ -67,6 +71,12 @@ def _sampling(config: RunConfig) -> list[str]:
     if others:
         said += f"; no setting follows {', '.join(others)}"
     return [said]
+
+
+def _marks(config: RunConfig) -> list[str]:
+    if not isinstance(config.policy, PretrainedPolicyConfig) or config.context.style == "words":
+        return []
+    return deviating_marks(config.policy, tokenizer_of(config.policy, ()), config.context.template)
 
 
 def _guide(config: RunConfig, env: Environment[Any] | None) -> list[str]:

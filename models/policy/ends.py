@@ -1,0 +1,104 @@
+"""End of an answer, and beginning of a prompt, as the chat template writes them and as the tokenizer declares them.
+
+A template may end answers with another token (``<|im_end|>``) than the one that the tokenizer names as its end token
+(``<|endoftext|>``). The model was trained with the template's, so that both end an answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from coevo.configs.context import THINKING_OFF
+from coevo.configs.errors import CoevoError
+from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
+from coevo.models.policy.card import CARD
+from coevo.models.policy.foreign import folder_of, settings_of
+from coevo.models.policy.standin import Guess
+from coevo.models.policy.template import OWN, render
+
+_ANSWER = "coevo answers"
+"""Content of an answer that no template holds."""
+
+
+def template_end(tokenizer: Any, options: Mapping[str, Any] = MappingProxyType(THINKING_OFF)) -> int | None:
+    """Id of the control token with which the chat template ends an answer.
+
+    None stands for a template that ends it without one, or cannot write an answer, and for coevo's own.
+
+    Args:
+        tokenizer: tokenizer that has the template.
+        options: values that the template may use.
+    """
+    template = getattr(tokenizer, "chat_template", None)
+    if isinstance(tokenizer, Guess) or template is None or template in OWN:
+        return None
+    asked, answered = {"role": "user", "content": "u"}, {"role": "assistant", "content": _ANSWER}
+    try:
+        text = render(tokenizer, [asked, answered, asked], options)
+    except CoevoError:
+        return None
+    behind = text.rpartition(_ANSWER)[2].lstrip()
+    controls = {str(token): index for index, token in tokenizer.added_tokens_decoder.items()}
+    ends = sorted((each for each in controls if each and behind.startswith(each)), key=len)
+    return controls[ends[-1]] if _ANSWER in text and ends else None
+
+
+def deviating_marks(
+    policy: PolicyConfig, tokenizer: Any, options: Mapping[str, Any] = MappingProxyType(THINKING_OFF)
+) -> list[str]:
+    """Notices of a pretrained policy whose template and tokenizer disagree on the end of an answer or the first token.
+
+    Args:
+        policy: configuration of the policy.
+        tokenizer: its tokenizer.
+        options: values that the template may use.
+
+    Raises:
+        CoevoError: the template or a file of settings cannot be read.
+    """
+    template = getattr(tokenizer, "chat_template", None)
+    if not isinstance(policy, PretrainedPolicyConfig) or isinstance(tokenizer, Guess) or template in (None, *OWN):
+        return []
+    return [*_end(policy, tokenizer, options), *_begin(tokenizer, options)]
+
+
+def _end(policy: PretrainedPolicyConfig, tokenizer: Any, options: Mapping[str, Any]) -> list[str]:
+    end, declared = template_end(tokenizer, options), _declared(policy, tokenizer)
+    if end in declared:
+        return []
+    own = tokenizer.eos_token
+    if end is None:
+        return [
+            f"the chat template ends an answer without a control token, so that only {own} ends one: let the template "
+            f"write {own} behind an answer, or name a model with another template"
+        ]
+    name = tokenizer.convert_ids_to_tokens(end)
+    return [
+        f"the chat template ends an answer with {name}, the model's own end token is {own}: both end an answer here; "
+        f"set eos_token={name} in tokenizer_config.json and eos_token_id={sorted({end, *declared})} in {CARD}, so that "
+        "other programs stop there as well"
+    ]
+
+
+def _declared(policy: PretrainedPolicyConfig, tokenizer: Any) -> set[int]:
+    """End tokens that the tokenizer and the model's files name."""
+    folder = folder_of(policy.path)
+    files = () if folder is None else (folder / CARD, folder / "config.json")
+    named = next((found for file in files if (found := settings_of(file).get("eos_token_id")) is not None), None)
+    listed: Sequence[Any] = named if isinstance(named, list) else [named]
+    return {each for each in (tokenizer.eos_token_id, *listed) if isinstance(each, int)}
+
+
+def _begin(tokenizer: Any, options: Mapping[str, Any]) -> list[str]:
+    begin = tokenizer.bos_token
+    if begin is None:
+        return []
+    adds = tokenizer("u")["input_ids"][:1] == [tokenizer.bos_token_id]
+    if not adds and tokenizer.bos_token_id in (tokenizer.eos_token_id, tokenizer.pad_token_id):
+        return []  # a name for another token, with which no prompt of the model begins
+    if begin in render(tokenizer, [{"role": "user", "content": "u"}], options):
+        return []
+    return [
+        f"the chat template writes no {begin}, which the tokenizer {'puts before a text' if adds else 'has'}, and "
+        "prompts begin without it: if the model was trained with it, let the template begin with {{ bos_token }}"
+    ]

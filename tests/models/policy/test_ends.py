@@ -1,0 +1,116 @@
+"""End of an answer and beginning of a prompt: the chat template's, and what the tokenizer says of them."""
+
+import json
+
+import pytest
+import torch
+from support.policies import SMALL
+from support.templates import source
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from coevo.configs.policy import PretrainedPolicyConfig
+from coevo.configs.rollout.engine import TransformersEngineConfig
+from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.models.engines.base import Request, ends_of
+from coevo.models.engines.transformers.engine import TransformersEngine
+from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.models.policy.ends import deviating_marks, template_end
+from coevo.models.policy.policy import scratch
+from coevo.models.policy.tokenizer import TEMPLATE
+from coevo.records.draws import key
+
+OTHER = "<|endoftext|>"
+CHATML = ("<|im_start|>", "<|im_end|>")
+TEMPLATES = {
+    "qwen2_5": (CHATML, "<|im_end|>"),
+    "qwen3": (CHATML, "<|im_end|>"),
+    "qwen3_instruct_2507": (CHATML, "<|im_end|>"),
+    "qwen3_5_nothink": (CHATML, "<|im_end|>"),
+    "lfm2": (CHATML, "<|im_end|>"),
+    "llama3": (("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|eot_id|>"),
+    "llama3_2": (("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"), "<|eot_id|>"),
+    "gemma": (("<start_of_turn>", "<end_of_turn>"), "<end_of_turn>"),
+    "gemma3": (("<start_of_turn>", "<end_of_turn>"), "<end_of_turn>"),
+    "phi3": (("<|user|>", "<|assistant|>", "<|end|>"), "<|end|>"),
+    "glm4moe": (("<|user|>", "<|assistant|>", "<|observation|>"), "<|user|>"),
+    "gptoss": (("<|start|>", "<|channel|>", "<|message|>", "<|end|>", "<|return|>"), "<|end|>"),
+}
+"""Control tokens of real templates, and the one behind an answer."""
+SIMPLE = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}<|im_start|>assistant\n"
+)
+BARE = "{% for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}assistant: "
+
+
+def tokenizer(template, marks=CHATML, eos=OTHER, bos=None, adds=False):
+    """A byte-level tokenizer with these control tokens; ``adds``: it puts its first token before each text."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    backend = Tokenizer(models.BPE({letter: index for index, letter in enumerate(letters)}, []))
+    backend.pre_tokenizer, backend.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    named = dict.fromkeys([OTHER, *marks, eos, *([bos] if bos else [])])
+    backend.add_tokens([AddedToken(text, normalized=False, special=True) for text in named])
+    made = PreTrainedTokenizerFast(tokenizer_object=backend, eos_token=eos, bos_token=bos, chat_template=template)
+    if adds:
+        from tokenizers.processors import TemplateProcessing
+
+        made.backend_tokenizer.post_processor = TemplateProcessing(
+            single=f"{bos} $A", special_tokens=[(bos, made.bos_token_id)]
+        )
+    return made
+
+
+def notices(folder, made, **card):
+    (folder / "config.json").write_text("{}")
+    (folder / "generation_config.json").write_text(json.dumps(card))
+    return deviating_marks(PretrainedPolicyConfig(type="pretrained", path=str(folder)), made)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", TEMPLATES)
+def test_the_end_of_real_templates_is_found_and_named(name, tmp_path):
+    marks, end = TEMPLATES[name]
+    made = tokenizer(source(name), marks)
+    assert made.convert_ids_to_tokens(template_end(made)) == end
+    (said,) = notices(tmp_path, made, eos_token_id=made.eos_token_id)
+    assert f"ends an answer with {end}" in said and f"set eos_token={end}" in said
+    assert notices(tmp_path, made, eos_token_id=[made.eos_token_id, template_end(made)]) == []
+    assert notices(tmp_path, tokenizer(source(name), marks, eos=end)) == []
+
+
+def test_an_answer_ends_with_the_token_of_the_template_in_both_engines():
+    made, prompt = tokenizer(SIMPLE), (5, 6, 7)
+    end = made.convert_tokens_to_ids("<|im_end|>")
+    policy = scratch(SMALL, made, key(0, "test"))
+    assert ends_of(policy) == sorted({made.eos_token_id, end})
+    with torch.inference_mode():
+        hidden = policy.model.model(torch.tensor([prompt])).last_hidden_state[0, -1]
+    policy.model.lm_head = torch.nn.Linear(len(hidden), len(made), bias=False)
+    policy.model.lm_head.weight.data.zero_()[end] = hidden.clone()
+    engine = TransformersEngine(policy, TransformersEngineConfig(), SamplingConfig(max_new_tokens=6, top_k=1))
+    (completion,) = engine.generate([Request(prompt, key(0, "x"), "g")])
+    assert (completion.token_ids, completion.finished, completion.text) == ((end,), True, "")
+    server = VllmEngine.__new__(VllmEngine)
+    server._ends, server._sampling = ends_of(policy), SamplingConfig()
+    server._config = type("Config", (), {"draws": "free"})
+    assert end in server._body([])["stop_token_ids"]
+
+
+def test_a_template_without_an_end_token_is_a_notice(tmp_path):
+    assert template_end(tokenizer(BARE)) is None and template_end(tokenizer(TEMPLATE)) is None
+    (said,) = notices(tmp_path, tokenizer(BARE))
+    assert "ends an answer without a control token" in said and OTHER in said
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "written, bos, adds, told",
+    [
+        ("", "<s>", True, "which the tokenizer puts before a text"), ("", "<s>", False, "which the tokenizer has"),
+        ("{{ bos_token }}", "<s>", True, ""), ("<s>", "<s>", False, ""), ("", None, False, ""),
+        ("", "<|im_end|>", False, ""),
+    ],
+)  # fmt: skip
+def test_a_template_without_the_first_token_of_the_tokenizer_is_a_notice(tmp_path, written, bos, adds, told):
+    said = notices(tmp_path, tokenizer(written + SIMPLE, eos="<|im_end|>", bos=bos, adds=adds))
+    assert len(said) == bool(told) and all(told in each and "{{ bos_token }}" in each for each in said)
