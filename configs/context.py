@@ -33,6 +33,9 @@ class ContextConfig(Config):
     unchanged; ``turn``: before the current observation. Lessons that a conversation shows later stand in their turn."""
     experience_tokens: int = Field(default=200, ge=0, le=TOKENS)
     """Maximum length of the experience block in tokens; entries that do not fit are dropped whole."""
+    observation_tokens: int | None = Field(default=None, ge=64, le=TOKENS, exclude_if=lambda limit: limit is None)
+    """Maximum length of an observation, and of a turn's feedback, in tokens: longer ones keep their head and tail, with
+    a mark between them; null shortens none."""
     parser: Literal["auto", "label", "tag", "call", "fence", "plain"] = Field(
         default="auto", exclude_if=lambda parser: parser == "auto"
     )

@@ -10,6 +10,8 @@ GROUPS = ("agent", "bank", "cost", "policy")
 
 FAULTS = "agent/faults/"
 """Prefix of the number of answers by fault; absent where it is zero."""
+CUT = "agent/observations_cut/train"
+"""Share of turns with an observation that prompts show shortened; absent without ``context.observation_tokens``."""
 UNUSABLE = "agent/unusable/train"
 """Share of answers that are invalid or cut off; absent below the alarm's limit."""
 STREAK = "policy/advantage/iterations_without_variance"

@@ -76,7 +76,8 @@ def check_lengths(requests: Sequence[Request], answer: int, limit: int) -> None:
     if longest > limit:
         raise CoevoError(
             f"prompt and answer have {longest} tokens, but the policy attends to {limit}: "
-            "lower context.experience_tokens or context.memory_length, or choose a longer policy"
+            "lower context.experience_tokens or context.memory_length, set context.observation_tokens, or choose a "
+            "longer policy"
         )
 
 

@@ -24,6 +24,7 @@ from coevo.models.policy.encoding import Encoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
+from coevo.models.policy.shorten import Shortener
 from coevo.models.policy.template import render
 from coevo.models.policy.terse import CONTEXT_WORDS, Terse
 from coevo.records.demonstration import Answer, Moment, Note
@@ -57,6 +58,7 @@ class Context:
         self.leads = config.placement == "system" and not self._continues
         self._cost = lru_cache(maxsize=4096)(lambda line: len(self._encoder.data(line)))
         self._line = lru_cache(maxsize=4096)(self._style.line)
+        self._shortener = Shortener(config.observation_tokens, lambda text: len(self._encoder.data(text)))
         self._writing = Lock()
         self._lines = lru_cache(maxsize=4096)(self._fitting)
         self._dialogue = lru_cache(maxsize=64)(self._dialogue_of)
@@ -74,7 +76,7 @@ class Context:
 
     def _prompt(self, moment: Moment) -> tuple[int, ...]:
         lessons, tools = self._block(moment.lessons, moment.instruction), json.dumps(moment.tools)
-        moment = self._naming_tools(moment, tools)
+        moment = self._naming_tools(self._shortener.moment(moment), tools)
         if self._continues:
             return self._dialogue(tools).prompt(moment, lessons)
         count, length = len(moment.history), self._config.memory_length
@@ -162,6 +164,10 @@ class Context:
         """Notes, best first, that fit the budget whole."""
         lines = zip(notes, self._lines(notes, instruction), strict=True)
         return self._style.block([(note.zone, line) for note, line in lines if line])
+
+    def is_cut(self, text: str) -> bool:
+        """Report whether prompts show an observation or feedback shortened (``context.observation_tokens``)."""
+        return self._shortener.text(text) != text
 
     def _fitting(self, notes: tuple[Note, ...], instruction: str) -> tuple[str, ...]:
         """Line of each note, best first; an empty one if it does not fit the rest of the budget.

@@ -28,7 +28,8 @@ def loss_metrics(episodes: Sequence[Episode], panel: str) -> dict[str, float]:
 
 def report_losses(reporter: Reporter, episodes: Sequence[Episode], panel: str) -> None:
     """Warn of lost and cut episodes, with the first reason of each, and with the counts of several."""
-    for name, remedy in (("lost", ""), ("cut", "; lower context.experience_tokens or context.memory_length")):
+    shorter = "; lower context.experience_tokens, context.memory_length or context.observation_tokens"
+    for name, remedy in (("lost", ""), ("cut", shorter)):
         reasons = [reason for episode in episodes if (reason := getattr(episode, name))]
         if reasons:
             reporter.warn(

@@ -21,8 +21,8 @@ def too_long(config: RunConfig, shape: Shape, lengths: Lengths, offer: Callable[
     if lengths.longest + lengths.answer > limit:
         yield (
             f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
-            f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens"
-            f"{offer().example}"
+            f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens, "
+            f"or set context.observation_tokens, which shortens observations{offer().example}"
         )
 
 

@@ -11,7 +11,8 @@ from functools import partial
 from time import perf_counter
 
 from coevo.records.draws import extend
-from coevo.records.episode import UNSTAMPED, Episode
+from coevo.records.episode import UNSTAMPED, Episode, played
+from coevo.records.metric_names import CUT
 from coevo.records.task import Task
 from coevo.tasks.draft import Played, Position, Result
 from coevo.tasks.play.attempt import Attempt
@@ -64,7 +65,16 @@ def measured(session: Session, episodes: list[Episode], seen: Experience) -> Pla
     if bank is not None:
         group, size = session.config.rollout.group_size, session.parts.player.context.size
         metrics |= retrieval_metrics(bank.retrieval, seen, episodes, group, size)
-    return Played(episodes, metrics, rates)
+    return Played(episodes, metrics | _cut_observations(session, episodes), rates)
+
+
+def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
+    """Share of turns whose observation or feedback prompts show shortened; absent without such a limit."""
+    if session.config.context.observation_tokens is None:
+        return {}
+    is_cut = session.parts.player.context.is_cut
+    cuts = [is_cut(turn.observation) or is_cut(turn.feedback) for episode in played(episodes) for turn in episode.turns]
+    return {CUT: sum(cuts) / len(cuts) if cuts else 0.0}
 
 
 def _attempt(session: Session, at: Position, task: Task, replica: int, seen: Experience) -> Attempt:

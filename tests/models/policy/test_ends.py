@@ -70,12 +70,13 @@ def notices(folder, made, **card):
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_end_of_real_templates_is_found_and_named(name, tmp_path):
     marks, end = TEMPLATES[name]
-    made = tokenizer(source(name), marks)
+    bos = "<|begin_of_text|>" if name.startswith("llama") else None
+    made = tokenizer(source(name), marks, bos=bos)
     assert made.convert_ids_to_tokens(template_end(made)) == end
     (said,) = notices(tmp_path, made, eos_token_id=made.eos_token_id)
     assert f"ends an answer with {end}" in said and f"set eos_token={end}" in said
     assert notices(tmp_path, made, eos_token_id=[made.eos_token_id, template_end(made)]) == []
-    assert notices(tmp_path, tokenizer(source(name), marks, eos=end)) == []
+    assert notices(tmp_path, tokenizer(source(name), marks, eos=end, bos=bos)) == []
 
 
 def test_an_answer_ends_with_the_token_of_the_template_in_both_engines():
