@@ -49,6 +49,10 @@ class Recovery:
         return any((self.locks, self.files, self.tables, self.artifacts, self.tags))
 
 
+class Dropped(CoevoError):  # noqa: N818
+    """A revision is no longer kept whole."""
+
+
 class Lineage:
     """Revisions of one run. Reading is safe during a write; commit, recover and rollback need the run's lock."""
 
@@ -107,13 +111,14 @@ class Lineage:
         """Git commit of a revision that is kept whole.
 
         Raises:
-            CoevoError: the revision does not exist, or was dropped.
+            CoevoError: the revision does not exist.
+            Dropped: it was dropped.
         """
         commits, dropped = self._repository.commits(), self._repository.tags.dropped()
         commit = self._numbered(commits, revision)
         if revision in dropped:
             run, kept = self._repository.root.parent.name, ranges(sorted({*range(len(commits))} - dropped))
-            raise CoevoError(f"revision {revision} of run {run!r} was dropped by gc: kept ones are {kept}")
+            raise Dropped(f"revision {revision} of run {run!r} was dropped by gc: kept ones are {kept}")
         return commit
 
     def lost(self, revision: int) -> list[str]:

@@ -15,9 +15,10 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.flows.history.history import check, trail
-from coevo.lineage.lineage import Lineage
+from coevo.lineage.lineage import Dropped, Lineage
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.revision.retention import ranges
 from coevo.lineage.workspace import RunPaths, Workspace
 
 if TYPE_CHECKING:
@@ -154,14 +155,32 @@ def reading(text: str, place: Workspace) -> Iterator[Reading]:
     """Open the run and revision named by ``RUN``, ``RUN@N`` or ``RUN@TAG``.
 
     Raises:
-        CoevoError: the reference is malformed, or the run, the revision or the tag does not exist.
+        CoevoError: the reference is malformed, the run, the revision or the tag does not exist, or the block failed
+            while gc dropped revisions.
     """
     reference = Reference.parse(text)
     paths = place.existing(reference.run)
     if not paths.lineage.exists():
         raise CoevoError(_nothing_yet(paths))
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, place.cache) as lineage, _beside_gc(lineage, paths.name):
         yield Reading(paths, lineage, _until(reference, paths, lineage))
+
+
+@contextmanager
+def _beside_gc(lineage: Lineage, run: str) -> Iterator[None]:
+    """Name a collection that dropped revisions meanwhile as the cause of an error, which would else tell of damage."""
+    before = lineage.dropped()
+    try:
+        yield
+    except Dropped:
+        raise
+    except (CoevoError, OSError) as error:
+        gone = lineage.dropped() - before
+        if not gone:
+            raise
+        raise CoevoError(
+            f"run {run!r}: gc dropped revisions {ranges(sorted(gone))} while they were read: repeat the command"
+        ) from error
 
 
 def _until(reference: Reference, paths: RunPaths, lineage: Lineage) -> list[Manifest]:

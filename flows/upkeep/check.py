@@ -1,6 +1,6 @@
 """Checks of a workspace: of what lies outside of runs, and of the stores of each run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coevo.configs.errors import CoevoError
@@ -10,12 +10,15 @@ from coevo.lineage.fsck.check import History, check_history, commits_of
 from coevo.lineage.fsck.donors import Donors
 from coevo.lineage.fsck.places import check_run_files, check_strangers, check_warmstarts
 from coevo.lineage.fsck.tree import check_checkout, check_leftovers
+from coevo.lineage.git import Git
 from coevo.lineage.lock import in_use
 from coevo.lineage.remote.banks import RemoteBanks
 from coevo.lineage.repository import Repository
 from coevo.lineage.workspace import RunPaths, Workspace
 
 Note = Callable[[str], None]
+LOOKS = 3
+"""Most checks of one run: gc may drop revisions again and again."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,20 @@ class Check:
         return [*check_strangers(self.place), *check_warmstarts(self.place)]
 
     def run(self, paths: RunPaths) -> Checked:
-        """Check one run. If a writer appears meanwhile, only the data of its history counts."""
-        before, busy = commits_of(paths)[-1:], in_use(paths)
-        found = list(self._findings(paths, busy))
-        if not busy and (in_use(paths) or commits_of(paths)[-1:] != before):
-            busy, found = True, list(self._findings(paths, True))
-        return Checked(paths.name, len(commits_of(paths)), busy, tuple(found))
+        """Check one run; again if gc drops revisions meanwhile, whose parts it removes.
+
+        If a writer appears meanwhile, only the data of its history counts.
+        """
+        busy = in_use(paths)
+        for _ in range(LOOKS):
+            before = _standing(paths)
+            found = list(self._findings(paths, busy))
+            now = _standing(paths)
+            if now.dropped == before.dropped and (busy or (now.commits == before.commits and not in_use(paths))):
+                break
+            busy = in_use(paths) or now.commits != before.commits
+            self.donors = Donors(self.place)
+        return Checked(paths.name, len(now.commits), busy, tuple(found))
 
     def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
         yield from check_run_files(paths)
@@ -70,7 +81,7 @@ class Check:
             return
         try:
             yield from self._stores(paths, busy)
-        except CoevoError as error:
+        except (CoevoError, OSError) as error:
             yield lost(paths.name, str(error))
 
     def _stores(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
@@ -104,3 +115,17 @@ class Check:
         self._note(f"{paths.name}: published data")
         if paths.created.is_file():
             yield from check_published(tracking_store(self.place.root), paths, history.revisions or ())
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Commits of a run, and the references of those that were dropped."""
+
+    commits: Sequence[str]
+    dropped: str
+
+
+def _standing(paths: RunPaths) -> _Standing:
+    has = (paths.lineage / ".git").is_dir()
+    dropped = Git(paths.lineage).attempt("for-each-ref", "refs/dropped").stdout.decode() if has else ""
+    return _Standing(commits_of(paths), dropped)

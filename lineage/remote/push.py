@@ -1,8 +1,8 @@
 """Pushing a run. It takes no writer's lock, so a run can be pushed while it continues.
 
 That is safe: everything that it reads never changes (commits, objects in the cache, versions of tables), it takes the
-history at one moment, and checks everything that it sends against that. If old revisions are removed meanwhile, it
-fails, and the remote stays unchanged.
+history at one moment, and checks everything that it sends against that. If gc drops revisions meanwhile, it begins
+again without them.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
 from coevo.lineage.objects.content import check, files_of, read_list, write_list
-from coevo.lineage.remote.bundle import Bundle, Record, compose, enter
+from coevo.lineage.remote.bundle import Bundle, Record, compose, dropped_in, enter, refs_of
 from coevo.lineage.remote.compare import Standing
 from coevo.lineage.remote.faults import one_line
 from coevo.lineage.remote.meter import Meter, Moved
@@ -27,6 +27,8 @@ from coevo.lineage.revision.snapshot import OpenBank
 from coevo.lineage.workspace import RunPaths
 
 BUNDLE = "lineage.bundle"
+LOOKS = 3
+"""Most attempts of a push beside gc."""
 
 
 @dataclass(frozen=True)
@@ -55,21 +57,47 @@ def push(run: RunPaths, cache: Path, store: Store, open_bank: OpenBank, meter: M
     with scratch_directory(run.root / "push", f"run {run.name!r} is being pushed") as scratch:
         own = own_files(run.lineage, cache)
         held, theirs = remote_bundle(store, run.name, scratch, own)
-        git = Git(run.lineage)
-        if not run.lineage.is_dir() or not git("for-each-ref", "refs/heads/main"):
+        if not run.lineage.is_dir() or not Git(run.lineage)("for-each-ref", "refs/heads/main"):
             raise CoevoError(f"run {run.name!r} has no revision yet: push it when it has one")
-        made = compose(scratch / "made", git, theirs)
-        _check_standing(run.name, store, Standing(made.commits, theirs.commits if theirs else ()))
-        objects = Objects(store, cache, meter)
-        sources = _artifacts(made, objects)
-        bank, files = _bank(run, made, open_bank, scratch)
-        moved = objects.send({**sources, **files})
-        enter(made, _record(run, bank))
-        _vet(run, made, own)
+        made, moved = _sent(run, Objects(store, cache, meter), theirs, own, open_bank, scratch)
         if theirs is None or theirs.refs != made.refs:
             moved += _publish(store, run.name, made, held)
     before = len(theirs.commits) - 1 if theirs else None
     return Transferred(run.name, before, len(made.commits) - 1, moved)
+
+
+def _sent(
+    run: RunPaths, objects: Objects, theirs: Bundle | None, own: Mapping[str, str], open_bank: OpenBank, scratch: Path
+) -> tuple[Bundle, Moved]:
+    """Send what the remote lacks but the bundle; from the start again if gc drops revisions meanwhile.
+
+    Raises:
+        CoevoError: as ``push``.
+    """
+    git = Git(run.lineage)
+    for look in range(LOOKS):
+        made = compose(scratch / f"made-{look}", git, theirs)
+        _check_standing(run.name, objects.label, Standing(made.commits, theirs.commits if theirs else ()))
+        try:
+            moved = _send(run, made, objects, own, open_bank, scratch / f"content-{look}")
+        except (CoevoError, OSError):
+            if dropped_in(refs_of(git)) == dropped_in(made.refs):
+                raise  # else gc has removed what was to be sent
+        else:
+            return made, moved
+    raise CoevoError(f"run {run.name!r}: gc drops its revisions again and again: push it when gc has ended")
+
+
+def _send(
+    run: RunPaths, made: Bundle, objects: Objects, own: Mapping[str, str], open_bank: OpenBank, scratch: Path
+) -> Moved:
+    scratch.mkdir()
+    sources = _artifacts(made, objects)
+    bank, files = _bank(run, made, open_bank, scratch)
+    moved = objects.send({**sources, **files})
+    enter(made, _record(run, bank))
+    _vet(run, made, own)
+    return moved
 
 
 def remote_bundle(store: Store, run: str, scratch: Path, own: Mapping[str, str]) -> tuple[Held | None, Bundle | None]:
@@ -87,14 +115,12 @@ def remote_bundle(store: Store, run: str, scratch: Path, own: Mapping[str, str])
     return held, theirs
 
 
-def _check_standing(run: str, store: Store, standing: Standing) -> None:
+def _check_standing(run: str, label: str, standing: Standing) -> None:
     if standing.diverged:
-        raise CoevoError(
-            f"run {run!r} is not the one at {store.label}: {standing.parted()}: pull it to a new workspace"
-        )
+        raise CoevoError(f"run {run!r} is not the one at {label}: {standing.parted()}: pull it to a new workspace")
     if standing.behind:
         raise CoevoError(
-            f"run {run!r} has revisions up to {len(standing.here) - 1}, {store.label} up to "
+            f"run {run!r} has revisions up to {len(standing.here) - 1}, {label} up to "
             f"{len(standing.there) - 1}: pull it first"
         )
 

@@ -101,16 +101,16 @@ def test_adapters_whose_base_is_elsewhere_name_it_and_a_link_will_do(tmp_path, b
 @pytest.mark.parametrize("targets", ["all-linear", ["v_proj", "q_proj", "down_proj", "up_proj", "o_proj"]])
 def test_files_of_adapters_do_not_depend_on_the_order_of_sets(tmp_path, base, targets):
     script = (
-        "import json, sys; from pathlib import Path; from coevo.configs.policy import *; "
+        "import sys; from pathlib import Path; from coevo.configs.policy import *; "
         "from coevo.models.policy.policy import *; from coevo.records.draws import key; "
-        "base, into, targets = sys.argv[1:]; lora = LoraConfig(r=2, target_modules=json.loads(targets)); "
+        "base, into, targets = sys.argv[1:]; lora = LoraConfig.model_validate_json(targets); "
         "policy = build(PretrainedPolicyConfig(type='pretrained', path=base, lora=lora), (), key(0)); "
         "save(policy, Path(into)); save(load(Path(into)), Path(into, 'again'))"
     )
     found = set()
     for seed in "123":
         into = tmp_path / "at" / seed
-        line = [sys.executable, "-c", script, str(base), str(into), json.dumps(targets)]
+        line = [sys.executable, "-c", script, str(base), str(into), json.dumps({"r": 2, "target_modules": targets})]
         subprocess.run(line, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
         assert contents(into / "again").items() <= contents(into).items()
         found.add(tuple(contents(into).items()))
