@@ -1,5 +1,6 @@
 """The base of every configuration class: frozen, strict, documented field by field."""
 
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,10 @@ FACTOR = 10**6
 """Weights, thresholds and other real numbers."""
 TEXT = 4096
 """Characters of a path, an address or a name."""
+NAME = 300
+"""Characters of a name of a recipe, a metric or a panel."""
+IN_NAMES = frozenset(" .:,;+-_()[]@=%#~!*^$")
+"""Characters of names besides letters, digits and their marks."""
 
 
 class Config(BaseModel):
@@ -47,3 +52,21 @@ def from_anywhere(path: str | None, info: ValidationInfo[Any]) -> str | None:
 
 FromAnywhere = AfterValidator(from_anywhere)
 """Mark of a path in its ``Annotated``, for a run that continues elsewhere."""
+
+
+def is_name(text: str) -> bool:
+    """Return True for a name that is safe to print, to show on a page and to use as one part of a path.
+
+    It has letters and digits of any script and ``IN_NAMES``: no control or invisible character, no character that
+    changes the direction of the text or has a meaning in HTML, no slash, and no ``..``.
+    """
+    if not 0 < len(text) <= NAME or text.startswith(".") or ".." in text or text != text.strip():
+        return False
+    return all(one.isalnum() or one in IN_NAMES or unicodedata.category(one).startswith("M") for one in text)
+
+
+def named(text: str) -> str:
+    """Require a name, see ``is_name``. Raises ``ValueError``."""
+    if not is_name(text):
+        raise ValueError(f"{text[:100]!a} is no name: use letters, digits, '.', '_' and '-'")
+    return text

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.configs.bank.retrieval import ClustersConfig
-from coevo.configs.base import FACTOR, FEW, MANY, ROWS, SEED, Config, FromAnywhere
+from coevo.configs.base import FACTOR, FEW, MANY, ROWS, SEED, Config, FromAnywhere, named
 from coevo.configs.context import ContextConfig
 from coevo.configs.env import EnvConfig
 from coevo.configs.placement import PlacementConfig
@@ -15,6 +15,8 @@ from coevo.configs.rollout.rollout import RolloutConfig
 from coevo.configs.schedule import JointConfig, ScheduleConfig
 from coevo.configs.trust import Trusted
 from coevo.configs.update.update import UpdateConfig
+
+PanelName = Annotated[str, AfterValidator(named)]
 
 LARGE_OPTIMIZER = 2**30
 """Bytes of optimizer state from which on not every revision keeps it (``lineage.optimizer_every``)."""
@@ -58,9 +60,9 @@ class EvaluationConfig(Config):
 
     every: int = Field(default=10, ge=1, le=MANY)
     """Iterations between evaluations; the first and last revision are always evaluated."""
-    panels: tuple[str, ...] = Field(default=(), max_length=100)
+    panels: tuple[PanelName, ...] = Field(default=(), max_length=100)
     """Panels played at each evaluation; empty for the environment's first panel."""
-    final_panels: tuple[str, ...] = Field(default=(), max_length=100)
+    final_panels: tuple[PanelName, ...] = Field(default=(), max_length=100)
     """Additional panels of the first and the last evaluation."""
     tasks: int = Field(default=192, ge=1, le=ROWS)
     """Number of tasks per panel."""
@@ -90,7 +92,7 @@ class LineageConfig(Config):
 class RunSections(Config):
     """Settings of a run, each valid by itself."""
 
-    recipe: str = Field(pattern=r"^[\w.\-]+$")
+    recipe: Annotated[str, Field(pattern=r"^[\w.\-]+$"), AfterValidator(named)]
     """Name of the recipe it came from."""
     seed: int = Field(default=0, ge=0, le=SEED)
     """Root of every random draw."""

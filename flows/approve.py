@@ -4,6 +4,8 @@ from coevo.flows.history.reference import Reference, reading
 from coevo.flows.pending import pending_revision
 from coevo.flows.upkeep.by_hand import changing
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.scratch import scratch_directory
+from coevo.lineage.trust import Consent, confirmed_before
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.run.approval import decide
@@ -29,16 +31,21 @@ def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
         return decide(vote, revision, paths, bank, lineage)
 
 
-def decide_model(what: str, vote: Vote, place: Workspace) -> str:
-    """Decide about ``MODEL/VERSION``; return its name.
+def decide_model(what: str, vote: Vote, place: Workspace, consent: Consent = confirmed_before) -> str:
+    """Decide about ``MODEL/VERSION``, which has to be proven before it is approved; return its name.
 
     Raises:
-        CoevoError: the version is not pending, or the model has another champion now.
+        CoevoError: the version is not pending, is neither proven nor confirmed, or the model has another champion now.
     """
-    from coevo.tasks.package.champion import settle
+    from coevo.flows.packages.proof import prove
+    from coevo.tasks.package.champion import check_pending, settle
     from coevo.tasks.package.registry import find
 
     store = tracking_store(place.root)
     version = find(store, what)
+    check_pending(store, version)
+    if vote.approved:
+        with scratch_directory(place.root) as scratch:
+            prove(store, [version], scratch, place, consent)
     settle(store, version, vote)
     return version.name

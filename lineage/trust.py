@@ -1,8 +1,9 @@
 """Confirmed settings: values of a run's configuration that coevo may act on in this workspace.
 
 ``trusted.json`` lies next to the runs, out of reach of a remote, and is valid only in the directory in which it was
-written: a copied workspace asks for every value again. Per run it lists the values that a user confirmed for each
-setting of ``coevo.configs.trust``; another value of the same setting needs a new confirmation.
+written: a copied workspace asks for every value again. Per run, and per version of a registered model
+(``MODEL/VERSION``), it lists the values that a user confirmed for each setting of ``coevo.configs.trust``; another
+value of the same setting needs a new confirmation.
 """
 
 import json
@@ -41,15 +42,22 @@ class Trust:
 
     def open_questions(self, run: str, config: RunConfig) -> list[Setting]:
         """Settings of a configuration that no user has confirmed for a run."""
-        wanted = list(chosen(config))
-        confirmed = self._read().get(run, {}) if wanted else {}
+        return self.unconfirmed(run, list(chosen(config)))
+
+    def unconfirmed(self, name: str, wanted: Sequence[Setting]) -> list[Setting]:
+        """Those of the settings that no user has confirmed for a run or a version of a model."""
+        confirmed = self._read().get(name, {}) if wanted else {}
         return [each for each in wanted if not _holds(confirmed, each)]
 
     def require(self, run: str, config: RunConfig) -> None:
         """Check that all settings are confirmed. Raises ``UntrustedError``."""
-        left = self.open_questions(run, config)
+        self.require_settings(run, list(chosen(config)))
+
+    def require_settings(self, name: str, wanted: Sequence[Setting]) -> None:
+        """Check that these settings of a run or a version of a model are confirmed. Raises ``UntrustedError``."""
+        left = self.unconfirmed(name, wanted)
         if left:
-            raise _unconfirmed(run, left)
+            raise _unconfirmed(name, left)
 
     def demand(self, run: str, config: RunConfig) -> None:
         """Check that all settings are confirmed, then extend Python's path by ``python_path``.
@@ -99,6 +107,16 @@ class Trust:
         return [str(self._workspace.resolve()), self._workspace.stat().st_ino]
 
 
+Consent = Callable[[Trust, Mapping[str, Sequence[Setting]]], None]
+"""Require that a user has confirmed the settings of versions of models, by name of the version."""
+
+
+def confirmed_before(trust: Trust, settings: Mapping[str, Sequence[Setting]]) -> None:
+    """Require that a user has confirmed the settings in an earlier command. Raises ``UntrustedError``."""
+    for name, wanted in settings.items():
+        trust.require_settings(name, wanted)
+
+
 def described(setting: Setting) -> str:
     """A setting with its value and its use, in ASCII: a value cannot disguise itself."""
     return f"{setting.name} = {json.dumps(setting.value)} (coevo {setting.does})"
@@ -121,9 +139,10 @@ def extend_path(config: RunConfig) -> None:
 
 def _unconfirmed(run: str, left: Sequence[Setting]) -> UntrustedError:
     names = ",".join(each.name for each in left)
+    kind, also = ("model", "") if "/" in run else ("run", ", or to `coevo resume`")
     return UntrustedError(
-        f"run {run!r} has settings that are not confirmed here: {'; '.join(map(described, left))}; if you "
-        f"trust them, add --trust {names} to the command, or to `coevo resume`"
+        f"{kind} {run!r} has settings that are not confirmed here: {'; '.join(map(described, left))}; if you "
+        f"trust them, add --trust {names} to the command{also}"
     )
 
 

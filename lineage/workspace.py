@@ -3,7 +3,8 @@
 <workspace>/runs/<run>/bank  lineage  staging  writing.jsonl  lock  published.json  log
 <workspace>/cache            artifacts of all runs, warm-started policies
 <workspace>/scratch          temporary files of commands
-<workspace>/mlflow.db  mlartifacts  prefect  servers.json  runs.lock  studies/<study>.lock
+<workspace>/mlflow.db  mlartifacts  prefect  mlflow  servers.json  runs.lock  studies/<study>.lock
+<workspace>/trusted.json  packages.json
 """
 
 import json
@@ -23,6 +24,7 @@ from coevo.configs.run import RunConfig
 from coevo.configs.trust import chosen
 from coevo.lineage.files import check_file_system, make_private, remove, write_atomically
 from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
+from coevo.lineage.packages import Packages
 from coevo.lineage.trust import Trust
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
@@ -197,6 +199,11 @@ class Workspace:
     def trust(self) -> Trust:
         """Settings that a user has confirmed."""
         return Trust(self.root)
+
+    @property
+    def packages(self) -> Packages:
+        """Packages that this workspace made."""
+        return Packages(self.root)
 
     def directories(self) -> list[RunPaths]:
         """Every directory or link in ``runs/`` with a valid run name, by name; it may lack any file."""

@@ -6,6 +6,8 @@
 Earlier versions used other names. Manifests keep the names they were written with; ``current`` translates them.
 """
 
+from coevo.configs.base import named
+
 GROUPS = ("agent", "bank", "cost", "policy")
 
 FAULTS = "agent/faults/"
@@ -82,3 +84,10 @@ def current(name: str) -> str:
         return EXCEPTIONS[name]
     first, slash, rest = name.partition("/")
     return f"{FOLDERS[first]}/{rest}" if slash and first in FOLDERS else name
+
+
+def metric_name(name: str) -> str:
+    """Require a metric's name, in a manifest from elsewhere: names with slashes between. Raises ``ValueError``."""
+    for part in name.split("/"):
+        named(part)
+    return name

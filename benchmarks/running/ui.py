@@ -10,8 +10,8 @@ import urllib.request
 from benchmarks.bench import Bench, Result
 from benchmarks.command import coevo
 from coevo.flows.sample import FOLDER
+from coevo.flows.servers.mlflow_pages import mlflow_pages
 from coevo.flows.servers.prefect_pages import prefect_pages
-from coevo.flows.servers.servers import ensure_mlflow_ui
 from coevo.lineage.workspace import Workspace
 
 TARGET_SECONDS = 25.0
@@ -44,7 +44,7 @@ def measure(place: Workspace) -> Result:
 def _until_answered(place: Workspace, shown: Workspace, *options: str) -> float:
     start = time.monotonic()
     coevo(place, "ui", *options)
-    for url in (prefect_pages(shown.root), ensure_mlflow_ui(shown.root)):
+    for url in (prefect_pages(shown.root), mlflow_pages(shown.root)):
         with urllib.request.urlopen(url, timeout=60) as page:
             page.read()
     return time.monotonic() - start

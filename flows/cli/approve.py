@@ -8,7 +8,7 @@ import typer
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
-from coevo.flows.console.options import JsonOption, WorkspaceOption, resuming, workspace_at
+from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, resuming, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.run.waiting import Vote
 
@@ -28,6 +28,7 @@ def approve(
         bool, typer.Option("--list", help="List what is pending, or show one run in detail; decide nothing.")
     ] = False,
     by: Annotated[str | None, typer.Option("--by", help="Name of the person; by default the login name.")] = None,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> None:
@@ -47,7 +48,7 @@ def approve(
     elif what is None:
         raise CoevoError("name a run or a version; `coevo approve --list` shows what is pending")
     else:
-        _decide(what, Vote(not reject, by or getuser()), as_json, place)
+        _decide(what, Vote(not reject, by or getuser()), trust, as_json, place)
 
 
 def _list(what: str | None, as_json: bool, place: Workspace) -> None:
@@ -67,11 +68,12 @@ def _list(what: str | None, as_json: bool, place: Workspace) -> None:
         output.line("Nothing is pending approval.")
 
 
-def _decide(what: str, vote: Vote, as_json: bool, place: Workspace) -> None:
+def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, place: Workspace) -> None:
     from coevo.flows.approve import decide_model, decide_run, is_promotion
+    from coevo.flows.console.trust import consent_by
 
     if is_promotion(what):
-        name = decide_model(what, vote, place)
+        name = decide_model(what, vote, place, consent_by(trust, ask=not as_json))
         said = "is champion" if vote.approved else "is rejected; the champion stays"
         row: dict[str, Any] = {"what": name, "kind": "promotion", "approved": vote.approved, "by": vote.by}
     else:

@@ -51,6 +51,7 @@ def promote(
     ] = None,
     margin: Annotated[float, typer.Option(help="Margin that the lower bound of the difference must exceed.")] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws of both versions.")] = 0,
+    trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> int:
@@ -58,14 +59,16 @@ def promote(
 
     Both versions play the same held-out tasks with the same random draws. The alias `champion` moves if the 95 %
     interval of the difference lies above the margin, or if there is no champion; otherwise it stays and the exit code
-    is 1. With approval.promotion=person it also stays, until `coevo approve` moves it.
+    is 1. With approval.promotion=person it also stays, until `coevo approve` moves it. A package that this workspace
+    has not made is refused until --trust package confirms it.
 
     Example: coevo promote household/3 --panel seen-houses --margin 0.01
     """
+    from coevo.flows.console.trust import consent_by
     from coevo.flows.packages.promotion import promote as decide
 
     place = workspace_at(workspace)
-    done = decide(version, panel, tasks, margin, seed, place)
+    done = decide(version, panel, tasks, margin, seed, place, consent_by(trust, ask=not as_json))
     verdict, over = done.verdict, done.over
     if as_json:
         row = {"model": done.challenger.model, "version": done.challenger.version, "promoted": done.passed}
@@ -84,16 +87,18 @@ def promote(
 
 
 def demote(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Registered model.")], workspace: WorkspaceOption = None
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Registered model.")],
+    trust: TrustOption = None,
+    workspace: WorkspaceOption = None,
 ) -> None:
     """Restore the previous champion, with its policy and bank.
 
     Example: coevo demote household
     """
-    from coevo.tasks.package.champion import restore
-    from coevo.tasks.publish.mlflow.store import tracking_store
+    from coevo.flows.console.trust import consent_by
+    from coevo.flows.packages.promotion import demote as restore
 
-    output.line(f"{restore(tracking_store(workspace_at(workspace).root), model).name} is champion again")
+    output.line(f"{restore(model, workspace_at(workspace), consent_by(trust)).name} is champion again")
 
 
 def serve(
@@ -111,18 +116,19 @@ def serve(
 ) -> None:
     """Serve a revision or a registered version until interrupted.
 
-    The server has no password: --host sets which machines can reach it. Requests above a maximum get status 413.
+    The server has no password: --host sets which machines can reach it. Requests above a maximum get status 413. A
+    registered version that this workspace has not made is refused until --trust package confirms it.
 
     Example: coevo serve household@champion --port 5005
     """
-    from coevo.flows.console.trust import trust_served
+    from coevo.flows.console.trust import consent_by, trust_served
     from coevo.flows.packages.serving import Address
     from coevo.flows.packages.serving import serve as serving
 
     place = workspace_at(workspace)
     trust_served(place, what, trust)
     address, limits = Address(host, port, tuple(allow_host or ())), Limits(max_body, max_rows, max_text)
-    with serving(what, address, limits, place) as served:
+    with serving(what, address, limits, place, consent_by(trust)) as served:
         output.line(f"Serving {served.name} at {served.url}/invocations; stop with Ctrl-C")
         served.wait()
 

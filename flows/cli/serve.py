@@ -21,9 +21,8 @@ def ui(
 ) -> None:
     """Print the addresses of the Prefect and MLflow pages.
 
-    Starts their servers if they are not running. The sample has servers of its own. The link to the Prefect pages works
-    once; the browser that opened it keeps access. The MLflow page shows the newest environment's runs with recipe, seed
-    and commit.
+    Starts their servers if they are not running. The sample has servers of its own. A link works once; the browser that
+    opened it keeps access. The MLflow page shows the newest environment's runs with recipe, seed and commit.
 
     Example: coevo ui --open
     """
@@ -39,11 +38,9 @@ def ui(
     for name, url in {"Prefect": prefect.result(), "MLflow": mlflow.result()}.items():
         output.line(f"{name:8}{url}")
         if open_pages:
-            typer.launch(page_to(url, root) if LINK in url else url)
-    if LINK in prefect.result():
-        output.line(
-            f"The Prefect link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints a new one."
-        )
+            typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
+    if LINK in prefect.result() + mlflow.result():
+        output.line(f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones.")
     for fault in faults(standings(Workspace(root))):
         output.line(fault)
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")

@@ -40,12 +40,21 @@ def left_out(without_optimizer: bool) -> tuple[str, ...]:
 def workspace_of(directory: Path | str | None) -> Workspace:
     """Workspace of a function of the Python API; gives an unknown user a home, before large libraries are imported."""
     ensure_home()
-    return Workspace(Path(directory or os.environ.get(VARIABLE) or "workspace"))
+    return _with_mlflow(Workspace(Path(directory or os.environ.get(VARIABLE) or "workspace")))
 
 
 def workspace_at(directory: Path | None) -> Workspace:
     """Workspace of a command."""
-    return Workspace(directory or Path("workspace"))
+    return _with_mlflow(Workspace(directory or Path("workspace")))
+
+
+def _with_mlflow(place: Workspace) -> Workspace:
+    """A workspace whose MLflow server this process may use, where ``MLFLOW_TRACKING_URI`` names it."""
+    if os.environ.get("MLFLOW_TRACKING_URI", "").startswith("http"):
+        from coevo.flows.servers.servers import use_mlflow
+
+        use_mlflow(place.root)
+    return place
 
 
 def workspace_option(place: Workspace) -> str:

@@ -1,7 +1,7 @@
 """Confirmation of a run's settings on the command line, by ``--trust NAME,…`` or at a prompt."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import typer
@@ -12,7 +12,7 @@ from coevo.configs.trust import Setting, chosen
 from coevo.flows.console import output
 from coevo.flows.console.options import workspace_of
 from coevo.flows.history.reference import Reference, reading
-from coevo.lineage.trust import described
+from coevo.lineage.trust import Consent, Trust, described
 from coevo.lineage.workspace import Workspace
 
 
@@ -35,12 +35,32 @@ def confirm_run(place: Workspace, run: str, config: RunConfig, names: str | None
     Raises:
         CoevoError: a setting is not confirmed, or a name matches none.
     """
-    place.trust.confirm(run, named(list(chosen(config)), names.split(",") if names else (), run))
-    left = place.trust.open_questions(run, config)
+    settings = list(chosen(config))
+    place.trust.confirm(run, named(settings, names.split(",") if names else (), run))
+    _confirm_the_rest(place.trust, run, settings, ask)
+
+
+def consent_by(names: str | None, ask: bool = True) -> Consent:
+    """Consent to settings of registered versions, by ``--trust`` or at a prompt; a name holds for all that have it."""
+
+    def consent(trust: Trust, settings: Mapping[str, Sequence[Setting]]) -> None:
+        wanted = [name.strip() for name in names.split(",")] if names else []
+        every = list({each.name: each for found in settings.values() for each in found}.values())
+        chosen_names = {each.name for each in named(every, wanted, " and ".join(settings))}
+        for version, found in settings.items():
+            trust.confirm(version, [each for each in found if each.name in chosen_names])
+            _confirm_the_rest(trust, version, found, ask)
+
+    return consent
+
+
+def _confirm_the_rest(trust: Trust, name: str, settings: Sequence[Setting], ask: bool) -> None:
+    """Ask for the settings that are not confirmed yet, where there is a terminal, and require all of them."""
+    left = trust.unconfirmed(name, settings)
     if left and ask and sys.stdin.isatty() and sys.stdout.isatty():
-        _ask(run, left)
-        place.trust.confirm(run, left)
-    place.trust.require(run, config)
+        _ask(name, left)
+        trust.confirm(name, left)
+    trust.require_settings(name, settings)
 
 
 def trust_revision(place: Workspace, reference: str, names: str | None, ask: bool = True) -> None:
@@ -51,7 +71,7 @@ def trust_revision(place: Workspace, reference: str, names: str | None, ask: boo
 
 
 def trust_served(place: Workspace, what: str, names: str | None) -> None:
-    """Confirm the settings of a run to serve; a registered model was confirmed when its run was packaged."""
+    """Confirm the settings of a run to serve; those of a registered version are confirmed once it is fetched."""
     if "/" not in what and place.run(Reference.parse(what).run).created.is_file():
         trust_revision(place, what, names)
 
@@ -84,16 +104,17 @@ def _named(settings: Sequence[Setting], name: str, run: str) -> Setting:
     if len(found) != 1:
         known = ", ".join(each.name for each in found or settings) or "none"
         fault = "several settings match that name" if found else "no setting to confirm matches that name"
-        raise CoevoError(f"--trust {name!r}: {fault}; settings of run {run!r}: {known}")
+        raise CoevoError(f"--trust {name!r}: {fault}; settings of {run!r}: {known}")
     return found[0]
 
 
 def _ask(run: str, settings: Iterable[Setting]) -> None:
     """Prompt for each setting; nothing is recorded unless all are confirmed."""
+    kind = "Model" if "/" in run else "Run"
     output.line(
-        f"Run {run} comes from elsewhere, or its settings have changed. Confirm the settings that coevo may act on:"
+        f"{kind} {run} comes from elsewhere, or its settings have changed. Confirm the settings that coevo may act on:"
     )
     for each in settings:
         output.line(f"  {described(each)}")
         if not typer.confirm(f"Trust {each.name}?"):
-            raise CoevoError(f"run {run!r}: {each.name} is not confirmed, so nothing was started")
+            raise CoevoError(f"{kind.lower()} {run!r}: {each.name} is not confirmed, so nothing was started")

@@ -1,11 +1,11 @@
 """Names that the server answers to, so that a foreign web page can reach it neither by another name nor by origin."""
 
+import re
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
-from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -14,6 +14,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 """Names of the loopback interface."""
+AUTHORITY = re.compile(r"(?P<name>\[[0-9a-f.]*:[0-9a-f:.]*\]|[^\s:@/?#\[\]\\%]+)(:(?P<port>[0-9]{1,5}))?")
+"""A ``Host`` header in lower case: a name or an address, and maybe a port; no user, path or query."""
 LINE = 300
 """Most characters of a message."""
 
@@ -32,10 +34,10 @@ class Hosts:
 
     def allow(self, host: str) -> bool:
         """Return True if a header names this server, with or without a port."""
-        try:
-            name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
+        found = AUTHORITY.fullmatch(host.lower())
+        if found is None or int(found["port"] or 0) > 65535:
             return False
+        name = found["name"].removeprefix("[").removesuffix("]")
         return name in self.names or (self.addresses and _is_address(name))
 
 
@@ -55,10 +57,10 @@ class Guard:
         """Handle one request."""
         headers = Request(scope).headers
         answer: ASGIApp
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if not self._hosts.allow(host):
+        hosts, origins = headers.getlist("host"), headers.getlist("origin")
+        if len(hosts) != 1 or not self._hosts.allow(hosts[0]):
             answer = answer_of(refusal(403, "this Host is not allowed: the server's --allow-host adds a name"))
-        elif origin is not None and origin.partition("://")[2].lower() != host.lower():
+        elif len(origins) > 1 or not all(_is_own(origin, hosts[0]) for origin in origins):
             answer = answer_of(refusal(403, "this Origin is not allowed: no page but the server's own may ask"))
         else:
             answer = self._app
@@ -86,6 +88,11 @@ def answer_of(refused: HTTPException) -> JSONResponse:
     """JSON of a refusal."""
     document = {"error_code": HTTPStatus(refused.status_code).name, "message": refused.detail}
     return JSONResponse(document, refused.status_code, refused.headers)
+
+
+def _is_own(origin: str, host: str) -> bool:
+    scheme, _, place = origin.lower().partition("://")
+    return scheme in ("http", "https") and place == host.lower()
 
 
 def _is_address(name: str) -> bool:

@@ -1,17 +1,18 @@
-"""The model behind the endpoint, loaded by MLflow. No other module here imports MLflow."""
+"""The model behind the endpoint: a package, loaded and asked by coevo's own code."""
 
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
-import mlflow.pyfunc
-import pandas as pd
-from mlflow.exceptions import MlflowException
-from mlflow.protos.databricks_pb2 import INVALID_PARAMETER_VALUE, ErrorCode
+from coevo.configs.errors import CoevoError
+from coevo.tasks.package.agent import Agent, Asked
+from coevo.tasks.package.package import Package
+from coevo.tasks.package.signature import ANY_SEED
 
-import coevo
-
-VERSION = str(mlflow.__version__)
+VERSION = version("mlflow")
+"""Version of MLflow whose scoring server the endpoint answers like."""
 
 
 class UnfitError(ValueError):
@@ -19,26 +20,29 @@ class UnfitError(ValueError):
 
 
 class Model:
-    """A packaged agent with its own code.
+    """A packaged agent. Nothing of the package is imported or run.
 
     Args:
-        directory: directory of an MLflow model.
+        directory: directory of a package.
+
+    Raises:
+        CoevoError: it is not a package, or its policy, bank or encoder cannot be read.
     """
 
     def __init__(self, directory: str) -> None:
-        # The endpoint has imported coevo: rooms not imported yet come from the model.
-        coevo.__path__.insert(0, str(Path(directory) / "code" / "coevo"))
-        self._loaded = mlflow.pyfunc.load_model(directory)
+        self._agent = Agent(Package(Path(directory)))
+        self._lock = Lock()
 
-    def predict(self, rows: Sequence[dict[str, Any]], params: dict[str, Any]) -> Any:
-        """One reply per row.
+    def predict(self, rows: Sequence[dict[str, Any]], params: dict[str, Any]) -> list[dict[str, Any]]:
+        """One reply per row; one call at a time, since the engine has one set of buffers.
 
         Raises:
             UnfitError: the agent cannot write a prompt, with its reason.
         """
-        try:
-            return self._loaded.predict(pd.DataFrame(rows), params=params)
-        except MlflowException as error:
-            if error.error_code != ErrorCode.Name(INVALID_PARAMETER_VALUE):
-                raise
-            raise UnfitError(error.message) from None
+        seed, asked = params["seed"], [Asked.of(row) for row in rows]
+        with self._lock:
+            try:
+                replies = self._agent.answer(asked, self._agent.seed if seed == ANY_SEED else seed)
+            except CoevoError as error:
+                raise UnfitError(str(error)) from None
+        return [reply.row() for reply in replies]

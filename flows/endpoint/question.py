@@ -6,6 +6,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
+from coevo.configs.errors import nearest
 from coevo.flows.endpoint.guard import refusal
 from coevo.flows.endpoint.limits import Limits
 
@@ -129,4 +130,8 @@ def _rows(given: Any, most: int) -> Any:
 
 def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}".removeprefix(": ")
+    where, said = [str(part) for part in problem["loc"]], problem["msg"]
+    if problem["type"] == "extra_forbidden":
+        fields = {*Row.model_fields, *Turn.model_fields, *Params.model_fields, *Split.model_fields}
+        said = f"no such field.{nearest(where[-1], fields)}"
+    return f"{'.'.join(where)}: {said}".removeprefix(": ")

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.trust import chosen
 from coevo.envs.registry import find as find_env
 from coevo.flows.history import history
 from coevo.flows.history.reference import Reading, reading
@@ -64,9 +65,12 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
         store, wanted = tracking_store(place.root), tags(made.origin) | {PACKED_BY: code_of(*CODE)} | asks
         there = known(store, name, wanted)
         if there is not None:
+            place.packages.add(made.directory, made.origin.name)
             return there, made
         tracker = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name)
-        return register(store, name, made, tracker.placement(), wanted), made
+        registered = register(store, name, made, tracker.placement(), wanted)
+        place.trust.confirm(registered.name, chosen(opened.config))  # as they were for its run
+        return registered, made
 
 
 def tags(origin: Origin) -> dict[str, str]:

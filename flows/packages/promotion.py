@@ -7,8 +7,9 @@ from coevo.configs.errors import CoevoError
 from coevo.envs.registry import make
 from coevo.flows.evaluation import check_panel
 from coevo.flows.packages.promotion_page import Match, first_page, promotion_page, show
+from coevo.flows.packages.proof import prove
 from coevo.lineage.scratch import scratch_directory
-from coevo.lineage.trust import extend_path
+from coevo.lineage.trust import Consent, confirmed_before
 from coevo.lineage.workspace import Workspace
 from coevo.records.task import Panel
 from coevo.tasks.package.champion import (
@@ -19,11 +20,13 @@ from coevo.tasks.package.champion import (
     make_champion,
     needs_a_person,
     played,
+    previous,
     record,
+    restore,
 )
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.registry import Registered, fetch, find, packaged
-from coevo.tasks.publish.mlflow.store import Store, tracking_store
+from coevo.tasks.package.registry import Registered, find
+from coevo.tasks.publish.mlflow.store import tracking_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +52,18 @@ class Promotion:
 
 
 def promote(
-    mention: str, panel: str | None, tasks: int | None, margin: float, seed: int, place: Workspace
+    mention: str,
+    panel: str | None,
+    tasks: int | None,
+    margin: float,
+    seed: int,
+    place: Workspace,
+    consent: Consent = confirmed_before,
 ) -> Promotion:
     """Make a version the champion of its model if it plays better than the current one, or if there is none.
 
-    If its recipe sets ``approval.promotion: person``, it becomes pending approval instead.
+    If its recipe sets ``approval.promotion: person``, it becomes pending approval instead. Both packages are proven
+    first, see ``coevo.flows.packages.proof``.
 
     Args:
         mention: ``MODEL/VERSION`` or ``MODEL@ALIAS``.
@@ -62,28 +72,30 @@ def promote(
         margin: bound that the lower bound of the difference has to exceed.
         seed: seed of the draws, equal for both.
         place: the workspace.
+        consent: called with what has to be confirmed of the two versions.
 
     Raises:
-        CoevoError: the version does not exist, is champion already, or plays other tasks than the champion.
+        CoevoError: the version does not exist, is champion already, is neither proven nor confirmed, or plays other
+            tasks than the champion.
     """
     store = tracking_store(place.root)
     challenger = find(store, mention)
     reigning = champion(store, challenger.model)
-    waits = needs_a_person(store, challenger)
-    conclude = ask if waits else make_champion
-    if reigning is None:
-        if waits:
-            _show_first(store, challenger, place)
-        conclude(store, challenger, None, None)
-        return Promotion(challenger, None, None, waits)
-    over = Registered(challenger.model, reigning)
+    over = None if reigning is None else Registered(challenger.model, reigning)
     if over == challenger:
         raise CoevoError(f"{challenger.name} is the champion already: name another version")
     with scratch_directory(place.root) as scratch:
-        mine, theirs = (packaged(fetch(store, each, scratch / str(each.version))) for each in (challenger, over))
-        match = gate(mine, theirs, panel, tasks, margin, seed)
+        mine, *others = prove(store, [challenger, *([over] if over else ())], scratch, place, consent)
+        waits = needs_a_person(store, challenger) or mine.config.approval.promotion == "person"
+        conclude = ask if waits else make_champion
+        if over is None:
+            if waits:
+                show(place, challenger, first_page(challenger, mine))
+            conclude(store, challenger, None, None)
+            return Promotion(challenger, None, None, waits)
+        match = gate(mine, others[0], panel, tasks, margin, seed)
         if waits and match.verdict.passed:
-            show(place, challenger, promotion_page(challenger, over, mine, theirs, match))
+            show(place, challenger, promotion_page(challenger, over, mine, others[0], match))
     verdict = match.verdict
     if verdict.passed:
         conclude(store, challenger, reigning, verdict)
@@ -100,8 +112,6 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     """
     evaluation = mine.config.evaluation
     name, size = panel or evaluation.panels[0], max(2, tasks or evaluation.tasks)
-    for side in (mine, theirs):  # registered packages were confirmed when they were packaged
-        extend_path(side.config)
     env, other = make(mine.config.env), make(theirs.config.env)
     check_panel(env, name)
     check_panel(other, name)
@@ -120,7 +130,13 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)
 
 
-def _show_first(store: Store, challenger: Registered, place: Workspace) -> None:
+def demote(model: str, place: Workspace, consent: Consent = confirmed_before) -> Registered:
+    """Restore the previous champion of a model, once it is proven.
+
+    Raises:
+        CoevoError: the model had no previous champion, or that one is neither proven nor confirmed.
+    """
+    store = tracking_store(place.root)
     with scratch_directory(place.root) as scratch:
-        mine = packaged(fetch(store, challenger, scratch / "fetched"))
-        show(place, challenger, first_page(challenger, mine))
+        prove(store, [previous(store, model)], scratch, place, consent)
+    return restore(store, model)

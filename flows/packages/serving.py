@@ -14,10 +14,12 @@ from coevo.flows.console.interrupt import at_once
 from coevo.flows.endpoint.limits import Limits
 from coevo.flows.history.reference import Reference, reading
 from coevo.flows.packages.package import package
+from coevo.flows.packages.proof import prove
 from coevo.lineage.scratch import scratch_directory
+from coevo.lineage.trust import Consent, confirmed_before
 from coevo.lineage.workspace import Workspace
 from coevo.tasks import telemetry
-from coevo.tasks.package.registry import fetch, find, save
+from coevo.tasks.package.registry import find
 from coevo.tasks.publish.mlflow.store import tracking_store
 
 STARTUP = 300.0
@@ -67,25 +69,28 @@ class Address:
 
 
 @contextmanager
-def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iterator[Serving]:
-    """Serve a package within the block.
+def serve(
+    what: str, address: Address, limits: Limits, place: Workspace, consent: Consent = confirmed_before
+) -> Iterator[Serving]:
+    """Serve a package within the block. One from a registry is proven first, see ``coevo.flows.packages.proof``.
 
     Args:
         what: ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS``; the prefix ``models:/`` marks the last two as models.
         address: address of the server.
         limits: largest request.
         place: the workspace.
+        consent: called with what has to be confirmed of a registered version.
 
     Raises:
-        CoevoError: the package does not exist, the port is in use, or the server did not start.
+        CoevoError: the package does not exist, is neither proven nor confirmed, the port is in use, or the server did
+            not start.
     """
     host, port = address.host, _port(address.host, address.port)
     reach_directly(host)
-    with _model(what, place) as (name, directory):
+    with _package(what, place, consent) as (name, directory):
         log = place.root.resolve() / f"serve-{port}.log"
         line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
         line += _options(address, limits)
-        # MLflow may leave a database in the working directory.
         process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF}, log, directory=directory))
         try:
             url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
@@ -98,20 +103,18 @@ def serve(what: str, address: Address, limits: Limits, place: Workspace) -> Iter
 
 
 @contextmanager
-def _model(what: str, place: Workspace) -> Iterator[tuple[str, Path]]:
-    """Name and directory of the MLflow model: fetched from the registry, or made from a run's revision."""
+def _package(what: str, place: Workspace, consent: Consent) -> Iterator[tuple[str, Path]]:
+    """Name and directory of the package: from the registry, or made from a run's revision."""
     with scratch_directory(place.root) as scratch:
-        made = scratch / "model"
         if _is_run(what, place):
             with reading(what, place) as opened:
                 place.trust.demand(opened.paths.name, opened.config)
-                save(package(opened, scratch / "package"), made)
-                name = opened.name
+                made, name = package(opened, scratch / "package"), opened.name
         else:
             store = tracking_store(place.root)
             registered = find(store, what)
-            made, name = fetch(store, registered, made), registered.name
-        yield name, made
+            (made,), name = prove(store, [registered], scratch, place, consent), registered.name
+        yield name, made.directory
 
 
 def _is_run(what: str, place: Workspace) -> bool:

@@ -1,12 +1,12 @@
-"""Access of a browser to Prefect's pages, by a link that works once."""
+"""Access of a browser to Prefect's and MLflow's pages, by a link that works once."""
 
 import json
 import urllib.request
-from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 from coevo.flows.servers.daemon import recorded
-from coevo.flows.servers.secret import home, secret_of
+from coevo.flows.servers.secret import authorization_of, home, secret_of
 from coevo.flows.servers.server import ServerError
 from coevo.flows.servers.servers import ensure_prefect
 from coevo.flows.servers.visits import LINKS
@@ -23,25 +23,30 @@ def prefect_pages(workspace: Path) -> str:
     pages = api.removesuffix("/api")
     if pages not in (server.url for server in recorded(workspace)):
         return pages
-    secret = secret_of(workspace)
+    return new_link(pages, secret_of(workspace), "Prefect")
+
+
+def new_link(pages: str, secret: str, name: str) -> str:
+    """A link to the pages of a server. Raises ``ServerError`` if it gives none."""
     try:
-        return pages + _new_link(pages, secret)
+        return pages + str(ask(pages + LINKS, secret)["link"])
     except OSError as error:
         raise ServerError(
-            f"the Prefect server at {pages} gives no link ({error}): see its log, then try again"
+            f"the {name} server at {pages} gives no link ({error}): see its log, then try again"
         ) from None
 
 
-def _new_link(pages: str, secret: str) -> str:
-    authorization = "Basic " + b64encode(secret.encode()).decode()
-    request = urllib.request.Request(pages + LINKS, method="POST", headers={"Authorization": authorization})
+def ask(url: str, secret: str, **body: object) -> Any:
+    """Post a request with the secret to a server of the workspace; return its JSON."""
+    headers = {"Content-Type": "application/json", "Authorization": authorization_of(secret)}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers, method="POST")
     with urllib.request.urlopen(request, timeout=30) as answer:
-        return str(json.load(answer)["link"])
+        return json.load(answer)
 
 
-def page_to(link: str, workspace: Path) -> str:
+def page_to(link: str, workspace: Path, server: str = "prefect") -> str:
     """Write a page that redirects to a link; return its URL. Command lines of browsers are public, this file is not."""
-    page = home(workspace) / "open.html"
+    page = home(workspace, server) / "open.html"
     text = f'<!doctype html><meta http-equiv="refresh" content="0; url={link}">\n'
     write_atomically(page, text, private=True)
     return page.as_uri()

@@ -67,5 +67,5 @@ def write_records(workspace: Path, servers: Mapping[str, Server]) -> None:
 def _damaged(path: Path, why: str) -> ServerError:
     return ServerError(
         f"{path}: damaged ({why}), no server was stopped: end those that run by hand, `ps x` lists them as "
-        "coevo.flows.servers.prefect_server and mlflow with their port, then remove this file"
+        "coevo.flows.servers.prefect_server and mlflow_server with their port, then remove this file"
     )

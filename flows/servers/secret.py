@@ -1,9 +1,10 @@
-"""The secret of a workspace, which grants access to the workspace's Prefect server."""
+"""Secrets of a workspace, one for each of its servers, which grant access to Prefect's and MLflow's."""
 
 import hmac
 import os
 import re
 import stat
+from base64 import b64encode
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -19,13 +20,13 @@ VARIABLE = "PREFECT_API_AUTH_STRING"
 FORM = re.compile(r"[0-9a-f]{16}:[0-9a-f]{64}")
 
 
-def home(workspace: Path) -> Path:
-    """Folder of a workspace for Prefect's files."""
-    return workspace.resolve() / "prefect"
+def home(workspace: Path, server: str = "prefect") -> Path:
+    """Folder of a workspace for the files of a server: ``prefect`` or ``mlflow``."""
+    return workspace.resolve() / server
 
 
-def secret_of(workspace: Path) -> str:
-    """The workspace's secret, in Prefect's form ``user:password``; created at its first use.
+def secret_of(workspace: Path, server: str = "prefect") -> str:
+    """The workspace's secret for a server, in the form ``user:password``; created at its first use.
 
     The first half depends on the path of the workspace, so that a copy does not share the secret of its original.
 
@@ -33,13 +34,18 @@ def secret_of(workspace: Path) -> str:
         CoevoError: other users of the machine can read its file.
     """
     make_private(workspace)
-    make_private(home(workspace))
-    path = home(workspace) / "secret"
+    make_private(home(workspace, server))
+    path = home(workspace, server) / "secret"
     with FileLock(path.with_suffix(".lock")):
-        place = sha256(os.fsencode(home(workspace))).hexdigest()[:16]
+        place = sha256(os.fsencode(home(workspace, server))).hexdigest()[:16]
         if not _read(path).startswith(f"{place}:"):
             write_atomically(path, f"{place}:{token_hex(32)}", private=True)
         return _read(path)
+
+
+def authorization_of(secret: str) -> str:
+    """``Authorization`` header of a request with a secret."""
+    return "Basic " + b64encode(secret.encode()).decode()
 
 
 def health_of(secret: str) -> str:

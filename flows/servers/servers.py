@@ -17,7 +17,7 @@ from filelock import FileLock
 from coevo.configs.errors import CoevoError
 from coevo.configs.faults import fault
 from coevo.configs.proxies import is_here, reach_directly
-from coevo.flows.servers.daemon import ensure
+from coevo.flows.servers.daemon import ensure, recorded
 from coevo.flows.servers.secret import VARIABLE, health_of, home, secret_of
 from coevo.flows.servers.server import ServerError
 from coevo.lineage.files import make_private
@@ -57,8 +57,8 @@ PAGES = {
     "MLFLOW_SERVER_DISABLE_SECURITY_MIDDLEWARE": "false",
     "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
 }
-"""Settings of MLflow's server: its own check of Host and Origin, whatever the user's environment; and no jobs, which
-would take eight more processes and a gigabyte."""
+"""Settings of MLflow's server: its own check of Host and Origin behind the guard's, whatever the user's environment;
+and no jobs, which would take eight more processes and a gigabyte."""
 
 
 def ensure_prefect(workspace: Path) -> str:
@@ -88,11 +88,25 @@ def ensure_mlflow_ui(workspace: Path) -> str:
     if store.artifacts is None:
         return store.uri
     make_private(workspace)
-    command = ["mlflow", "server", "--backend-store-uri", store.uri, "--default-artifact-root", str(store.artifacts)]
-    command += ["--workers", "1", "--host", "127.0.0.1", "--port"]
+    secret = secret_of(workspace, "mlflow")
+    places = {"_MLFLOW_SERVER_FILE_STORE": store.uri, "_MLFLOW_SERVER_ARTIFACT_ROOT": str(store.artifacts)}
+    settings = {**PAGES, **places, "COEVO_MLFLOW_SECRET": secret}
     with FileLock(store.lock):
         make_database(store)
-        return ensure(workspace, "mlflow", command, "/health", PAGES).url
+        return ensure(workspace, "mlflow", ["coevo.flows.servers.mlflow_server"], health_of(secret), settings).url
+
+
+def use_mlflow(workspace: Path) -> None:
+    """Give this process and its children the secret of the workspace's MLflow server, if they are told to use it.
+
+    ``MLFLOW_TRACKING_URI`` names the server; another program on its port gets no secret.
+    """
+    named = os.environ.get("MLFLOW_TRACKING_URI", "").rstrip("/").replace("//localhost:", "//127.0.0.1:")
+    with suppress(ServerError):  # damaged records: who starts or stops a server is told
+        if not any(one.name == "mlflow" and one.url == named and one.runs() for one in recorded(workspace)):
+            return
+        user, _, password = secret_of(workspace, "mlflow").partition(":")
+        os.environ |= {"MLFLOW_TRACKING_USERNAME": user, "MLFLOW_TRACKING_PASSWORD": password}
 
 
 def use_prefect(workspace: Path) -> str:

@@ -7,11 +7,13 @@ pushed or pulled.
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
+from coevo.configs.base import NAME, named
 from coevo.configs.errors import CoevoError
 from coevo.lineage.names import ARTIFACT, OBJECT, TABLE
 from coevo.lineage.revision.manifest import Manifest
+from coevo.records.metric_names import metric_name
 
 LIMIT = 1 << 20
 """Maximum bytes of a manifest; one of a large recipe has about 15,000."""
@@ -19,16 +21,21 @@ LONGEST_LIST = 10_000
 LARGEST = 2**53
 """Largest integer that is exact in every JSON implementation."""
 
+LINE = r"^[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]{0,300}$"
+"""No control characters, ends of lines, or characters that change the direction of the text."""
 Number = Annotated[int, Field(ge=0, le=LARGEST)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Word = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{0,300}$")]
+Word = Annotated[str, StringConstraints(pattern=LINE)]
+"""Text of one line, whose characters keep their order."""
+Name = Annotated[str, AfterValidator(named)]
+MetricName = Annotated[str, StringConstraints(max_length=NAME), AfterValidator(metric_name)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 ArtifactName = Annotated[str, StringConstraints(pattern=f"^{ARTIFACT}$")]
 TableName = Annotated[str, StringConstraints(pattern=f"^{TABLE}$")]
 Content = Annotated[str, StringConstraints(pattern=f"^{OBJECT}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z]{1,128}$")]
 Outcomes = Annotated[str, StringConstraints(pattern=r"^[01-]*$")]
-Metrics = dict[Word, Finite]
+Metrics = dict[MetricName, Finite]
 
 
 class _Part(BaseModel):
@@ -72,10 +79,10 @@ class State(_Part):
     tables: dict[TableName, Digest]
     metrics: Metrics
     fired: Number = 0
-    packages: dict[Word, Word] = {}
-    modules: dict[Word, Digest] = {}
-    panels: dict[Word, Digest] = {}
-    outcomes: dict[Word, Outcomes] = {}
+    packages: dict[Name, Name] = {}
+    modules: dict[Name, Digest] = {}
+    panels: dict[Name, Digest] = {}
+    outcomes: dict[Name, Outcomes] = {}
     accepted_change: Annotated[list[Text], Field(max_length=LONGEST_LIST)] = []
     until_next: Annotated[list[ArtifactName], Field(max_length=LONGEST_LIST)] = []
     waiting: bool = False
@@ -87,7 +94,7 @@ class State(_Part):
 class Origin(_Part):
     """The revision that a branch began from."""
 
-    run: Word
+    run: Name
     revision: Number
 
 

@@ -4,8 +4,9 @@ Its draws are those of an evaluation with the same seed: keyed by task and turn.
 agent, turn by turn, has the same outcomes as in the process of ``coevo evaluate``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 from coevo.models.engines.base import Request
 from coevo.models.engines.transformers.engine import embedded_engine
@@ -17,7 +18,7 @@ from coevo.records.episode import Completion
 from coevo.records.faults import Fault
 from coevo.tasks.package.package import Package
 from coevo.tasks.play.attempt import OVERLONG, overlong
-from coevo.tasks.play.retrieve import Experience, recall
+from coevo.tasks.play.retrieve import Experience, Lacking, recall
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,20 @@ class Asked:
     id: str = ""
     guide: str = ""
 
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Self:
+        """Parse a row of a request; optional fields may be missing, or hold no text if only other rows have them."""
+        texts = {name: row[name] for name in ("scope", "kind", "guide") if isinstance(row.get(name), str)}
+        turns = row.get("history")
+        history = () if turns is None or isinstance(turns, float) else turns
+        return cls(
+            instruction=row["instruction"],
+            observation=row["observation"],
+            history=tuple(PastTurn(**turn) for turn in history),
+            id=row["task"] if isinstance(row.get("task"), str) else row["instruction"],
+            **texts,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:
@@ -53,17 +68,32 @@ class Reply:
         shown: experience in the prompt, best first.
         over: reason if the episode is over, in one line: unusable answers in a row (``context.invalid_limit``), or a
             prompt that is too long, which gets no answer; empty otherwise.
+        no_lesson: reason why no lesson of the task's own pool is shown, in one line; empty if some are.
     """
 
     text: str
     answer: Answer
     shown: tuple[Entry, ...]
     over: str = ""
+    no_lesson: str = ""
 
     @property
     def fault(self) -> str:
         """Reason why there is no usable action, a ``Fault`` or ``overlong``; empty if there is one."""
         return self.answer.fault or ("" if self.answer.action else Fault.NO_ACTION)
+
+    def row(self) -> dict[str, Any]:
+        """The answer as JSON values, see ``coevo.tasks.package.signature``."""
+        return {
+            "text": self.text,
+            "thought": self.answer.thought,
+            "action": self.answer.action,
+            "valid": not self.fault,
+            "fault": str(self.fault),
+            "over": self.over,
+            "no_lesson": self.no_lesson,
+            "retrieved": [{"id": entry.id, "strategy": entry.strategy} for entry in self.shown],
+        }
 
 
 class Agent:
@@ -73,6 +103,9 @@ class Agent:
         config, policy = package.config, package.policy()
         self.seed = config.seed
         self._index, self._tools = package.index(), package.tools
+        bank = config.bank
+        self._lacking = None if self._index is None or bank is None else Lacking(self._index, bank.key)
+        self._closed = "the agent has no bank" if bank is None else "the bank is not shown yet (bank.retrieval)"
         self._context = Context(config.context, policy.tokenizer)
         self._engine = embedded_engine(policy, config.rollout)
 
@@ -109,7 +142,8 @@ class Agent:
         if completion is None:
             return Reply("", Answer("", "", OVERLONG), (), cut)
         answer = self._context.read(completion, moment)
-        return Reply(completion.text, answer, shown, self._end(asked, answer))
+        lacking = self._closed if self._lacking is None else self._lacking.reason(asked, bool(shown))
+        return Reply(completion.text, answer, shown, self._end(asked, answer), lacking)
 
     def _moment(self, asked: Asked, shown: Sequence[Entry]) -> Moment:
         lessons = tuple(map(Note.of, shown))

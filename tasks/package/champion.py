@@ -177,19 +177,39 @@ def asked(store: Store) -> list[Asked]:
     return sorted(waiting, key=lambda each: (each.version.model, each.version.version))
 
 
+def check_pending(store: Store, challenger: Registered) -> Mapping[str, str]:
+    """Check that a version is pending approval; return its tags.
+
+    Raises:
+        CoevoError: it is not.
+    """
+    tags = _tags(store, challenger)
+    if tags.get(APPROVAL) != "waiting":
+        raise CoevoError(f"{challenger.name} has nothing to approve; `coevo approve --list` shows what is pending")
+    return tags
+
+
 def settle(store: Store, challenger: Registered, vote: Vote) -> None:
     """Carry out a person's decision; repeat the call after an interruption.
 
     Raises:
         CoevoError: the version is not pending, or the model has another champion now.
     """
-    tags = _tags(store, challenger)
-    if tags.get(APPROVAL) != "waiting":
-        raise CoevoError(f"{challenger.name} has nothing to approve; `coevo approve --list` shows what is pending")
+    tags = check_pending(store, challenger)
     if vote.approved and champion(store, challenger.model) != challenger.version:
         make_champion(store, challenger, _asked(challenger, tags).over, None)
     _tag(store, challenger, BY, vote.by)
     _tag(store, challenger, APPROVAL, "approved" if vote.approved else "rejected")
+
+
+def previous(store: Store, model: str) -> Registered:
+    """The champion before the current one.
+
+    Raises:
+        CoevoError: the model had no previous champion.
+    """
+    with reached(store, "does not answer") as registry:
+        return Registered(model, _former(registry, model)[-2])
 
 
 def restore(store: Store, model: str) -> Registered:
@@ -199,11 +219,17 @@ def restore(store: Store, model: str) -> Registered:
         CoevoError: the model had no previous champion.
     """
     with reached(store, "does not move the alias") as registry, FileLock(store.lock):
-        history = _history(registry.get_registered_model(model))
-        if len(history) < 2:
-            raise CoevoError(f"{model}: no version was champion before {history[-1] if history else 'any'}; leave it")
+        history = _former(registry, model)
         _move_alias(registry, model, history[:-1])
     return Registered(model, history[-2])
+
+
+def _former(registry: Any, model: str) -> list[int]:
+    """Champions of a model, at least two."""
+    history = _history(registry.get_registered_model(model))
+    if len(history) < 2:
+        raise CoevoError(f"{model}: no version was champion before {history[-1] if history else 'any'}; leave it")
+    return history
 
 
 def _current(model: Any) -> int | None:
@@ -212,7 +238,7 @@ def _current(model: Any) -> int | None:
 
 def _history(model: Any) -> list[int]:
     """Champions in order; an alias that other tools set or removed counts as it is now."""
-    kept = [int(number) for number in model.tags.get(HISTORY, "").split()]
+    kept = [_number(HISTORY, text) for text in model.tags.get(HISTORY, "").split()]
     now = _current(model)
     return kept if now is None or kept[-1:] == [now] else [*kept, now]
 
@@ -224,7 +250,14 @@ def _move_alias(registry: Any, model: str, history: Sequence[int]) -> None:
 
 def _asked(version: Registered, tags: Mapping[str, str]) -> Asked:
     gate = {name.removeprefix("coevo.gate."): said for name, said in tags.items() if name.startswith("coevo.gate.")}
-    return Asked(version, int(tags[OVER]) if tags.get(OVER) else None, gate)
+    return Asked(version, _number(OVER, tags[OVER]) if tags.get(OVER) else None, gate)
+
+
+def _number(tag: str, text: str) -> int:
+    """A version in a tag, which others may have written."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= 9):
+        raise CoevoError(f"the tag {tag} names no version ({text[:40]!a}): correct it on MLflow's pages")
+    return int(text)
 
 
 def _tags(store: Store, version: Registered) -> Mapping[str, str]:

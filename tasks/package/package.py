@@ -9,6 +9,7 @@
 """
 
 import json
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -16,9 +17,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
+from coevo.lineage.workspace import NAME
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
@@ -29,6 +33,8 @@ from coevo.tasks.play.retrieve import index_of, is_shown
 
 ENCODERS = "encoders"
 """Folder of a package with its encoders."""
+PACKED = re.compile(rf"{ENCODERS}/\d+")
+"""Name of an encoder inside a package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +69,9 @@ class Origin:
         return f"{self.run}@{self.revision}"
 
 
+ORIGIN = TypeAdapter(Origin)
+
+
 class Package:
     """The package in a directory."""
 
@@ -72,16 +81,22 @@ class Package:
     @cached_property
     def config(self) -> RunConfig:
         """The resolved configuration of its run."""
-        settings = json.loads(self._text("config.json"))
-        for encoder in _encoders(settings["bank"]):
-            if encoder["model"].startswith(f"{ENCODERS}/"):
+        settings = self._json("config.json", dict)
+        for encoder in _encoders(settings.get("bank")):
+            if PACKED.fullmatch(str(encoder.get("model"))):
                 encoder["model"] = str(self.directory / encoder["model"])
         return validate(settings, source=self.origin.name)
 
     @cached_property
     def origin(self) -> Origin:
         """Origin of the package."""
-        return Origin(**json.loads(self._text("origin.json")))
+        try:
+            origin = ORIGIN.validate_python(self._json("origin.json", dict))
+        except ValidationError as error:
+            raise self._damaged("origin.json", str(error.errors()[0]["msg"])) from None
+        if not NAME.fullmatch(origin.run):  # it is shown
+            raise self._damaged("origin.json", "it names no run")
+        return origin
 
     def policy(self) -> Policy:
         """The policy, ready to generate."""
@@ -102,13 +117,22 @@ class Package:
     @cached_property
     def tools(self) -> tuple[Mapping[str, Any], ...]:
         """Tools that prompts declare, as JSON schemas of functions; empty if actions are plain text."""
-        return tuple(json.loads(self._text("tools.json")))
+        return tuple(self._json("tools.json", list))
 
-    def _text(self, name: str) -> str:
+    def _json(self, name: str, kind: type) -> Any:
+        """The object or list in a JSON file."""
         try:
-            return (self.directory / name).read_text(encoding="utf-8")
+            value = json.loads((self.directory / name).read_text(encoding="utf-8"))
         except FileNotFoundError:
             raise CoevoError(f"{self.directory}: holds no {name}; name what `coevo package` has made") from None
+        except (OSError, ValueError, RecursionError) as error:
+            raise self._damaged(name, " ".join(str(error).split())[:160]) from None
+        if not isinstance(value, kind):
+            raise self._damaged(name, f"it holds no JSON {'object' if kind is dict else 'list'}")
+        return value
+
+    def _damaged(self, name: str, why: str) -> CoevoError:
+        return CoevoError(f"{self.directory}: {name} is damaged ({why}): package the run again")
 
 
 def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig, origin: Origin) -> Package:

@@ -1,6 +1,7 @@
 """Packages in MLflow's model registry: saved as models from code, registered as versions, found and fetched.
 
-A model contains the code that it was packed with (``CODE``), and requires the packages that this project pins.
+A model contains the code that it was packed with (``CODE``), for programs that load it through MLflow, and requires the
+packages that this project pins. coevo itself takes the package out of it and never runs that code.
 """
 
 import logging
@@ -16,9 +17,10 @@ from typing import Any
 from packaging.requirements import Requirement
 
 from coevo.configs.errors import CoevoError
+from coevo.lineage.packages import Packages
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ARTIFACT, example, signature
-from coevo.tasks.publish.mlflow.store import Store, reached
+from coevo.tasks.publish.mlflow.store import Store, check_location, reached
 from coevo.tasks.publish.mlflow.tracker import Placement
 
 ROOT = Path(__file__).parents[2]
@@ -81,6 +83,8 @@ def _code(into: Path) -> Path:
 def register(store: Store, model: str, package: Package, placement: Placement, tags: Mapping[str, str]) -> Registered:
     """Register a package as the next version of a model, which is created if missing.
 
+    The package is recorded as one of the store's workspace first, see ``coevo.lineage.packages``.
+
     Args:
         store: MLflow's store.
         model: name of the model.
@@ -92,6 +96,7 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
         CoevoError: the package cannot be saved, or MLflow refuses it.
     """
     above = package.directory.parent  # with room for a model
+    Packages(store.lock.parent).add(package.directory, package.origin.name)
     with TemporaryDirectory(dir=above) as scratch, reached(store, "does not take the model") as registry:
         directory = Path(scratch) / "model"
         save(package, directory)
@@ -150,13 +155,14 @@ def fetch(store: Store, registered: Registered, into: Path) -> Path:
     """Copy a registered model into a new directory; return its path.
 
     Raises:
-        CoevoError: MLflow has no files of it.
+        CoevoError: MLflow has no files of it, or names a place for them that is not a registry's.
     """
     import mlflow.artifacts
 
     into.mkdir(parents=True)
     with reached(store, f"does not give {registered.name}") as registry:
         source = registry.get_model_version_download_uri(registered.model, str(registered.version))
+        check_location(store, source, f"the files of {registered.name}")
         found = mlflow.artifacts.download_artifacts(source, dst_path=str(into), tracking_uri=store.uri)
     return Path(found)
 

@@ -33,7 +33,7 @@ def signature() -> Any:
     asked = [ColSpec(text, name) for name in ("instruction", "observation")]
     asked += [ColSpec(text, name, required=False) for name in ("scope", "kind", "task", "guide")]
     asked += [ColSpec(Array(turn), "history", required=False)]
-    replied = [ColSpec(text, name) for name in ("text", "thought", "action", "fault", "over")]
+    replied = [ColSpec(text, name) for name in ("text", "thought", "action", "fault", "over", "no_lesson")]
     replied += [ColSpec(DataType.boolean, "valid"), ColSpec(Array(entry), "retrieved")]
     return ModelSignature(Schema(asked), Schema(replied), ParamSchema([ParamSpec("seed", DataType.long, ANY_SEED)]))
 

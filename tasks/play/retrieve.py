@@ -7,6 +7,7 @@ from typing import Protocol
 
 from coevo.configs.bank.bank import BankConfig
 from coevo.configs.bank.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
+from coevo.configs.errors import nearest
 from coevo.configs.run import RunConfig
 from coevo.memory.clusters import Clusters
 from coevo.memory.exchange.plain import Readable
@@ -16,6 +17,8 @@ from coevo.records.entry import Entry
 from coevo.records.task import About, Task, key_by
 
 Entries = tuple[Entry, ...]
+SHOWN = 60
+"""Characters of a name in a message."""
 
 
 class Experience(Protocol):
@@ -119,6 +122,33 @@ def step_query(task: About, observation: str, config: AnyRetrievalConfig) -> str
 def recall(index: Index | None, draw: Key) -> Experience:
     """Retrieval from an index with ``draw`` as the key of random choices; without an index, no entries."""
     return NOTHING if index is None else Retrieved(index, draw)
+
+
+class Lacking:
+    """Reasons why a task finds no lesson of its own in an index over an unchanging bank.
+
+    Args:
+        index: index that is searched.
+        key: name of the task's field that selects a pool, ``scope`` or another one of ``bank.key``.
+    """
+
+    def __init__(self, index: Index, key: str) -> None:
+        self._index, self._key = index, key
+        self._pools = frozenset(entry.scope for entry in index.library.entries) - {""}
+
+    def reason(self, task: About, found: bool) -> str:
+        """Reason in one line; empty if the task's pool has lessons and ``found`` tells that some are shown."""
+        pool, scoped = self._index.key(task), self._index.config.scoped and self._pools
+        if scoped and pool not in self._pools:
+            if not pool:
+                return f"no {self._key} is given, and lessons belong to one, such as {min(self._pools)[:SHOWN]!r}"
+            return f"the bank has no lesson of {self._key} {pool[:SHOWN]!r}.{nearest(pool, self._pools)}"
+        if found:
+            return ""
+        if not len(self._index.library):
+            return "the bank has no lesson"
+        where = f" of {self._key} {pool[:SHOWN]!r}" if scoped else ""
+        return f"no lesson{where} matches the instruction or the observation"
 
 
 def at_random(entries: Sequence[Entry], count: int, tasks: Iterable[Task], key: Key) -> Experience:

@@ -42,7 +42,7 @@ def test_the_experiment_opens_with_recipe_seed_and_commit(page, shown):
 
 def test_two_runs_compare_as_their_manifests_do(page, shown):
     runs, experiments = (json.dumps(ids) for ids in ([shown.runs[RUN], shown.runs["first"]], [shown.experiment]))
-    page.goto(f"{shown.mlflow}/#/compare-runs?runs={runs}&experiments={experiments}")
+    page.goto(f"{shown.enter_mlflow(page)}/#/compare-runs?runs={runs}&experiments={experiments}")
     assert row(page, "seed") == ["0", "4"]
     for name in ("agent/success/seen-houses", "agent/success/train", "bank/size"):
         values = [last(shown, run, name) for run in (RUN, "first")]
@@ -54,7 +54,7 @@ def test_what_became_of_the_bank_is_a_table(page, shown):
     before, after = (bank(f"{RUN}@{number}", workspace=shown.place.root) for number in (wanted - 1, wanted))
     new = after.loc[after.index.difference(before.index)]
     assert len(new) == admitted(states(shown.place.root, RUN)[wanted])
-    page.goto(shown.of_run(f"/artifacts/bank/changes-r{wanted}.json"))
+    page.goto(shown.enter_mlflow(page) + shown.of_run(f"/artifacts/bank/changes-r{wanted}.json"))
     rows = page.get_by_role("row").filter(has_text="admitted")
     expect(rows).to_have_count(len(new))
     told = [one.get_by_role("cell").all_inner_texts()[:3] for one in rows.all()]
@@ -70,7 +70,7 @@ def test_an_episode_is_a_trace_of_what_was_retrieved_generated_and_answered(page
         played = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
         episode = next(one for one in sample(played) if one.success and one.turns[0].retrieved)
         known = {entry.id: entry.strategy for entry in opened.bank().entries()}
-    page.goto(shown.of_trace(trace_id(shown.runs[RUN], episode)))
+    page.goto(shown.enter_mlflow(page) + shown.of_trace(trace_id(shown.runs[RUN], episode)))
     for number in range(1, len(episode.turns) + 1):
         for part in ("retrieve", "generate", "step"):
             expect(page.get_by_text(f"{part} {number}", exact=True).first).to_be_visible()

@@ -12,6 +12,7 @@ from support.browser import urls
 from support.runs import coevo
 
 from coevo.flows.sample import RUN
+from coevo.flows.servers.mlflow_pages import mlflow_pages
 from coevo.flows.servers.secret import secret_of
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.workspace import Workspace
@@ -24,7 +25,6 @@ class Shown:
 
     place: Workspace
     prefect: str
-    mlflow: str
     experiment: str
     runs: dict[str, str]
 
@@ -35,13 +35,19 @@ class Shown:
         page.wait_for_url(f"{self.prefect}/dashboard")
         return link
 
+    def enter_mlflow(self, page):
+        """Open the link to MLflow's pages; returns the address below which this browser sees them."""
+        page.goto(mlflow_pages(self.place.root))
+        page.wait_for_url(re.compile(r"127\.0\.0\.1:\d+/[^/]+/#/"))
+        return page.url.partition("/#/")[0]
+
     def of_run(self, part=""):
-        """MLflow's page of the sample."""
-        return f"{self.mlflow}/#/experiments/{self.experiment}/runs/{self.runs[RUN]}{part}"
+        """MLflow's page of the sample, below that address."""
+        return f"/#/experiments/{self.experiment}/runs/{self.runs[RUN]}{part}"
 
     def of_trace(self, trace):
-        """MLflow's page of an episode."""
-        return f"{self.mlflow}/#/experiments/{self.experiment}/traces?selectedEvaluationId={trace}"
+        """MLflow's page of an episode, below that address."""
+        return f"/#/experiments/{self.experiment}/traces?selectedEvaluationId={trace}"
 
     def of_revision(self, number):
         """Prefect's page of a revision of the sample."""
@@ -71,6 +77,6 @@ def showing(root):
         (experiment,) = (one for one in mlflow.search_experiments() if one.name == "homerules")
         found = mlflow.search_runs([experiment.experiment_id])
         runs = {run.data.tags["coevo.run"]: run.info.run_id for run in found}
-        yield Shown(place, *urls(done.stdout), experiment.experiment_id, runs)
+        yield Shown(place, urls(done.stdout)[0], experiment.experiment_id, runs)
     finally:
         coevo("down", workspace=place.root)

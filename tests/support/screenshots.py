@@ -23,15 +23,16 @@ COLOURS = 128
 def take(shown, page, into):
     """Each page once something of it is there."""
     shown.enter(page)
+    mlflow = shown.enter_mlflow(page)
     traces = client(tracking_store(shown.place.root)).search_traces(
         locations=[shown.experiment], filter_string="tags.`coevo.outcome` = 'success'"
     )
     report = shown.place.root / "report.html"
     assert coevo("report", RUN, "--output", report, workspace=shown.place.root).returncode == 0
     for name, url, text in (
-        ("mlflow-run", shown.of_run(), "agent/success/seen-houses"),
-        ("mlflow-bank", shown.of_run("/artifacts/bank/changes-r3.json"), "admitted"),
-        ("mlflow-trace", shown.of_trace(traces[0].info.trace_id), "retrieve 1"),
+        ("mlflow-run", mlflow + shown.of_run(), "agent/success/seen-houses"),
+        ("mlflow-bank", mlflow + shown.of_run("/artifacts/bank/changes-r3.json"), "admitted"),
+        ("mlflow-trace", mlflow + shown.of_trace(traces[0].info.trace_id), "retrieve 1"),
         ("prefect-revision", shown.of_revision(3), "agent/success/train"),
         ("report", report.as_uri(), "Lineage"),
     ):

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from coevo.tasks.publish.mlflow.store import Store
+from coevo.tasks.publish.mlflow.store import Store, check_location
 
 COLUMNS = ("params.`recipe`", "params.`seed`", "tags.`coevo.commit`", "tags.`coevo.revision`", "attributes.`Models`")
 """Columns of the view, as MLflow's page names them."""
@@ -41,6 +41,17 @@ def experiment_id(mlflow: Any, store: Store, name: str, of_runs: bool = True) ->
         if key not in known.tags:
             mlflow.set_experiment_tag(known.experiment_id, key, value)
     return str(known.experiment_id)
+
+
+def writable_experiment(mlflow: Any, store: Store, name: str, of_runs: bool = True) -> str:
+    """``experiment_id``, once it is certain where its artifacts go.
+
+    Raises:
+        TrackingError: it keeps them in a folder in which the store may not.
+    """
+    found = experiment_id(mlflow, store, name, of_runs)
+    check_location(store, mlflow.get_experiment(found).artifact_location, f"experiment {name!r}")
+    return found
 
 
 def _tags(of_runs: bool) -> Mapping[str, str]:

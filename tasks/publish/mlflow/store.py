@@ -1,5 +1,6 @@
 """MLflow's store and client, with errors as one line."""
 
+import json
 import logging
 import os
 import sqlite3
@@ -9,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
@@ -46,6 +47,16 @@ def tracking_store(workspace: Path) -> Store:
     root = workspace.resolve()
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{root / DATABASE}"
     return Store(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
+
+
+def _is_own_server(uri: str, root: Path) -> bool:
+    """Return True if a URI is the address of the MLflow server that ``coevo ui`` started for a workspace."""
+    try:
+        parts, records = urlsplit(uri), json.loads((root / "servers.json").read_bytes())
+        ports = [record["port"] for record in records if record["name"] == "mlflow"]
+        return parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost") and parts.port in ports
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
 
 
 def client(store: Store) -> Any:
@@ -94,6 +105,33 @@ def reached(store: Store, what: str) -> Iterator[Any]:
         yield client(store)
 
 
+def check_location(store: Store, uri: str, what: str) -> None:
+    """Check that artifacts lie where a store may keep them, before they are read or written.
+
+    The workspace's own database and server keep them in the workspace's folder. Another server may keep them anywhere
+    but in a folder of this machine, which it does not know. No store keeps them relative to the working directory.
+
+    Args:
+        store: MLflow's store.
+        uri: location that it names.
+        what: artifacts, for the message.
+
+    Raises:
+        TrackingError: they do not.
+    """
+    scheme, root = urlsplit(uri).scheme, store.lock.with_name(FOLDER)
+    if scheme not in ("", "file", "models", "runs"):
+        return
+    path = unquote(urlsplit(uri).path) if scheme == "file" else uri
+    own = database_of(store) == store.lock.with_name(DATABASE) or _is_own_server(store.uri, store.lock.parent)
+    inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+    anywhere = not own and database_of(store) is not None
+    if scheme in ("models", "runs") or not Path(path).is_absolute() or not (inside or anywhere):
+        where = str(root) if own or anywhere else "the server's own storage, `mlflow server --artifacts-destination`"
+        known = without_login(store.uri, store.uri)
+        raise TrackingError(f"MLflow at {known} names {uri[:200]!a} as the place of {what}: they belong into {where}")
+
+
 def check_database(store: Store) -> None:
     """Make sure that a database in a file is writable: MLflow itself would retry for minutes, silently.
 
@@ -127,7 +165,16 @@ def make_database(store: Store) -> None:
     part = path.with_name(f"{path.name}.part")
     part.touch()  # MLflow would try for minutes, and in silence, to open a file that cannot be made
     upgrade.main([f"{SQLITE}{part}"], standalone_mode=False)
+    if store.artifacts is not None:
+        _make_default_experiment(f"{SQLITE}{part}", store.artifacts)
     part.replace(path)
+
+
+def _make_default_experiment(uri: str, artifacts: str) -> None:
+    """Create MLflow's experiment ``0``: its first client would keep its artifacts in the working directory."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    SqlAlchemyStore(uri, artifacts).engine.dispose()
 
 
 def database_of(store: Store) -> Path | None:

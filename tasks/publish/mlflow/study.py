@@ -10,7 +10,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from coevo.tasks.publish.mlflow.experiment import experiment_id
+from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.names import free_name, other_names
 from coevo.tasks.publish.mlflow.pictures import Mark, intervals
 from coevo.tasks.publish.mlflow.store import Store, check_database, client, package, translated
@@ -93,7 +93,7 @@ def publish_study(store: Store, page: StudyPage) -> str:
 def _connect(mlflow: Any, store: Store, page: StudyPage) -> str:
     """Id of the MLflow run of the study, which is created once."""
     with FileLock(store.lock):
-        experiment = experiment_id(mlflow, store, EXPERIMENT, of_runs=False)
+        experiment = writable_experiment(mlflow, store, EXPERIMENT, of_runs=False)
         query = f"tags.`coevo.study` = '{page.study}' and tags.`coevo.origin` = '{page.origin}'"
         found = mlflow.search_runs([experiment], query, max_results=1)
         if found:

@@ -16,7 +16,7 @@ from coevo.lineage.revision.code import flat
 from coevo.models.policy.decoder import Decode
 from coevo.tasks.publish.mlflow.checkpoints import publish_checkpoint
 from coevo.tasks.publish.mlflow.datasets import publish_datasets
-from coevo.tasks.publish.mlflow.experiment import experiment_id
+from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.names import free_name, is_right, other_names
 from coevo.tasks.publish.mlflow.pictures import publish_pictures
 from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, tags_of
@@ -123,7 +123,7 @@ class Tracker:
         with translated(self._store, "does not answer"):
             check_database(self._store)
             with FileLock(self._store.lock):
-                experiment = experiment_id(self._client, self._store, self._experiment)
+                experiment = writable_experiment(self._client, self._store, self._experiment)
             found = self._search(experiment)
             return Placement(experiment, found[0].info.run_id if found else None)
 
@@ -135,7 +135,7 @@ class Tracker:
         """MLflow's info of the run, looked up or created once."""
         if self._run_info is None:
             with FileLock(self._store.lock):
-                experiment = experiment_id(self._client, self._store, self._experiment)
+                experiment = writable_experiment(self._client, self._store, self._experiment)
                 run = self._find_or_create(experiment, publication)
             self._client.update_run(run.info.run_id, status="RUNNING")
             repeat_points(self._client, run)

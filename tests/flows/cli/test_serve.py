@@ -37,7 +37,7 @@ def test_started_servers_answer_are_used_again_and_stop_and_a_broken_run_is_a_li
         assert f"/#/experiments/{shown}/runs?viewStateShareKey=coevo\n" in first.out
         again = coevo("ui")
         assert re.sub(LINK, "/", again.out) == re.sub(LINK, "/", first.out)
-        assert len(set(re.findall(LINK, first.out + again.out))) == 2  # each opens once
+        assert len(set(re.findall(LINK, first.out + again.out))) == 4  # each opens once
         servers = [row for row in json.loads(coevo("doctor", "--json").out) if row["check"] == "servers"]
         assert [row["status"] for row in servers] == ["ok", "ok"]
     finally:

@@ -14,6 +14,7 @@ import pytest
 
 from coevo.configs.errors import CoevoError
 from coevo.flows.servers.daemon import down, ensure, recorded
+from coevo.flows.servers.secret import authorization_of, health_of, secret_of
 from coevo.flows.servers.server import ServerError
 from coevo.flows.servers.servers import (
     CLIENT,
@@ -135,15 +136,17 @@ def test_mlflow_pages_share_the_database_and_a_few_processes_do(tmp_path, no_ser
     try:
         url = ensure_mlflow_ui(workspace)
         assert url == ensure_mlflow_ui(workspace)
-        with urllib.request.urlopen(url, timeout=30) as page:
+        secret = secret_of(workspace, "mlflow")
+        ours = {"Authorization": authorization_of(secret)}
+        with urllib.request.urlopen(urllib.request.Request(url, headers=ours), timeout=30) as page:
             assert b"<title>MLflow</title>" in page.read()
-        assert refused(url, {"Host": "evil.example"})
-        assert refused(url, {"Host": "192.168.0.1"})
-        assert refused(url, {"Host": "evil.example"}, b"{}")
-        assert refused(url, {"Origin": "https://evil.example"}, b'{"name": "stranger"}')
-        assert not refused(url, {"Origin": url}, b'{"name": "ours"}')
+        assert refused(url, {**ours, "Host": "evil.example"})
+        assert refused(url, {**ours, "Host": "192.168.0.1"})
+        assert refused(url, {**ours, "Host": "evil.example"}, b"{}")
+        assert refused(url, {**ours, "Origin": "https://evil.example"}, b'{"name": "stranger"}')
+        assert not refused(url, {**ours, "Origin": url}, b'{"name": "ours"}')
         assert (workspace / "mlflow.db").is_file()
-        server = psutil.Process(ensure(workspace, "mlflow", [], "/health", {}).pid)
+        server = psutil.Process(ensure(workspace, "mlflow", [], health_of(secret), {}).pid)
         assert len(server.children(recursive=True)) <= 2
         assert listened_at(server) == {"127.0.0.1"}
     finally:

@@ -1,6 +1,8 @@
 """Manifests that coevo writes or wrote pass the schema, and others do not."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.objects.pointer import Pointer
@@ -92,3 +94,51 @@ def test_a_pointer_is_read_as_it_is_written(files):
 def test_another_form_of_pointer_is_refused(text):
     with pytest.raises(CoevoError, match=r"^policy\.dvc is not as coevo writes it$"):
         Pointer.parse(text, "policy")
+
+
+UNSAFE = st.one_of(
+    st.characters(categories=["Cc", "Cf", "Zl", "Zp", "Co", "Cn"]),
+    st.sampled_from(['<', '>', '&', '"', "'", "`", "\\", "|", "?", "\u202e", "\u2066", "\u200b", "\x85", "\x9b"]),
+    st.sampled_from(["../", "/../", "//", "/./", "<script>", "\u202ereversed", "\x1b[2J"]),
+)  # fmt: skip
+PLACES = {
+    "a metric": lambda name: {"metrics": {f"agent/success/{name}": 0.5}},
+    "a metric's group": lambda name: {"metrics": {f"{name}/x": 0.5}},
+    "a panel": lambda name: {"panels": {name: "d" * 64}},
+    "outcomes": lambda name: {"outcomes": {name: "01"}},
+    "a package": lambda name: {"packages": {name: "1"}},
+    "a version": lambda name: {"packages": {"torch": name}},
+    "a module": lambda name: {"modules": {name: "f" * 64}},
+}
+RIGHT = (
+    "seen-houses",
+    "from_-0.5",
+    "gate panels",
+    "häuser",
+    "日本",
+    "नमस्ते",
+    "e\u0301",
+    "2.13.0+cpu",
+    "bm25:k=3",
+    "a.b.c",
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.sampled_from(sorted(PLACES)), UNSAFE, st.text("ab-1.", max_size=3), st.text("ab-1", min_size=1, max_size=3))
+def test_a_name_with_an_unsafe_character_is_refused_in_one_line(place, unsafe, before, after):
+    with pytest.raises(CoevoError) as caught:
+        check(Manifest({**FIRST, **PLACES[place](before + unsafe + after)}, SEEN))
+    assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("place", PLACES)
+def test_names_of_any_script_pass(place, name):
+    check(Manifest({**FIRST, **PLACES[place](name)}, SEEN))
+
+
+@pytest.mark.parametrize("name", ["..", ".", "a/../b", ".hidden", "a" * 301, "", " ", "a ", "/", "a/", "/a"])
+def test_a_name_that_leads_elsewhere_is_refused(name):
+    with pytest.raises(CoevoError):
+        check(Manifest({**FIRST, "metrics": {name: 1.0}}, SEEN))

@@ -10,7 +10,7 @@ from coevo.configs.bank.retrieval import Bm25Config, ClusterRetrievalConfig, Tfi
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
 from coevo.tasks.play.retrieval_metrics import retrieval_metrics, retrieval_rates
-from coevo.tasks.play.retrieve import NOTHING, Given, Retrieved, is_shown, recall, sees
+from coevo.tasks.play.retrieve import NOTHING, Given, Lacking, Retrieved, is_shown, recall, sees
 
 MUG, FORK, TASK = (entry(text, scope="s") for text in ("mug in safe", "fork in chest", "do 1"))
 ASKED = task(1)
@@ -135,3 +135,44 @@ def test_counts_begin_with_the_first_question():
         it = Retrieved(index, key(1))
         it.of_step(ASKED, "a mug")
         assert it.tally() == {"fallbacks": 1}
+
+
+SCOPES = ("lotus", "maple", "willow", "harbour", "summit", "orchid", "cedar", "juniper")
+
+
+@pytest.mark.parametrize("name", SCOPES)
+@pytest.mark.parametrize(
+    "misspelt",
+    [
+        lambda name: name[1:],
+        lambda name: name[:-1],
+        lambda name: name + name[-1],
+        lambda name: name[0] + name[2] + name[1] + name[3:],
+        lambda name: name.capitalize(),
+        lambda name: f" {name}",
+        lambda name: f"{name} ",
+        lambda name: f"{name}s",
+        lambda name: name.replace(name[2], "x"),
+    ],
+)
+def test_a_misspelt_scope_is_named_with_the_nearest(name, misspelt):
+    index = Index([entry("mug in safe", scope=scope) for scope in SCOPES], TfidfConfig())
+    lacking, wrong = Lacking(index, "scope"), misspelt(name)
+    asked = replace(task(1), scope=wrong, instruction="mug")
+    assert lacking.reason(asked, False) == f"the bank has no lesson of scope {wrong!r}. Did you mean {name!r}?"
+    assert lacking.reason(replace(asked, scope=name), True) == ""
+
+
+def test_why_no_lesson_is_found():
+    asked = replace(task(1), scope="s", instruction="xyzzy")
+    some = Lacking(Index([MUG, FORK], TfidfConfig()), "scope")
+    assert some.reason(asked, False) == "no lesson of scope 's' matches the instruction or the observation"
+    assert some.reason(replace(asked, scope=""), False) == "no scope is given, and lessons belong to one, such as 's'"
+    assert some.reason(replace(asked, scope="qqqqq"), False) == "the bank has no lesson of scope 'qqqqq'."
+    assert Lacking(Index([], TfidfConfig()), "scope").reason(asked, False) == "the bank has no lesson"
+    general = Lacking(Index([entry("mug in safe")], TfidfConfig()), "scope")
+    assert general.reason(replace(asked, scope="anywhere"), True) == ""
+    unscoped = Lacking(Index([MUG], TfidfConfig(scoped=False)), "scope")
+    assert unscoped.reason(replace(asked, scope="t"), True) == ""
+    mixed = Lacking(Index([MUG, entry("fork in chest")], TfidfConfig()), "scope")
+    assert mixed.reason(replace(asked, scope="t"), True) == "the bank has no lesson of scope 't'."
