@@ -26,6 +26,7 @@ from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, 
 from coevo.tasks.publish.report import in_stage, reporter
 from coevo.tasks.run.assemble import open_engine, player_with
 from coevo.tasks.run.author import check_author, open_writing, spent_before
+from coevo.tasks.run.weights import check_weights
 from coevo.tasks.steps.discover import Learner, discover
 from coevo.tasks.steps.evaluate import panel_index, play_panel
 from coevo.tasks.writing.artifact import FOLDER, Kept, read_writing
@@ -49,6 +50,7 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         scratch = stack.enter_context(scratch_directory(place.root))
         run = stack.enter_context(reading(reference, place))
         place.trust.demand(run.paths.name, run.config)
+        check_weights(run.manifest, run.config, place.root, run.name)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
         config, env = configured(run, request), stack.enter_context(closing(make(run.config.env)))
         world, name = env.at(run.manifest.iteration), request.panel or config.evaluation.panels[0]

@@ -21,6 +21,7 @@ from coevo.tasks.preflight.notices import notices
 from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.waiting import waits
+from coevo.tasks.run.weights import digests
 
 WAITING = 3
 """Exit code of a run that has stopped for approval."""
@@ -75,7 +76,7 @@ def _checked(place: Workspace, paths: RunPaths, config: RunConfig, accept_change
     if head is not None and waits(head):
         raise CoevoError(_waiting(place, paths, head))
     if not _is_over(head, config):
-        check_unchanged(config, head, paths.name, accept_change)
+        check_unchanged(config, head, paths.name, accept_change, digests(config, place.root))
     return head
 
 

@@ -4,7 +4,7 @@
 <workspace>/cache            artifacts of all runs, warm-started policies
 <workspace>/scratch          temporary files of commands
 <workspace>/mlflow.db  mlartifacts  prefect  mlflow  servers.json  runs.lock  studies/<study>.lock
-<workspace>/trusted.json  packages.json
+<workspace>/trusted.json  packages.json  weights.json
 """
 
 import json

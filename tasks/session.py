@@ -30,6 +30,7 @@ class Session:
         self.sealed_at = 0
         self.fired = 0
         self.accepted: list[str] = []
+        self.weights: dict[str, str] = {}
         self.waiting = False
         self.recent: list[Episode] = []
         self.ended: list[Episode] = []

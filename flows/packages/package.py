@@ -15,6 +15,7 @@ from coevo.tasks.package.package import Origin, Package, pack
 from coevo.tasks.package.registry import CODE, Registered, known, register
 from coevo.tasks.publish.catchup import tracker_of
 from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.tasks.run.weights import check_weights
 
 PACKED_BY = "coevo.packed_by"
 """Tag of a version: revision of the code that it contains, which may differ from that of its run."""
@@ -28,6 +29,7 @@ def package(opened: Reading, into: Path) -> Package:
     """
     manifest, state = opened.manifest, opened.manifest.state
     opened.lineage.require(manifest.revision)
+    check_weights(manifest, opened.config, opened.paths.workspace.root, opened.name)
     last = history.evaluated(opened.history)
     panels = {} if last is None else last.state["panels"]
     origin = Origin(

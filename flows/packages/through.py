@@ -13,6 +13,7 @@ from coevo.memory.diversity import diversity
 from coevo.tasks.play.endpoint import ServedPlayer
 from coevo.tasks.play.retrieve import NOTHING
 from coevo.tasks.publish.report import in_stage
+from coevo.tasks.run.weights import check_weights
 from coevo.tasks.steps.evaluate import play_panel
 
 
@@ -29,6 +30,7 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
     with reading(reference, place) as opened:
         config, manifest = opened.config, opened.manifest
         place.trust.demand(opened.paths.name, config)
+        check_weights(manifest, config, place.root, opened.name)
     panel, tasks = request.panel or config.evaluation.panels[0], request.tasks or config.evaluation.tasks
     with in_stage(f"r{manifest.revision} evaluate"):
         found = play_through(url, config, manifest.iteration, panel, tasks)

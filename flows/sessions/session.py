@@ -26,6 +26,7 @@ from coevo.tasks.publish.prefect import dashed, tag
 from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.waiting import waits
+from coevo.tasks.run.weights import digests
 
 PURPOSE = "a scheduled session"
 
@@ -80,7 +81,8 @@ def play(place: Workspace, paths: RunPaths, reporter: Log, iterations: int, max_
     if before is not None and waits(before):
         return Account(paths.name, history_of(place, paths), before.revision)
     goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations)
-    check_unchanged(paths.read_config(), before, paths.name, accept=False)
+    config = paths.read_config()
+    check_unchanged(config, before, paths.name, accept=False, weights=digests(config, place.root))
     lengthen(paths, goal)
     with reporting_to(reporter):
         reached = coevolve.with_options(flow_run_name=paths.name)(

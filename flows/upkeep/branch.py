@@ -107,7 +107,15 @@ def state(start: Manifest, config: RunConfig) -> dict[str, object]:
         "config_hash": config.digest(),
         "accepted_change": changes(start, settings, Code.of(start)),
         "fired": start.revision + 1 if begins else start.state["fired"],
+        **_weights(start, settings),
     }
+
+
+def _weights(start: Manifest, settings: Mapping[str, Any]) -> dict[str, object]:
+    """Digests of the models whose settings stay; of another one, the branch's first session records its own."""
+    before, now = flat(start.state["config"]), flat(settings)
+    kept = start.state.get("weights", {})
+    return {"weights": {name: kept[name] for name in kept if before.get(name) == now.get(name)}} if kept else {}
 
 
 def observed(source: Reading, name: str, bank: Bank) -> Mapping[str, Any]:

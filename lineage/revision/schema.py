@@ -81,6 +81,7 @@ class State(_Part):
     fired: Number = 0
     packages: dict[Name, Name] = {}
     modules: dict[Name, Digest] = {}
+    weights: dict[Name, Digest] = {}
     panels: dict[Name, Digest] = {}
     outcomes: dict[Name, Outcomes] = {}
     accepted_change: Annotated[list[Text], Field(max_length=LONGEST_LIST)] = []

@@ -85,6 +85,7 @@ def state(session: Session) -> dict[str, object]:
         "config": config.model_dump(mode="json"),
         "config_hash": config.digest(),
         **code_of_run(config).state(),
+        **({"weights": session.weights} if session.weights else {}),
         "accepted_change": session.accepted,
         "panels": {name: found.panel for name, found in session.draft.outcomes.items()},
         "outcomes": {name: found.solved for name, found in session.draft.outcomes.items()},

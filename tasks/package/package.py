@@ -26,7 +26,8 @@ from coevo.lineage.workspace import NAME
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
-from coevo.models.policy.policy import Policy, bundle, load
+from coevo.models.policy.policy import Policy, bundle
+from coevo.models.policy.sound import load_sound
 from coevo.records.entry import Entry
 from coevo.tasks.package.tools import declared_tools
 from coevo.tasks.play.retrieve import index_of, is_shown
@@ -99,8 +100,8 @@ class Package:
         return origin
 
     def policy(self) -> Policy:
-        """The policy, ready to generate."""
-        return load(self.directory / "policy")
+        """The policy, ready to generate. Raises ``CoevoError`` if its weights are nonsense."""
+        return load_sound(self.directory / "policy", self.config.policy)
 
     def index(self) -> Index | None:
         """Index that its agent searches; None without a bank, or while the gates of retrieval are closed."""
@@ -146,12 +147,13 @@ def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig
         origin: origin of the package.
 
     Raises:
-        CoevoError: the base model of the policy's adapters is missing, or an encoder's directory is, or the tools of
+        CoevoError: the policy is nonsense, the base model of its adapters or an encoder is missing, or the tools of
             the environment differ from task to task.
     """
     tools = declared_tools(config)
     directory.mkdir(parents=True, exist_ok=True)
     bundle(policy, directory / "policy")
+    load_sound(directory / "policy", config.policy)
     if bank is not None:
         save(bank, directory / "bank")
     settings = config.model_dump(mode="json")

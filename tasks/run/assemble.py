@@ -13,7 +13,8 @@ from coevo.models.engines.base import Engine
 from coevo.models.engines.transformers.engine import TransformersEngine, embedded_engine
 from coevo.models.engines.vllm.engine import VllmEngine, check_there
 from coevo.models.policy.context import Context
-from coevo.models.policy.policy import Policy, load
+from coevo.models.policy.policy import Policy
+from coevo.models.policy.sound import check_files, check_values, load_sound
 from coevo.models.trainer.client import Trainer
 from coevo.records.task import key_by
 from coevo.tasks.parts import Parts
@@ -37,13 +38,15 @@ def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:
     """The run's engine at the policy in a directory, to be closed; what it starts is kept in ``place``.
 
     Raises:
-        CoevoError: the policy cannot be read, or the engine not be started.
+        CoevoError: the policy cannot be read or is nonsense, or the engine not be started.
     """
     engine = config.rollout.engine
     if isinstance(engine, VllmEngineConfig):
         sleeps = isinstance(config.placement, SharedPlacement)
+        check_files(policy, config.policy)
+        check_values(policy)
         return VllmEngine(policy, engine, config.rollout.sampling, place, sleeps)
-    return TransformersEngine(load(policy), engine, config.rollout.sampling)
+    return TransformersEngine(load_sound(policy, config.policy), engine, config.rollout.sampling)
 
 
 def player_with(config: RunConfig, env: Environment[object], engine: Engine) -> Player:

@@ -1,20 +1,34 @@
-"""Changes of settings, code and packages since a run's last revision. The check does not need Prefect."""
+"""Changes of settings, code, packages and weights since a run's last revision. The check does not need Prefect."""
+
+from collections.abc import Mapping
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.lineage.revision.code import changes
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.modules import code_of_run
+from coevo.tasks.run.weights import changed
 
 
-def check_unchanged(config: RunConfig, head: Manifest | None, run: str, accept: bool) -> list[str]:
+def check_unchanged(
+    config: RunConfig, head: Manifest | None, run: str, accept: bool, weights: Mapping[str, str] | None = None
+) -> list[str]:
     """Changes since the last revision, if they are accepted.
+
+    Args:
+        config: configuration of the run.
+        head: its last revision, or None.
+        run: its name.
+        accept: True if the user accepts changes.
+        weights: digests of the models that it names by path, see ``coevo.tasks.run.weights``.
 
     Raises:
         CoevoError: there are changes, and they are not accepted.
     """
     code = code_of_run(config)  # also of a new run: what is edited later is not what it has imported
     found = [] if head is None else changes(head, config.model_dump(mode="json"), code)
+    if head is not None:
+        found += changed(head.state.get("weights", {}), weights or {})
     if found and not accept:
         raise CoevoError(
             f"run {run!r} has changed since its last revision: {'; '.join(found)}; "

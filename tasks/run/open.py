@@ -36,6 +36,7 @@ from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.space import require_start
 from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.warmstart import start_metrics, warm_start
+from coevo.tasks.run.weights import digests
 from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
 from coevo.tasks.writing.artifact import FOLDER as WRITING
@@ -48,9 +49,9 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
     """The run, recovered and ready for its next revision; one writer at a time.
 
     Raises:
-        CoevoError: another process writes to the run, its configuration, code or packages have changed, a store is
-            beyond recovery, the file system lacks what runs need, a setting is not confirmed, or a revision recorded as
-            published does not exist.
+        CoevoError: another process writes to the run, its configuration, code, packages or weights have changed, a
+            store is beyond recovery, the file system lacks what runs need, a setting is not confirmed, or a revision
+            recorded as published does not exist.
     """
     workspace = Workspace(root)
     paths = workspace.existing(run)
@@ -69,7 +70,8 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         Cursor(paths.published).check(lineage)
         paths.clear_staging()
         head = lineage.head()
-        accepted = check_unchanged(config, head, run, accept_change)
+        weights = digests(config, root)
+        accepted = check_unchanged(config, head, run, accept_change, weights)
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         require_start(config, start, lineage.sizes(), paths.root)
         trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
@@ -81,7 +83,7 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
         writing = stack.enter_context(take_up_writing(config, stores, engine, head))
         session = Session(config, assemble(config, env, engine, trainer, writing), stores)
-        session.accepted = accepted
+        session.accepted, session.weights = accepted, weights
         position(session, head, start)
         yield session
 

@@ -119,10 +119,12 @@ def search(
     """
     from coevo.flows.console.trust import trust_run
     from coevo.tasks.play.retrieve import index_of
+    from coevo.tasks.run.weights import check_weights
 
     place = workspace_at(workspace)
     with reading(run, place) as opened:
         trust_run(place, opened.paths.name, opened.config, trust, ask=not as_json)
+        check_weights(opened.manifest, opened.config, place.root, opened.name)
         bank, settings = opened.bank(), opened.config.bank
         assert settings is not None
         retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})

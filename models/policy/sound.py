@@ -1,0 +1,128 @@
+"""Weights from a remote, a registry or a disk, checked before they are used.
+
+Files that are whole may still hold nonsense: a policy of another architecture, tensors that are missing (Transformers
+draws them at random, and says so in a log at most), or values that are not numbers. Such a policy plays every episode,
+fails each, and looks like a bad one. Headers are compared first, then the loaded model answers one fixed prompt.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+
+from coevo.configs.errors import CoevoError
+from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
+from coevo.models.policy.foreign import folder_of, settings_of, weights_at
+from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, Policy, check_fits, load, outline
+from coevo.models.policy.stored import check_stored
+
+TOKENS = 16
+"""Tokens of the prompt: ids spread over the vocabulary."""
+FLOATS = frozenset({"F64", "F32", "F16", "BF16"})
+"""Types of weights in the safetensors format."""
+SIZES = {
+    "hidden_size": "hidden_size",
+    "num_hidden_layers": "layers",
+    "num_attention_heads": "heads",
+    "num_key_value_heads": "kv_heads",
+    "head_dim": "head_dim",
+    "intermediate_size": "intermediate_size",
+}
+"""Sizes of a scratch policy, by their names in ``config.json``."""
+FOREIGN = ("model_type", "hidden_size", "num_hidden_layers")
+"""Settings that a policy keeps from the model that it began as."""
+
+
+def load_sound(directory: Path, config: PolicyConfig) -> Policy:
+    """Load a policy of a run, once it is certain that it is one.
+
+    Raises:
+        CoevoError: its architecture is not that of the configuration, its weights do not fit it or are not
+            floating-point numbers, or its log-probabilities are not finite.
+    """
+    check_files(directory, config)
+    policy = load(directory)
+    check_log_probs(policy, directory)
+    return policy
+
+
+def check_files(directory: Path, config: PolicyConfig) -> None:
+    """Check a policy by its settings and the headers of its weights; no value is read.
+
+    Raises:
+        CoevoError: its architecture is not that of the configuration, or its weights do not fit it.
+    """
+    adapted = (directory / PEFT_CONFIG).is_file()
+    if adapted:
+        check_fits(outline(directory), directory)
+    else:
+        _check_architecture(directory, config)
+        check_stored(str(directory))
+    file = directory / (PEFT_WEIGHTS if adapted else WEIGHTS)
+    wrong = [name for name, kind in _types(file).items() if kind not in FLOATS] if file.is_file() else []
+    if wrong:
+        raise _unsound(directory, f"{wrong[0][:80]} holds no floating-point numbers")
+
+
+def check_values(directory: Path) -> None:
+    """Check that the weights in a directory are finite, tensor by tensor, for a server that will load them itself.
+
+    Raises:
+        CoevoError: one is not.
+    """
+    file = directory / (PEFT_WEIGHTS if (directory / PEFT_CONFIG).is_file() else WEIGHTS)
+    with safe_open(weights_at(file), framework="pt") as saved:
+        for name in saved.keys():  # noqa: SIM118
+            _check_finite(name, saved.get_tensor(name), directory)
+
+
+@torch.inference_mode()
+def check_log_probs(policy: Policy, directory: Path) -> None:
+    """Check that weights, and log-probabilities after a fixed prompt, are finite. Raises ``CoevoError`` if not."""
+    model = policy.model
+    for name, weight in model.named_parameters():
+        _check_finite(name, weight, directory)
+    words = int(model.config.vocab_size)
+    device = next(model.parameters()).device
+    prompt = torch.linspace(0, words - 1, TOKENS, dtype=torch.float64).long()[None].to(device)
+    found = model(input_ids=prompt).logits.float().log_softmax(-1)
+    if not bool(found.isfinite().all()):
+        raise _unsound(directory, "its log-probabilities of a fixed prompt are not finite")
+
+
+def _check_finite(name: str, weight: torch.Tensor, directory: Path) -> None:
+    """Check the norm: it is infinite also for values whose squares overflow, which a layer's norm turns into zeros."""
+    if not bool(torch.linalg.vector_norm(weight.float()).isfinite()):
+        raise _unsound(directory, f"{name[:80]} is not finite")
+
+
+def _check_architecture(directory: Path, config: PolicyConfig) -> None:
+    found = settings_of(directory / "config.json")
+    wanted = _architecture(config)
+    wrong = [f"{name} is {str(found.get(name))[:40]!a} instead of {wanted[name]!r}" for name in wanted]
+    wrong = [line for line, name in zip(wrong, wanted, strict=True) if found.get(name) != wanted[name]]
+    if wrong:
+        raise _unsound(directory, f"it is of another architecture than the run's: {'; '.join(wrong[:3])}")
+
+
+def _architecture(config: PolicyConfig) -> dict[str, Any]:
+    """Settings that a policy has to have; empty where its first model is not on this machine."""
+    if not isinstance(config, PretrainedPolicyConfig):
+        return {"model_type": "qwen3", **{name: getattr(config, own) for name, own in SIZES.items()}}
+    folder = folder_of(config.path)
+    known = {} if folder is None else settings_of(folder / "config.json")
+    return {name: known[name] for name in FOREIGN if name in known}
+
+
+def _types(file: Path) -> dict[str, str]:
+    """Type of each tensor of a file by name."""
+    try:
+        with safe_open(file, framework="pt") as saved:
+            return {name: saved.get_slice(name).get_dtype() for name in saved.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise _unsound(file.parent, f"{file.name} is damaged ({' '.join(str(error).split())[:100]})") from None
+
+
+def _unsound(directory: Path, why: str) -> CoevoError:
+    return CoevoError(f"policy in {directory}: {why}: do not use these weights; `coevo fsck` checks what is stored")
