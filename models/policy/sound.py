@@ -14,8 +14,8 @@ from safetensors import SafetensorError, safe_open
 from coevo.configs.errors import CoevoError
 from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
 from coevo.models.policy.foreign import folder_of, settings_of, weights_at
-from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, Policy, check_fits, load, outline
-from coevo.models.policy.stored import check_stored
+from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, Policy, load, outline
+from coevo.models.policy.stored import check_stored, saved_shapes
 
 TOKENS = 16
 """Tokens of the prompt: ids spread over the vocabulary."""
@@ -55,7 +55,7 @@ def check_files(directory: Path, config: PolicyConfig) -> None:
     """
     adapted = (directory / PEFT_CONFIG).is_file()
     if adapted:
-        check_fits(outline(directory), directory)
+        _check_adapters(directory)
     else:
         _check_architecture(directory, config)
         check_stored(str(directory))
@@ -113,6 +113,24 @@ def _architecture(config: PolicyConfig) -> dict[str, Any]:
     folder = folder_of(config.path)
     known = {} if folder is None else settings_of(folder / "config.json")
     return {name: known[name] for name in FOREIGN if name in known}
+
+
+def _check_adapters(directory: Path) -> None:
+    """Check that a file has the adapters that its settings describe: PEFT would draw a missing one at random."""
+    weights_at(directory / PEFT_WEIGHTS)
+    described = {
+        name.replace(".default.", "."): list(value.shape)
+        for name, value in outline(directory).model.named_parameters()
+        if "lora_" in name
+    }
+    try:
+        stored = saved_shapes(directory / PEFT_WEIGHTS)
+    except SafetensorError:
+        stored = {}
+    wrong = [name for name, shape in described.items() if stored.get(name) != shape]
+    if wrong or not described:
+        named = wrong[0][:120] if wrong else "every adapter"
+        raise _unsound(directory, f"{named} is missing, or has another shape than adapter_config.json describes")
 
 
 def _types(file: Path) -> dict[str, str]:
