@@ -45,7 +45,7 @@ class Trust:
         return self.unconfirmed(run, list(chosen(config)))
 
     def unconfirmed(self, name: str, wanted: Sequence[Setting]) -> list[Setting]:
-        """Those of the settings that no user has confirmed for a run or a version of a model."""
+        """Settings among ``wanted`` that no user has confirmed for a run or a version of a model."""
         confirmed = self._read().get(name, {}) if wanted else {}
         return [each for each in wanted if not _holds(confirmed, each)]
 

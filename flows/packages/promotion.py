@@ -26,7 +26,7 @@ from coevo.tasks.package.champion import (
 )
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered, find
-from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.tasks.publish.mlflow.store import Store, tracking_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +87,26 @@ def promote(
     with scratch_directory(place.root) as scratch:
         mine, *others = prove(store, [challenger, *([over] if over else ())], scratch, place, consent)
         waits = needs_a_person(store, challenger) or mine.config.approval.promotion == "person"
-        conclude = ask if waits else make_champion
         if over is None:
             if waits:
                 show(place, challenger, first_page(challenger, mine))
-            conclude(store, challenger, None, None)
-            return Promotion(challenger, None, None, waits)
+            return _concluded(store, challenger, None, None, waits)
         match = gate(mine, others[0], panel, tasks, margin, seed)
         if waits and match.verdict.passed:
             show(place, challenger, promotion_page(challenger, over, mine, others[0], match))
-    verdict = match.verdict
-    if verdict.passed:
-        conclude(store, challenger, reigning, verdict)
-    else:
+    return _concluded(store, challenger, over, match.verdict, waits)
+
+
+def _concluded(
+    store: Store, challenger: Registered, over: Registered | None, verdict: Verdict | None, waits: bool
+) -> Promotion:
+    """Move the alias or ask a person if the challenger passed; record the verdict in any case."""
+    reigning = None if over is None else over.version
+    if verdict is not None and reigning is not None and not verdict.passed:
         record(store, challenger, reigning, verdict)
-    return Promotion(challenger, over, verdict, waits and verdict.passed)
+        return Promotion(challenger, over, verdict)
+    (ask if waits else make_champion)(store, challenger, reigning, verdict)
+    return Promotion(challenger, over, verdict, waits)
 
 
 def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, margin: float, seed: int) -> Match:

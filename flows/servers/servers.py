@@ -102,7 +102,7 @@ def use_mlflow(workspace: Path) -> None:
     ``MLFLOW_TRACKING_URI`` names the server; another program on its port gets no secret.
     """
     named = os.environ.get("MLFLOW_TRACKING_URI", "").rstrip("/").replace("//localhost:", "//127.0.0.1:")
-    with suppress(ServerError):  # damaged records: who starts or stops a server is told
+    with suppress(ServerError):  # damaged records: `coevo ui` and `coevo down` report them
         if not any(one.name == "mlflow" and one.url == named and one.runs() for one in recorded(workspace)):
             return
         user, _, password = secret_of(workspace, "mlflow").partition(":")
