@@ -49,8 +49,8 @@ def clean(text: str) -> str:
     if len(line) <= LONGEST:
         return line
     whole = line[: LONGEST + 1].rpartition(" ")[0]
-    # A script without blanks would lose all behind its only blank.
-    return whole if len(whole) > LONGEST // 2 else line[:LONGEST]
+    # A script without blanks would lose all behind its only blank; a joiner at the end joins nothing.
+    return whole if len(whole) > LONGEST // 2 else visible(line[:LONGEST])
 
 
 def folded(text: str) -> str:

@@ -9,11 +9,27 @@ compatibility forms (``＜eos＞``) or among invisible characters, since a token
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cache
+from typing import Any
 
 _COMMON = (
     r"<[|\uff5c][^<>\s]{0,64}[|\uff5c]>|</?s>|</?(?:think|tool_call|tool_response)>|</?(?:start|end)_of_turn>"
     r"|\[/?INST\]|<</?SYS>>|<(?:bos|eos|pad|unk|mask)>|\[(?:CLS|SEP|PAD|UNK|MASK)\]"
 )
+
+_LETTER = r"[[\p{L}\p{M}]--[\p{Latin}\p{Common}\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe00-\ufe2f]]"
+"""Letter or mark of a script whose spelling may need a joiner behind it; no part of a control token."""
+_EMOJI = r"[\p{Extended_Pictographic}--[\u2122\u2139]][\ufe0f\U0001f3fb-\U0001f3ff]*"
+_FLAGS = "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in ("gbeng", "gbsct", "gbwls"))
+_ACTS = rf"""(?: (?<={_LETTER})[\u200c\u200d]
+           | (?<={_EMOJI})\u200d(?=\p{{Extended_Pictographic}})
+           | \U0001f3f4(?:{_FLAGS})\U000e007f )(*SKIP)(*FAIL)
+    | [\p{{Cf}}--\p{{Prepended_Concatenation_Mark}}]
+    | [\p{{Cc}}\p{{Cs}}\p{{Co}}\p{{Zl}}\p{{Zp}}\p{{Noncharacter_Code_Point}}]
+    | [\p{{Cn}}&&\p{{Default_Ignorable_Code_Point}}]"""
+"""Character that acts on a terminal or on the order of a text, or hides what stands beside it."""
+_HIDDEN = rf"{_ACTS}|[\p{{Zs}}--\x20]"
+"""Such a character, or a blank of another width."""
 
 
 COMMON = re.compile(_COMMON, re.IGNORECASE)
@@ -37,7 +53,7 @@ def either(one: re.Pattern[str], other: re.Pattern[str]) -> re.Pattern[str]:
 
 
 def inert(text: str, control: re.Pattern[str] = COMMON) -> str:
-    """Replace each control token with a blank and drop invisible characters; plain text comes back unchanged.
+    """Replace each control token with a blank and drop what ``visible`` drops; plain text comes back unchanged.
 
     The search repeats until nothing is found, since the text on both sides of a removed token may form another one.
     """
@@ -48,8 +64,18 @@ def inert(text: str, control: re.Pattern[str] = COMMON) -> str:
 
 
 def visible(text: str) -> str:
-    """Drop invisible characters, except line breaks and tabs; visible text comes back unchanged."""
-    return text if text.isprintable() else "".join(map(_visible, text))
+    """Drop what acts or hides, except line breaks and tabs; text that is only read comes back unchanged.
+
+    These are control characters, bidirectional controls, halves of characters, private characters, and invisible characters where they join
+    nothing. Joiners stay behind letters of the scripts that need them and within emoji. Characters that are newer than
+    Python's tables stay too.
+    """
+    return text if text.isprintable() else _pattern(_HIDDEN).sub(_seen, text)
+
+
+def shown(text: str) -> str:
+    """Text on one line, with a blank in place of each character that ``visible`` drops."""
+    return text if text.isprintable() else _pattern(_HIDDEN).sub(" ", text)
 
 
 def flaw(text: str) -> str | None:
@@ -57,8 +83,8 @@ def flaw(text: str) -> str | None:
 
     Control tokens may: a lesson about HTML or code quotes them, and a prompt keeps them from acting.
     """
-    hidden = next((character for character in text if _is_control(character)), None)
-    return None if hidden is None else f"holds the control character U+{ord(hidden):04X}"
+    found = None if text.isprintable() else _pattern(_ACTS).search(text)
+    return None if found is None else f"holds the control character U+{ord(found[0]):04X}"
 
 
 def encodable(text: str) -> str:
@@ -80,12 +106,13 @@ def _without(text: str, control: re.Pattern[str]) -> str:
     return "".join(left)
 
 
-def _visible(character: str) -> str:
-    # Format characters (zero-width, bidirectional) hide a token from the pattern; surrogates are not encodable at all.
-    if character in "\n\t":
-        return character
-    return " " if character.isspace() else "" if _is_control(character) else character
+def _seen(found: Any) -> str:
+    character = found[0]
+    return character if character in "\n\t" else " " if character.isspace() else ""
 
 
-def _is_control(character: str) -> bool:
-    return unicodedata.category(character)[0] == "C" or character in "\u2028\u2029"
+@cache
+def _pattern(text: str) -> Any:
+    import regex  # most commands meet no such character
+
+    return regex.compile(text, regex.V1 | regex.VERBOSE)

@@ -99,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """
     collect_seldom()
     faulthandler.enable(sys.__stderr__ or 2)  # prints a traceback on a crash in C code
+    output.degrade()
     with heeded():
         _run(sys.argv[1:] if arguments is None else arguments)
 

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from io import TextIOWrapper
 
 import typer
 from rich.cells import cell_len
@@ -11,14 +12,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from coevo.records.inert import shown
+
 PIPED_WIDTH = 240
 """Line width in characters if standard output is not a terminal."""
 PLAIN_TERMINALS = ("dumb", "unknown")
 
 
+def degrade() -> None:
+    """Let a terminal that lacks a character show a replacement for it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 def document(value: object) -> None:
     """Print one JSON document to standard output."""
-    typer.echo(json.dumps(value, indent=1, ensure_ascii=False))
+    encodes = (sys.stdout.encoding or "").lower().startswith("utf")
+    typer.echo(json.dumps(value, indent=1, ensure_ascii=not encodes))
 
 
 def line(text: str = "") -> None:
@@ -43,13 +54,13 @@ def table(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
     cells = [[plain(cell(row[name])) for name in columns] for row in rows]
     target = _console()
     gap, widths = _layout(heads, cells, target.width)
-    shown = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
+    drawn = Table(box=None, header_style="bold", pad_edge=False, padding=(0, gap, 0, 0))
     for name, head, width in zip(columns, heads, widths, strict=True):
         numeric = any(isinstance(row[name], int | float) for row in rows)
-        shown.add_column(head, justify="right" if numeric else "left", overflow="fold", width=width)
+        drawn.add_column(head, justify="right" if numeric else "left", overflow="fold", width=width)
     for row in cells:
-        shown.add_row(*row)
-    target.print(shown)
+        drawn.add_row(*row)
+    target.print(drawn)
 
 
 def _layout(heads: Sequence[str], rows: Sequence[Sequence[Text]], room: int) -> tuple[int, list[int]]:
@@ -77,7 +88,7 @@ def cell(value: object) -> str:
 
 def plain(text: str) -> Text:
     """Return text without markup, and without control characters, which a terminal would execute."""
-    return Text("".join(character if character.isprintable() else " " for character in text))
+    return Text(shown(text))
 
 
 def console(stderr: bool = False, quiet: bool = False) -> Console:

@@ -9,6 +9,7 @@ from coevo.memory.bank.change import Ruling
 from coevo.memory.validate import shortened
 from coevo.memory.writers.base import Proposal
 from coevo.records.entry import Entry, entry_id
+from coevo.records.inert import flaw
 
 RETIRED = "retired"
 """Outcome of a ruling by which a person retired an entry."""
@@ -55,6 +56,6 @@ def _checked(option: str, text: str, most: int) -> str:
         raise CoevoError(f"{option} = {shortened(text)}: is empty: write one line of text")
     if len(line) > most:
         raise CoevoError(f"{option} = {shortened(text)}: has {len(line)} characters: shorten it to {most}")
-    if not line.isprintable():
+    if flaw(line):
         raise CoevoError(f"{option} = {shortened(text)}: holds a character that is not printable: write one plain line")
     return line

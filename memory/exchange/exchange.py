@@ -14,6 +14,7 @@ from coevo.memory.exchange.rows import LARGEST, Row, json_rows, parquet_rows
 from coevo.memory.validate import refuse, shortened, vet
 from coevo.records.arrow import entries_to_table
 from coevo.records.entry import Entry, entry_id
+from coevo.records.inert import flaw
 
 MOST = 100_000
 """Most entries of a file."""
@@ -53,7 +54,7 @@ def write_entries(entries: Iterable[Entry], path: Path) -> int:
     named = [replace(worded[name], id=name) for name in sorted(worded)]
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        _write(named, fresh, path.suffix)
+        _write(named, fresh, path.suffix.lower())
         fresh.rename(path)
     except OSError as error:
         raise CoevoError(f"{path}: {error.strerror}: name a file that can be written") from None
@@ -106,8 +107,8 @@ def _write(entries: list[Entry], path: Path, suffix: str) -> None:
 
 def _kind(path: Path) -> Callable[[Path], Iterator[Row]]:
     longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
-    if longest > LONGEST_NAME or not str(path).isprintable():
+    if longest > LONGEST_NAME or flaw(str(path)):
         raise CoevoError(f"{shortened(str(path))}: cannot name a file: at most {LONGEST_NAME} printable bytes")
-    if path.suffix not in FORMATS:
+    if path.suffix.lower() not in FORMATS:
         raise CoevoError(f"{path}: a bank is a file that ends in {' or '.join(FORMATS)}")
-    return FORMATS[path.suffix]
+    return FORMATS[path.suffix.lower()]

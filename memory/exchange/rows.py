@@ -1,6 +1,7 @@
 """Rows of a Parquet or JSON Lines file of entries, in bounded memory whatever the file contains."""
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ Row = tuple[str, dict[str, Any]]
 
 
 def json_rows(path: Path) -> Iterator[Row]:
-    """Read one object per line.
+    """Read one object per line; blank lines and byte order marks, which editors add, mean nothing.
 
     Raises:
         CoevoError: a line is too long, not UTF-8 or not a JSON object.
@@ -42,7 +43,9 @@ def json_rows(path: Path) -> Iterator[Row]:
             where = f"{path} line {number}"
             if len(line) > LONGEST_LINE:
                 raise CoevoError(f"{where}: is longer than {LONGEST_LINE} bytes: write one entry a line")
-            yield where, _object(line, where)
+            text = line.removeprefix(BOM_UTF8)
+            if text.strip():
+                yield where, _object(text, where)
 
 
 def parquet_rows(path: Path) -> Iterator[Row]:

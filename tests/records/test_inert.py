@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevo.memory.text import LONGEST, clean
-from coevo.records.inert import COMMON, control_tokens, either, flaw, inert
+from coevo.records.inert import COMMON, control_tokens, either, flaw, inert, shown, visible
 
 OWN = control_tokens(["<eos>", "<pad>", "[GMASK]", "  "])
 PIECES = (
@@ -113,3 +113,56 @@ def test_a_long_text_takes_no_time(unit):
     clean(unit * 1_000_000)
     inert(unit * 20_000)
     assert time.process_time() - start < 2
+
+
+# What is only read: joiners where a script or an emoji needs them, and characters newer than Python's tables.
+_READ = """क्\u200dष র\u200d্য ಕ್\u200cಷ ක්\u200dෂ ශ්\u200dරී ന്\u200d தமிழ் خانه\u200cها
+    می\u200cخواهم کتاب\u200cها बुद्\u200cध নির্\u200cভর
+    \u0600١٢ \u06ddا ࣢ا 👩\u200d🚀 👩🏽\u200d🚀 ❤️\u200d🔥
+    🏳️\u200d🌈 👨\u200d👩\u200d👧 🧑🏿\u200d❤️\u200d🧑🏻 🐦\u200d🔥 🙂\u200d↔️ \U0001fae9 \U0001f6d8
+    \U0001fa8e \U0001faea\u200d♂️
+    \U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f \U000323b0
+    \U00011b60 \U0001c8ff café naïve e\u0301 ﬁ ½ ① <b> a|b"""
+READ = _READ.split()
+ACTS = (
+    "\x00", "\x07", "\x1b", "\x7f", "\x85", "\x9b", "\u202a", "\u202d", "\u202e", "\u2066", "\u2068", "\u2069",
+    "\u206a", "\ufff9", "\U000e0041", "\U000e007f", "\ufdd0", "\uffff", "\ufeff", "\u2060", "\u00ad", "\u2028",
+    "\u2029", "\ue0b0", "\U000f0001", "\ud800", "\udfff", "\u2065",
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(READ), min_size=1, max_size=6).map(" ".join))
+def test_text_that_is_only_read_stays_as_it_is(text):
+    assert visible(text) == inert(text) == shown(text) == text
+    assert flaw(text) is None
+    assert clean(text) == text
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(READ), max_size=3), st.sampled_from(ACTS), st.lists(st.sampled_from(READ), max_size=3))
+def test_a_character_that_acts_is_removed_named_or_replaced_and_nothing_else(before, acting, after):
+    first, last = " ".join(before), " ".join(after)
+    text = f"{first} {acting} {last}"
+    assert visible(text).split() == [*before, *after]
+    assert f"U+{ord(acting):04X}" in flaw(text)
+    assert shown(text) == f"{first}   {last}"
+
+
+@pytest.mark.parametrize("joiner", ["\u200b", "\u200c", "\u200d", "\u200e", "\u200f"])
+@pytest.mark.parametrize("before", ["", "a", "<", "é", "e\u0301", "ｅ", "ℹ", "K", "▁", "｜", "1", " ", "\u200d"])
+def test_what_joins_nothing_hides_no_control_token(before, joiner):
+    text = f"x {before}{joiner}os> y"
+    assert joiner not in visible(text).replace("\u200d", "" if before == "\u200d" else "\u200d")
+    assert flaw(text) is not None
+    assert not OWN.search(unicodedata.normalize("NFKC", inert(f"<e{joiner}os> <{joiner}eos>", OWN)))
+
+
+@given(st.text(max_size=12), st.integers(LONGEST - 9, LONGEST + 1))
+@settings(max_examples=300, deadline=None)
+def test_visible_text_stays_visible_also_where_it_is_cut(text, length):
+    line = clean(
+        "x" * length + "❤️\u200d🔥क्\u200dष\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f" + text
+    )
+    assert flaw(line) is None
+    assert visible(visible(text)) == visible(text)

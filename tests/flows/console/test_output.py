@@ -1,6 +1,8 @@
 """Text of the world is printed as text."""
 
+import io
 import json
+import sys
 
 import pytest
 
@@ -50,3 +52,42 @@ def test_names_of_the_first_column_stay_whole_however_narrow_the_table(capsys, m
 def test_long_text_is_not_cut_where_it_is_piped(capsys):
     output.line("word " * 100)
     assert capsys.readouterr().out.count("\n") == 1
+
+
+def written(encoding, monkeypatch, *printing):
+    """Text that a terminal with few characters shows."""
+    with monkeypatch.context() as changed:
+        stream = io.TextIOWrapper(io.BytesIO(), encoding)
+        changed.setattr(sys, "stdout", stream)
+        changed.setattr(sys, "stderr", stream)
+        output.degrade()
+        for each in printing:
+            each()
+        stream.flush()
+    return stream.buffer.getvalue().decode(encoding)
+
+
+ENCODINGS = pytest.mark.parametrize(
+    "encoding", ["ascii", "latin-1", "cp1252", "cp437", "koi8-r", "shift_jis", "big5", "iso-8859-7"]
+)
+
+
+@ENCODINGS
+def test_a_terminal_that_lacks_characters_shows_replacements(encoding, monkeypatch):
+    text = "open क्\u200dष 打开 é \U0001fae9 now"
+    prints = (lambda: output.line(text), lambda: output.fault(text), lambda: output.table([{"text": text}], ("text",)))
+    lines = [line.removeprefix("coevo: ").strip() for line in written(encoding, monkeypatch, *prints).splitlines()]
+    assert len(lines) == 4 and lines[2] == "text"
+    assert all(line.startswith("open ?") and line.endswith("? now") for line in (lines[0], lines[1], lines[3]))
+
+
+@ENCODINGS
+def test_a_document_loses_nothing_on_such_a_terminal(encoding, monkeypatch):
+    value = {"text": "open क्\u200dष 打开 é \U0001fae9"}
+    assert json.loads(written(encoding, monkeypatch, lambda: output.document(value))) == value
+
+
+@pytest.mark.parametrize("text", ["क्\u200dष", "خانه\u200cها", "👩🏽\u200d🚀", "\U0001fae9"])
+def test_text_that_is_only_read_is_shown_as_it_is(text):
+    assert output.plain(text).plain == text
+    assert output.plain(f"\x1b[31m{text}\u202e\n").plain == f" [31m{text}  "

@@ -45,7 +45,7 @@ def lines(path, *rows):
     return path
 
 
-@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet", ".JSONL", ".Parquet"])
 def test_what_is_written_comes_back(suffix, tmp_path):
     path = tmp_path / f"bank{suffix}"
     assert write_entries(BANK, path) == 2
@@ -53,6 +53,47 @@ def test_what_is_written_comes_back(suffix, tmp_path):
     assert content_hash(entries_to_table(read.rows.values())) == content_hash(entries_to_table(BANK))
     assert next(where.removeprefix(f"{path} ") for where in read.rows) in ("line 1", "row 1")
     assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+MARK = "\ufeff".encode()
+PADDED = {
+    "a mark": lambda first, second: MARK + first + b"\n" + second,
+    "two files in one": lambda first, second: MARK + first + b"\n" + MARK + second + b"\n",
+    "lines of Windows": lambda first, second: first + b"\r\n" + second + b"\r\n",
+    "blank lines": lambda first, second: b"\n\n" + first + b"\n \t\n" + second + b"\n\n",
+    "a mark alone": lambda first, second: MARK + b"\r\n" + first + b"\n" + second,
+    "blanks around": lambda first, second: b"  " + first + b" \n\t" + second + b"\t",
+}
+
+
+@pytest.mark.parametrize("pad", PADDED.values(), ids=PADDED)
+def test_what_editors_add_means_nothing(pad, tmp_path):
+    path = tmp_path / "bank.jsonl"
+    path.write_bytes(pad(*(json.dumps(asdict(each)).encode() for each in BANK)))
+    assert [*read_entries(path).rows.values()] == [*BANK]
+
+
+def test_lines_are_counted_as_an_editor_counts_them(tmp_path):
+    path = tmp_path / "bank.jsonl"
+    path.write_bytes(b"\n\n" + json.dumps(GOOD).encode() + b"\n\n{}\n")
+    assert refusal(path).startswith("line 5: ")
+    path.write_bytes(MARK + b"\n \n")
+    assert "holds no entry" in refusal(path)
+
+
+TEXTS_READ = (
+    "क्\u200dष खोलो", "خانه\u200cها", "ශ්\u200dරී ලංකා", "👩🏽\u200d🚀 \U0001fae9",
+    "ശ്രീ", "\U000323b0",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".parquet"])
+@pytest.mark.parametrize("text", TEXTS_READ)
+def test_joiners_and_new_characters_come_back(text, suffix, tmp_path):
+    path = tmp_path / f"{text.split()[0]}{suffix}"
+    given = replace(entry(text, condition=text, example=text), keywords=text)
+    assert write_entries([given], path) == 1
+    assert [*read_entries(path).rows.values()] == [given]
 
 
 def test_lines_are_text_that_people_read(tmp_path):
@@ -152,7 +193,6 @@ BYTES = {
     "a key twice": (json.dumps(GOOD).replace('"scope"', '"id": "x", "scope"').encode(), "'id' occurs twice"),
     "no object": (b"[1]\n", "line 1: [1] is no object"),
     "deep": (b"[" * 100_000, "not readable as JSON"),
-    "a blank line": (b"\n", "line 1: not readable as JSON"),
     "a long line": (b'{"strategy": "' + b"x" * 2**20, "line 1: is longer than 1048576 bytes"),
 }
 
