@@ -66,9 +66,9 @@ def inert(text: str, control: re.Pattern[str] = COMMON) -> str:
 def visible(text: str) -> str:
     """Drop what acts or hides, except line breaks and tabs; text that is only read comes back unchanged.
 
-    These are control characters, bidirectional controls, halves of characters, private characters, and invisible characters where they join
-    nothing. Joiners stay behind letters of the scripts that need them and within emoji. Characters that are newer than
-    Python's tables stay too.
+    These are control characters, bidirectional controls, halves of characters, characters of private use, and invisible
+    characters that join nothing. Joiners stay behind letters of the scripts that need them and within emoji. Characters
+    that are newer than Python's tables stay too.
     """
     return text if text.isprintable() else _pattern(_HIDDEN).sub(_seen, text)
 
