@@ -54,7 +54,7 @@ class Evaluation:
 
     @property
     def stderr(self) -> float:
-        """Standard error of the success rate."""
+        """Standard error of the success rate over tasks; it does not say how far another seed would differ."""
         return math.sqrt(self.success * (1 - self.success) / max(1, len(played(self.episodes))))
 
     def by_kind(self) -> dict[str, "Evaluation"]:

@@ -56,10 +56,16 @@ def evaluate(
         shares = {str(number): share for number, share in result.discovery.items()}
         output.document(row | {"types": kinds, "discovery": shares, "vendi": dict(result.vendi)})
         return
-    output.table([row | {"panel_hash": row["panel_hash"][:SHOWN]}], tuple(row))
-    for rows in filter(None, (kinds, attempts, vendi)):
-        output.line()
+    _print([row | {"panel_hash": row["panel_hash"][:SHOWN]}], kinds, attempts, vendi)
+
+
+def _print(*tables: list[dict[str, Any]]) -> None:
+    """Print tables that have rows, with blank lines between them."""
+    for number, rows in enumerate(filter(None, tables)):
+        if number:
+            output.line()
         output.table(rows, tuple(rows[0]))
+    output.line("stderr: over tasks; another seed may differ by more")
 
 
 def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:

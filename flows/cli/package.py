@@ -58,9 +58,9 @@ def promote(
     """Make a version the champion of its model if it plays better than the current one.
 
     Both versions play the same held-out tasks with the same random draws. The alias `champion` moves if the 95 %
-    interval of the difference lies above the margin, or if there is no champion; otherwise it stays and the exit code
-    is 1. With approval.promotion=person it also stays, until `coevo approve` moves it. A package that this workspace
-    has not made is refused until --trust package confirms it.
+    interval over tasks of the difference lies above the margin, or if there is no champion; otherwise it stays and the
+    exit code is 1. With approval.promotion=person it also stays, until `coevo approve` moves it. A package that this
+    workspace has not made is refused until --trust package confirms it.
 
     Example: coevo promote household/3 --panel seen-houses --margin 0.01
     """

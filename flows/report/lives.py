@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,9 @@ from numpy.typing import NDArray
 from coevo.records.entry import Entry
 from coevo.records.intervals import around
 
-COLUMNS = ("revision", "kind", "success", "turns.list.element.retrieved")
+COLUMNS = ("revision", "kind", "task_id", "success", "turns.list.element.retrieved")
 Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -24,7 +26,7 @@ class Life:
         uses: training episodes with the entry in a prompt, and how many succeeded, by revision.
         gain: successes above those expected from the other episodes of the same revision and kind of task;
             episodes without such others do not count.
-        variance: variance of the gain, assuming independent episodes.
+        variance: variance of the gain over tasks; episodes of a task are not independent, a hard one fails them all.
     """
 
     entry: Entry
@@ -44,7 +46,7 @@ class Life:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Normal 95 % interval of the gain."""
+        """Normal 95 % interval of the gain, over tasks."""
         found = around(self.gain, float(self.variance) ** 0.5)
         return found.low, found.high
 
@@ -69,6 +71,7 @@ def extremes(found: Mapping[str, Life], count: int) -> tuple[list[Life], list[Li
 
 def _count(found: dict[str, Life], episodes: pa.Table) -> None:
     stratum, revisions = _strata(episodes)
+    task = np.unique(stratum * episodes.num_rows + _codes(episodes["task_id"]), return_inverse=True)[1]
     success = episodes["success"].to_numpy().astype(np.int64)
     episode, name, names = _shown(episodes["turns"].combine_chunks())
     total, solved = np.bincount(stratum), np.bincount(stratum, weights=success)
@@ -78,10 +81,14 @@ def _count(found: dict[str, Life], episodes: pa.Table) -> None:
     where = groups % len(total)
     others = total[where] - shown
     rate = np.divide(solved[where] - won, others, out=np.zeros(len(groups)), where=others > 0)
-    pooled = solved[where] / total[where]
+    pooled = solved / total
     gain = np.where(others > 0, won - shown * rate, 0.0)
-    spread = np.divide(shown * total[where], others, out=np.zeros(len(groups)), where=others > 0)
-    variance = pooled * (1 - pooled) * spread
+    weight = np.divide(shown, others, out=np.zeros(len(groups)), where=others > 0)
+    home = np.zeros(int(task.max()) + 1, dtype=np.int64)
+    home[task] = stratum
+    tasks, squares = _over_tasks(_Tasks(task, home, success - pooled[stratum]), episode, group, weight, where)
+    alone = (pooled * (1 - pooled))[where] * (1 + weight) * shown
+    variance = np.where(tasks > 1, squares * tasks / np.maximum(tasks - 1, 1), alone) * (others > 0)
     for number, each in enumerate(groups // len(total)):
         life = found.get(names[each])
         if life is not None:
@@ -92,10 +99,46 @@ def _count(found: dict[str, Life], episodes: pa.Table) -> None:
             life.variance += float(variance[number])
 
 
+class _Tasks(NamedTuple):
+    """Number of each episode's task, stratum of each task, and success of each episode minus its stratum's mean."""
+
+    of: Ints
+    stratum: Ints
+    residual: Floats
+
+
+def _over_tasks(tasks: _Tasks, episode: Ints, group: Ints, weight: Floats, where: Ints) -> tuple[Ints, Floats]:
+    """Tasks of each group's stratum, and the sum of squares of their parts of the group's gain, both [groups].
+
+    The gain of a group is the sum over tasks of (1 + weight) times the residuals of the episodes that were shown the
+    entry, minus weight times those of all episodes.
+
+    Args:
+        tasks: of the episodes.
+        episode: an episode in which an entry was shown, [uses].
+        group: its group, of entry and stratum, [uses].
+        weight: episodes that were shown the entry, per other one, [groups].
+        where: stratum of each group, [groups].
+    """
+    every = np.bincount(tasks.of, weights=tasks.residual)
+    pairs, pair = np.unique(group * len(every) + tasks.of[episode], return_inverse=True)
+    ours, its = np.bincount(pair, weights=tasks.residual[episode]), pairs // len(every)
+    ours = ours * (1 + weight[its])
+    crossed = np.bincount(its, weights=ours * (ours - 2 * weight[its] * every[pairs % len(every)]))
+    squares = crossed + weight**2 * np.bincount(tasks.stratum, weights=every**2)[where]
+    return np.bincount(tasks.stratum)[where], np.maximum(squares, 0.0)
+
+
+def _codes(values: pa.ChunkedArray) -> Ints:
+    """Number of each text among the different ones."""
+    codes: Ints = pc.dictionary_encode(values).combine_chunks().indices.to_numpy().astype(np.int64)
+    return codes
+
+
 def _strata(episodes: pa.Table) -> tuple[Ints, Ints]:
     """Stratum (revision, kind of task) of each episode, and the revision of each stratum."""
     revision = episodes["revision"].to_numpy().astype(np.int64)
-    kind = pc.dictionary_encode(episodes["kind"]).combine_chunks().indices.to_numpy().astype(np.int64)
+    kind = _codes(episodes["kind"])
     many = int(kind.max()) + 1
     found, stratum = np.unique(revision * many + kind, return_inverse=True)
     return stratum, found // many

@@ -42,8 +42,10 @@ def headline(facts: Facts) -> list[tuple[str, str]]:
         ("revisions", str(len(facts.manifests))),
         ("rollbacks", str(sum(history.is_rollback(m) for m in facts.manifests))),
     ]
-    if end is not None:
-        found.insert(0, (f"success on {panel}", f"{end:.3f}" if start is None else f"{start:.3f} to {end:.3f}"))
+    if evaluated is not None:
+        when = "" if evaluated is facts.manifests[-1] else f" at revision {evaluated.revision}"
+        begun = "" if start is None else f"{start:.3f} to "
+        found.insert(0, (f"success on {panel}", f"{begun}{end:.3f}{when}"))
     if facts.lives:
         active = sum(life.entry.active for life in facts.lives.values())
         found.append(("entries, of all that ever were", f"{active} of {len(facts.lives)}"))

@@ -72,7 +72,7 @@ class Verdict:
         interval = f"{self.difference:+.3f} [{self.low:+.3f}, {self.high:+.3f}]"
         return (
             f"{self.panel.name}, {len(self.panel.tasks)} tasks: {challenger} {self.success:.3f}, "
-            f"{champion} {self.against:.3f}, difference {interval}; to exceed {self.margin:+.3f}"
+            f"{champion} {self.against:.3f}, difference {interval} over tasks; to exceed {self.margin:+.3f}"
         )
 
     def document(self) -> dict[str, object]:

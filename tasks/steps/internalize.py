@@ -53,7 +53,7 @@ def panels_of(session: Session) -> list[Panel]:
 
 
 def gains(panel: str, success: dict[str, list[float]]) -> dict[str, float]:
-    """Success with each kind of experience, and the gains of ``top1`` with their 95 % intervals.
+    """Success with each kind of experience, and the gains of ``top1`` with their 95 % intervals over tasks.
 
     Args:
         panel: name of the panel.

@@ -44,7 +44,7 @@ def retrieval(
 
     A query is the instruction of a training task that entries were written from. Entries from this task are right.
     `hit at 1`, `hit at 3`: share of queries with a right entry first, or among the first three. `mrr`: mean reciprocal
-    rank of the first right entry. Brackets hold 95 % intervals. Equal scores count as any order of them. With --json,
+    rank of the first right entry. Brackets: 95 % over tasks. Equal scores count as any order of them. With --json,
     also `precision`: share of right ones among the bank.retrieval.k entries that are retrieved.
 
     `pool`: number of entries searched, a right one and others drawn at random; `all`: every entry that training would

@@ -139,6 +139,18 @@ def test_an_association_is_called_no_more_than_that(page, placed):
     assert "useful" not in text.lower()
     assert "Lowest success when shown" in text
     assert "association and no effect" in text
+    assert "95 % interval over tasks" in text
+
+
+def test_success_is_that_of_the_revision_named(coevo, copied):
+    assert "at revision" not in _headline(coevo, copied)
+    coevo("bank", "retire", "first", small_run.MUG.id, "--reason", "wrong")
+    assert "0.000 to 1.000 at revision 3" in _headline(coevo, copied)
+
+
+def _headline(coevo, copied):
+    assert coevo("report", "first", "--output", copied / "report.html").code == 0
+    return (copied / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_reader_finds_their_way(page):

@@ -1,9 +1,12 @@
 """Gain of an entry against the other episodes of its revision and kind, worked out by hand."""
 
 from dataclasses import replace
+from itertools import product
 
+import numpy as np
+import pyarrow as pa
 import pytest
-from support.small_run import HEAT, MICROWAVE, MUG, SAFE, episodes
+from support.small_run import HEAT, MICROWAVE, MUG, SAFE, entry, episodes
 
 from coevo.flows.report.lives import extremes, lives
 from coevo.records.arrow import episodes_to_table
@@ -43,6 +46,31 @@ def test_kinds_of_tasks_and_revisions_are_apart():
 def test_an_entry_that_everybody_saw_has_gained_nothing():
     life = lives([MUG], [table(episodes(1, (MUG,)))])[MUG.id]
     assert (life.shown, life.solved, life.gain, life.variance) == (4, 2, 0.0, 0.0)
+
+
+def test_the_episodes_of_a_task_are_one_observation():
+    # Two tasks of one kind, of two episodes each: the entry was shown in the one that succeeds. Residuals are +-1/2, a
+    # task's part of the gain is 2 - 1 and 0 + 1; the sum of squares, 2, times 2 / (2 - 1) tasks.
+    other = replace(episodes(1)[0].task, data={"n": 2})
+    played = [*episodes(1, (MUG,))[:2], *(replace(each, task=other) for each in episodes(1)[2:])]
+    life = lives([MUG], [table(played)])[MUG.id]
+    assert (life.gain, life.variance) == (2.0, 4.0)
+
+
+def test_an_entry_without_effect_is_found_out_one_time_in_twenty():
+    """Tasks of a group are easy or impossible: with episodes taken as independent, it would be every other time."""
+    random, names = np.random.default_rng(0), [f"lesson {number}" for number in range(100)]
+    held = [entry(name, "mug", "go safe") for name in names]
+    rows = []
+    for revision, task in product(range(40), range(8)):
+        shown = [each.id for each in held if random.random() < 0.5]
+        turns = [{"retrieved": shown}]
+        row = {"revision": revision, "kind": "k", "task_id": f"{task}", "success": bool(random.random() < 0.5)}
+        rows += [{**row, "turns": turns}] * 8
+    found = lives(held, [pa.Table.from_pylist(rows)])
+    outside = [not low <= 0 <= high for low, high in (life.interval for life in found.values())]
+    assert len(outside) == 100
+    assert 0 < sum(outside) <= 12
 
 
 def test_best_and_worst_are_told_apart():
