@@ -15,11 +15,14 @@ import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from http.client import HTTPException
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 GRACE = 10.0
 """Seconds that a process group has to end after a signal."""
+UTF8 = {"PYTHONUTF8": "1"}
+"""Variable of a Python process that reads and writes files as UTF-8 in every locale."""
 PAUSE = 0.1
 """Seconds between two looks."""
 
@@ -123,11 +126,11 @@ def wait_ready(ready: Callable[[], bool], runs: Callable[[], bool], seconds: flo
 
 
 def answers(url: str) -> bool:
-    """Return True if a GET of the URL is answered with status 200 within 5 seconds."""
+    """Return True if a GET of the URL is answered with status 200 within 5 seconds; not by what speaks no HTTP."""
     try:
         with urllib.request.urlopen(url, timeout=5) as response:
             return bool(response.status == 200)
-    except OSError:
+    except (OSError, HTTPException):
         return False
 
 

@@ -1,17 +1,60 @@
-"""The ``coevo`` program, which handles Ctrl-C before any large import."""
+"""The ``coevo`` program, which settles streams, interpreter and Ctrl-C before any large import."""
 
+import os
 import signal
+import sys
+from locale import getencoding
 
 from coevo.flows.console.interrupt import heeded
+
+SILENT = {
+    "TQDM_DISABLE": "1",
+    "HF_HUB_DISABLE_PROGRESS_BARS": "1",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+}
+"""Settings of libraries that show no progress bars."""
 
 
 def main() -> None:
     """Run the command line; Ctrl-C during the interpreter's shutdown ends it at once."""
+    _open_streams()  # before anything opens a file
     try:
         with heeded():
+            _settle_interpreter()
+            if not sys.stderr.isatty():
+                os.environ.update({name: value for name, value in SILENT.items() if name not in os.environ})
             from coevo.flows.cli.app import main as command
 
             command()
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _open_streams() -> None:
+    """Open closed standard streams on the null device: the next file would get their descriptor, and their output."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest free descriptor, so that it is mostly this one
+            os.dup2(null, number) if null != number else os.set_inheritable(number, True)
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, "w" if number else "r", encoding="utf-8", closefd=False))
+
+
+def _settle_interpreter() -> None:
+    """Start the interpreter anew where variables of the user's environment let libraries fail; children inherit it.
+
+    Files are read and written as UTF-8 in every locale. Transformers needs its docstrings, which ``PYTHONOPTIMIZE=2``
+    removes; a warning of a library is no error of the user.
+    """
+    settled = dict(os.environ)
+    if getencoding().lower() not in ("utf-8", "utf8"):
+        settled["PYTHONUTF8"] = "1"
+    if sys.flags.optimize:
+        settled.pop("PYTHONOPTIMIZE", None)
+    if any(option.startswith("error") for option in sys.warnoptions):
+        settled.pop("PYTHONWARNINGS", None)
+    if settled != dict(os.environ):
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], settled)

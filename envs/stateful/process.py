@@ -12,6 +12,7 @@ from json import dumps
 from multiprocessing import forkserver, get_context
 from multiprocessing.context import ForkServerProcess
 from socket import SHUT_WR, socket, socketpair
+from tempfile import gettempdir
 from threading import Lock
 from typing import Any
 
@@ -21,6 +22,8 @@ from coevo.envs.stateful.worker import serve
 
 ENDING = 6.0
 """Seconds that the guards of a process have to end it, and all that it has started."""
+LONGEST_FOLDER = 70
+"""Most bytes of the path of a folder for sockets, whose own paths may have about a hundred."""
 CHUNK = 1 << 16
 """Most bytes of a read."""
 
@@ -123,7 +126,17 @@ def _started(simulator: bytes) -> tuple[socket, ForkServerProcess]:
 
 
 def _start_server() -> None:
-    """Start the fork server of this process unless it runs; its children hash texts alike."""
+    """Start the fork server of this process unless it runs; its children hash texts alike.
+
+    Raises:
+        CoevoError: the path of its socket would be too long for the system.
+    """
+    folder = os.fsencode(gettempdir())
+    if len(folder) > LONGEST_FOLDER:
+        raise CoevoError(
+            f"TMPDIR={os.fsdecode(folder)} has {len(folder)} bytes, and the sockets of worker processes there may have "
+            f"{LONGEST_FOLDER}: set TMPDIR to a shorter path"
+        )
     before = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"
     try:

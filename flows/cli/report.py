@@ -41,7 +41,8 @@ def report(
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text)
     except (OSError, ValueError) as error:
-        raise CoevoError(f"--output {file}: {error}: name a file that can be written") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise CoevoError(f"{target} cannot be written ({reason}): name another file with --output FILE") from None
     if as_json:
         output.document({"run": found.name, "file": str(target), "bytes": len(text.encode())})
     else:

@@ -1,5 +1,6 @@
 """``coevo schedule`` and ``coevo worker``: scheduled sessions of runs."""
 
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -17,6 +18,8 @@ RunArgument = Annotated[str, typer.Argument(help="Name of the run.")]
 COLUMNS = ("run", "schedule", "session", "next", "last")
 MINUTES = len("2026-01-31T02:00")
 """Characters of a time without its offset: the column ``schedule`` names the time zone."""
+AHEAD, DAY, MINUTE = timedelta(days=100), timedelta(days=1), timedelta(minutes=1)
+"""Time in which a change of clocks is named; Prefect plans no further."""
 TERMS = ("iterations", "max_hours", "rollback_on_drop", "notify")
 
 
@@ -66,6 +69,9 @@ def add(
 def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the schedules with the time of the next session.
 
+    A line follows where clocks change within 100 days: the sessions of that day are as Prefect plans them, and one may
+    run twice or not at all.
+
     `last`: final state of the last session that was not cancelled. A session is cancelled if it is due while another
     one of the same run is running. Schedules made by an earlier version of coevo follow the table, with the remedy.
 
@@ -78,6 +84,13 @@ def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> Non
         output.document([_row(one) for one in found])
         return
     output.table([_cells(one) for one in found if not one.outdated], COLUMNS)
+    for zone in dict.fromkeys(one.schedule.timezone for one in found if not one.outdated):
+        change = next_change(zone, datetime.now(UTC))
+        if change is not None:
+            output.line(
+                f"Clocks in {zone} change on {change.astimezone(ZoneInfo(zone)):%Y-%m-%d to %H:%M}: Prefect plans the "
+                "sessions around that time; one may run twice on one day, or be left out on the next."
+            )
     for one in found:
         if one.outdated:
             output.line(one.notice())
@@ -133,8 +146,27 @@ def worker(workspace: WorkspaceOption = None) -> int:
 def _check_zone(timezone: str) -> None:
     try:
         ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise CoevoError(f"--timezone: {timezone!r} is not a time zone: write one like Europe/Berlin") from None
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder, or too long for a file
+        raise CoevoError(f"--timezone: {timezone!r:.60} is not a time zone: write one like Europe/Berlin") from None
+
+
+def next_change(zone: str, now: datetime) -> datetime | None:
+    """First moment within ``AHEAD`` at which the clocks of a time zone change, or None."""
+    place = ZoneInfo(zone)
+    start, end = now.replace(second=0, microsecond=0), now + AHEAD
+    while start < end and _offset(start, place) == _offset(start + DAY, place):
+        start += DAY
+    if start >= end:
+        return None
+    before, after = start, start + DAY
+    while after - before > MINUTE:
+        middle = before + (after - before) // 2
+        before, after = (before, middle) if _offset(middle, place) != _offset(start, place) else (middle, after)
+    return after.replace(second=0, microsecond=0)
+
+
+def _offset(moment: datetime, place: ZoneInfo) -> timedelta | None:
+    return moment.astimezone(place).utcoffset()
 
 
 def _row(one: "Planned") -> dict[str, Any]:

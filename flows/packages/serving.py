@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.processes import LOOPBACK, Launch, ServerProcess, answers, free_port, wait_ready
+from coevo.configs.processes import LOOPBACK, UTF8, Launch, ServerProcess, answers, free_port, wait_ready
 from coevo.configs.proxies import reach_directly
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.endpoint.limits import Limits
@@ -91,7 +91,7 @@ def serve(
         log = place.root.resolve() / f"serve-{port}.log"
         line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
         line += _options(address, limits)
-        process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF}, log, directory=directory))
+        process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF, **UTF8}, log, directory=directory))
         try:
             url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
             with at_once(process.kill):

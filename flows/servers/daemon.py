@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from coevo.configs.processes import Launch, ServerProcess, free_port, wait, wait_ready
+from coevo.configs.processes import UTF8, Launch, ServerProcess, free_port, wait, wait_ready
 from coevo.configs.proxies import reach_directly
 from coevo.flows.servers.records import is_at, read_records, records_lock, write_records
 from coevo.flows.servers.secret import VARIABLE
@@ -109,7 +109,9 @@ def _start(log: Path, name: str, command: Sequence[str], health: str, settings: 
     inherited = {name: value for name, value in os.environ.items() if name != VARIABLE}  # for clients, not for servers
     line = [sys.executable, "-P", "-m", *command, str(port)]
     # uvicorn imports from where it starts, whatever -P says
-    process = ServerProcess(Launch(line, {**inherited, **telemetry.OFF, **environment}, log, directory=sys.prefix))
+    process = ServerProcess(
+        Launch(line, {**inherited, **telemetry.OFF, **UTF8, **environment}, log, directory=sys.prefix)
+    )
     return Server(name, process.pid, psutil.Process(process.pid).create_time(), port, health)
 
 

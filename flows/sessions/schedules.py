@@ -159,6 +159,15 @@ def resume(place: Workspace, run: str) -> Planned:
         return _planned_soon(place, run, client)
 
 
+def plan_anew(place: Workspace) -> None:
+    """Plan the next sessions of all schedules from the present time, in place of those that are planned."""
+    with _client(place) as client:
+        for each in _all(client):
+            if _is_of(each, place) and not each.paused:
+                client.pause_deployment(each.id)  # deletes its planned sessions
+                client.resume_deployment(each.id)
+
+
 def remove(place: Workspace, run: str) -> None:
     """Delete the schedule of a run, also an outdated one; a session that has begun continues.
 

@@ -4,13 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from types import FrameType
 
 import psutil
 
+from coevo.configs.processes import UTF8
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.output import line
 from coevo.flows.servers.daemon import recorded, settled
@@ -19,6 +22,7 @@ from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.workspace import Workspace
 
 SETTINGS = {
+    **UTF8,
     "PREFECT_LOGGING_HANDLERS_CONSOLE_CLASS": "coevo.flows.sessions.worker_console.Console",
     "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "INFO",
     "PREFECT_LOGGING_TO_API_ENABLED": "true",
@@ -29,6 +33,10 @@ GRACE = 30.0
 """Seconds for the worker and its session to stop before they are killed; committed revisions are safe either way."""
 LOOK = 0.5
 """Seconds between two checks of the server process, short so that a stopped server is noticed soon."""
+JUMP = 60.0
+"""Least seconds that count as a jump of the clock."""
+CONTINUOUS = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+"""Clock that nobody sets; on Linux it also runs while the machine sleeps."""
 ASK = 10.0
 """Seconds between two requests to the server."""
 
@@ -50,7 +58,9 @@ def work(place: Workspace) -> int:
     line(f"Running scheduled sessions of {place.root}. {pages}. Stop with Ctrl-C.")
     for problem in (*faults(standings(place)), *outdated):
         line(problem)
-    return supervise(worker_of(POOL), (lambda: None) if named else Looker(place, url).look)
+    looker = Looker(place, url, restarts=not named)
+    with runner_storage() as variables:
+        return supervise(worker_of(POOL), looker.look, variables=variables)
 
 
 def worker_of(pool: str) -> list[str]:
@@ -70,18 +80,32 @@ def worker_of(pool: str) -> list[str]:
     ]
 
 
+@contextmanager
+def runner_storage() -> Iterator[dict[str, str]]:
+    """Variables of Prefect's worker: another ``TMPDIR`` where its folder there belongs to somebody else."""
+    folder = Path(tempfile.gettempdir()) / "runner_storage"
+    if not folder.exists() or (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
+        yield {}
+        return
+    with tempfile.TemporaryDirectory(prefix="coevo-", ignore_cleanup_errors=True) as own:
+        yield {"TMPDIR": own}
+
+
 class Looker:
-    """Watcher of a worker's server.
+    """Watcher of a worker's server, and of the clock that it plans by.
 
     Args:
         place: workspace of the server.
         url: URL of its API.
+        restarts: whether the server is the workspace's own, which is started again where it is needed.
     """
 
-    def __init__(self, place: Workspace, url: str) -> None:
+    def __init__(self, place: Workspace, url: str, restarts: bool = True) -> None:
         self._place = place
         self._url = url
+        self._restarts = restarts
         self._asked = time.monotonic()
+        self._offset = _clock_offset()
 
     def look(self) -> None:
         """Restart a dead server before Prefect's worker and its sessions give up on it.
@@ -89,11 +113,34 @@ class Looker:
         Raises:
             ServerError: the server was stopped, did not start, or lost its port to another program.
         """
-        if not self._server().runs():
+        jump = _clock_offset() - self._offset
+        if abs(jump) > JUMP:
+            self._offset += jump
+            self._plan_anew(jump)
+        elif not self._restarts:
+            return
+        elif not self._server().runs():
+            line(f"The Prefect server at {self._url} has died: starting another.")
             self._restart()
         elif time.monotonic() - self._asked > ASK:
             _free_sessions(self._place)
             self._asked = time.monotonic()
+
+    def _plan_anew(self, jump: float) -> None:
+        """Plan all sessions by the new clock; a server sleeps until times of the old one, and starts again."""
+        from httpx import HTTPError
+        from prefect.exceptions import PrefectException
+
+        from coevo.flows.sessions.schedules import plan_anew
+
+        line(f"The clock was set {'back' if jump < 0 else 'ahead'} by {abs(jump) / 60:.0f} min: planning all sessions.")
+        if self._restarts:
+            self._server().stop()
+            self._restart()
+        try:
+            plan_anew(self._place)
+        except (HTTPError, PrefectException) as error:
+            line(f"The sessions were not planned anew ({' '.join(str(error).split())}): start `coevo worker` again.")
 
     def _server(self) -> Server:
         server = {server.name: server for server in recorded(self._place.root)}.get("prefect")
@@ -105,11 +152,15 @@ class Looker:
         return server
 
     def _restart(self) -> None:
-        line(f"The Prefect server at {self._url} has died: starting another.")
         del os.environ["PREFECT_API_URL"]
         new = use_prefect(self._place.root)
         if new != self._url:
             raise ServerError(f"the Prefect server at {self._url} had to move to {new}: start `coevo worker` again")
+
+
+def _clock_offset() -> float:
+    """Seconds between the clock and the time that only runs on; a change is a jump of the clock."""
+    return time.time() - time.clock_gettime(CONTINUOUS)
 
 
 def _free_sessions(place: Workspace) -> None:
@@ -121,7 +172,12 @@ def _free_sessions(place: Workspace) -> None:
         mark_unbegun_sessions(place)
 
 
-def supervise(command: Sequence[str], look: Callable[[], None], grace: float = GRACE) -> int:
+def supervise(
+    command: Sequence[str],
+    look: Callable[[], None],
+    grace: float = GRACE,
+    variables: Mapping[str, str] | None = None,
+) -> int:
     """Run a command, call ``look`` regularly, and forward interrupts to the command.
 
     On an interrupt, Prefect's worker waits for its session, which waits for the servers that it publishes to: this may
@@ -131,7 +187,9 @@ def supervise(command: Sequence[str], look: Callable[[], None], grace: float = G
     Raises:
         ServerError: raised by ``look``.
     """
-    child = subprocess.Popen(command, env={**os.environ, **SETTINGS}, process_group=0, stdin=subprocess.PIPE)
+    child = subprocess.Popen(
+        command, env={**os.environ, **SETTINGS, **(variables or {})}, process_group=0, stdin=subprocess.PIPE
+    )
     family = {psutil.Process(child.pid)}
     with at_once(lambda: _end(family | _below(child.pid), time.monotonic())):
         return _attend(child, family, look, grace)

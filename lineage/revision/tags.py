@@ -40,10 +40,11 @@ class Tags:
         Raises:
             CoevoError: the name is malformed or taken.
         """
-        if not NAME.fullmatch(name) or OWN.fullmatch(name) or name.isdecimal():
+        # A file system may take R3 and r3 for one file.
+        if not NAME.fullmatch(name) or OWN.fullmatch(name.lower()) or name.isdecimal():
             raise CoevoError(
                 f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, no number or "
-                "r<number>, no '..', no '.' or '-' at the beginning and no '.' or '.lock' at the end"
+                "r<number> (in either case), no '..', no '.' or '-' at the beginning and no '.' or '.lock' at the end"
             )
         if name in self.named():
             raise CoevoError(f"tag {name!r} is taken: choose another one, or delete it with --delete")

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
+from coevo.configs.processes import UTF8
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.hostfile import hosts_of
 
@@ -171,6 +172,7 @@ def _environment(config: DeepSpeedConfig) -> dict[str, str]:
     decided = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONSAFEPATH": "1",
+        **UTF8,
         "DS_ACCELERATOR": config.device,
     }
     if config.device == "cuda":

@@ -64,7 +64,7 @@ def save(package: Package, into: Path) -> None:
         mlflow.pyfunc.save_model(
             str(into),
             python_model=str(SCRIPT),
-            artifacts={ARTIFACT: str(package.directory)},
+            artifacts={ARTIFACT: package.directory.absolute().as_uri()},  # MLflow reads a path as a URI: % and #
             code_paths=[str(_code(Path(scratch) / "coevo"))],
             pip_requirements=requirements(package),
             signature=signature(),

@@ -131,3 +131,25 @@ def test_a_free_port_is_any_or_the_one_that_a_server_has_just_left():
 def test_a_port_that_is_taken_is_refused():
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         free_port(taken.getsockname()[1])
+
+
+GREETINGS = [
+    b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail ESMTP\r\n", b"+OK\r\n", b"\x00\x01\x02\xff", b"HTTP/1.1 abc\r\n\r\n", b"",
+    b"HTTP/1.1 200 OK\r\nContent-Length: x\r\n" + b"A" * 100_000, b"-ERR unknown command 'GET'\r\n",
+    b"HTTP/1.1 200 OK\r\n" + b"a: b\r\n" * 200 + b"\r\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("said", GREETINGS, ids=range(len(GREETINGS)))
+def test_a_neighbour_that_speaks_no_http_is_no_answer(said):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def greet():
+            with listener.accept()[0] as connection:
+                connection.recv(4096)
+                connection.sendall(said)
+
+        thread = Thread(target=greet)
+        thread.start()
+        assert not answers(f"http://127.0.0.1:{listener.getsockname()[1]}/health")
+        thread.join()

@@ -13,6 +13,7 @@ from support.offspring import Parents
 from support.runs import ROOT
 from support.scheduled import wait_for
 
+from coevo.configs.errors import CoevoError
 from coevo.envs.failures import Loss
 from coevo.records.draws import key
 
@@ -165,3 +166,11 @@ def test_six_workers_that_do_not_close_end_within_one_limit(monkeypatch, tmp_pat
     began = time.monotonic()
     env.close()
     assert time.monotonic() - began < 3.0
+
+
+def test_a_folder_too_long_for_sockets_is_named(tmp_path, monkeypatch):
+    folder = tmp_path / ("long" * 20)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with closing(Parents(str(tmp_path / "log"))) as env, pytest.raises(CoevoError, match="set TMPDIR to a shorter"):
+        env.start(env.task("one", "train"))

@@ -12,6 +12,7 @@ from support.runs import coevo as coevo_at
 from coevo.flows.evaluation import Request
 from coevo.flows.packages.through import evaluate_through
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.package.registry import fetch, find, packaged
 from coevo.tasks.publish.mlflow.store import client, tracking_store
 
 
@@ -130,3 +131,20 @@ def test_other_code_makes_another_version(call, monkeypatch):
     assert (made.code, call("package", "first@1", "code").out) == (0, made.out)
     monkeypatch.setattr("coevo.flows.packages.package.code_of", lambda *_: "other")
     assert call("package", "first@1", "code").out.splitlines()[0] == "Registered first@1 as code/2"
+
+
+FOLDERS = ["100 %", "%41%20", "a#b", "#", "two words", "Üben ß", "日本 語", "a+b&c=d", "'quoted'", "x;y,z@1:2~"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_a_package_is_made_and_fetched_in_any_folder(coevo, place, tmp_path, monkeypatch, folder):
+    root = tmp_path / folder
+    shutil.copytree(place, root, symlinks=True, ignore=shutil.ignore_patterns("mlflow*", "mlartifacts"))
+    monkeypatch.setenv("COEVO_WORKSPACE", str(root))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    made = coevo("package", "other@2", "household")
+    assert (made.code, made.err) == (0, "")
+    store = tracking_store(root)
+    fetched = fetch(store, find(store, "household/1"), tmp_path / "into")
+    assert packaged(fetched).directory.is_dir()

@@ -236,3 +236,12 @@ def test_the_most_useful_entry_comes_first(page):
     assert list(page.all("details", "story")) == []
     assert {HEAT, EDITED.strategy} == {row["entry"] for row in page.one("table", id="table-entries").rows()}
     assert MICROWAVE.id in {life.attributes["data-entry"] for life in page.all("g", "life")}
+
+
+def test_a_report_that_cannot_be_written_names_its_file_and_the_option(coevo, copied):
+    (copied / "reports").write_text("no folder")
+    said = coevo("report", "first")
+    assert said.code == 2
+    assert f"{copied / 'reports' / 'first.html'} cannot be written (" in said.err
+    assert said.err.endswith("name another file with --output FILE\n")
+    assert "None" not in said.err

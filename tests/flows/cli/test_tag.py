@@ -43,6 +43,7 @@ def test_a_tag_beside_the_history_can_be_deleted(coevo, copied):
 MISTAKES = (
     (("first@2", "good"), "tag 'good' is taken"),
     (("first@2", "r7"), "cannot be a tag"),
+    (("first@2", "R7"), "cannot be a tag"),
     (("first@2", "12"), "cannot be a tag"),
     (("first@bad", "x"), "tag 'bad' is not in run 'first': it has good"),
     (("first@2", "a b"), "cannot be a tag"),
