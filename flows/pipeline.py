@@ -1,10 +1,10 @@
 """Stages of ``dvc.yaml``: ``dvc repro`` runs ``python -P -m coevo.flows.pipeline STAGE`` at the root of a checkout.
 
     pipeline.yaml                  the recipe
-    pipeline/tasks.json            tasks: the held-out panels, after their gate
-    pipeline/warmstart/            warmstart: the initial policy of training
-    pipeline/coevolve.json         coevolve: the run in the workspace, and the content hashes of its last revision
-    pipeline/evaluation.json       evaluate: held-out success of that revision
+    pipeline/tasks/tasks.json            tasks: the held-out panels, after their gate
+    pipeline/warmstart/policy/           warmstart: the initial policy of training
+    pipeline/coevolve/coevolve.json      coevolve: the run in the workspace, and the hashes of its last revision
+    pipeline/evaluate/evaluation.json    evaluate: held-out success of that revision
 
 Trained weights and the bank stay in the lineage of the run.
 """
@@ -43,7 +43,7 @@ def tasks(config: RunConfig) -> None:
     for panel in panels:
         check_panel(panel, OUTPUTS / "quarantine")
     listed = {panel.name: {"hash": panel.hash, "tasks": [task.id for task in panel.tasks]} for panel in panels}
-    write("tasks.json", {"env": env.name, "version": env.version, "panels": listed})
+    write("tasks/tasks.json", {"env": env.name, "version": env.version, "panels": listed})
 
 
 def warmstart(config: RunConfig) -> None:
@@ -52,8 +52,8 @@ def warmstart(config: RunConfig) -> None:
 
     with shown(console(), config.iterations) as progress:
         policy = warm_start(config, make(config.env), workspace().warmstarts, progress)
-    shutil.rmtree(OUTPUTS / "warmstart", ignore_errors=True)
-    shutil.copytree(policy, OUTPUTS / "warmstart")
+    shutil.rmtree(OUTPUTS / "warmstart/policy", ignore_errors=True)
+    shutil.copytree(policy, OUTPUTS / "warmstart/policy")
 
 
 def coevolve(config: RunConfig) -> None:
@@ -65,7 +65,7 @@ def coevolve(config: RunConfig) -> None:
     from coevo.tasks.run.warmstart import adopt, identity
 
     with shown(console(), config.iterations) as progress:
-        adopt(OUTPUTS / "warmstart", place.warmstarts / identity(config, make(config.env)), progress)
+        adopt(OUTPUTS / "warmstart/policy", place.warmstarts / identity(config, make(config.env)), progress)
     paths = place.create(place.next_name(config.recipe), config)
     if operate(place, paths, console(), alone=True) == WAITING:
         raise CoevoError(f"{paths.name} waits for approval: coevo approve --list {paths.name}")
@@ -73,7 +73,7 @@ def coevolve(config: RunConfig) -> None:
     if head is None:
         raise CoevoError(f"{paths.name} committed no revision; see {paths.log}")
     made = {"artifacts": head.artifacts, "tables": head.tables}
-    write("coevolve.json", {"run": paths.name, "revision": head.revision, "iteration": head.iteration, **made})
+    write("coevolve/coevolve.json", {"run": paths.name, "revision": head.revision, "iteration": head.iteration, **made})
 
 
 def evaluate(config: RunConfig) -> None:
@@ -82,10 +82,10 @@ def evaluate(config: RunConfig) -> None:
     from coevo.flows.evaluation import Request
     from coevo.tasks.steps.rollout import outcome_metrics
 
-    made = json.loads((OUTPUTS / "coevolve.json").read_text(encoding="utf-8"))
+    made = json.loads((OUTPUTS / "coevolve/coevolve.json").read_text(encoding="utf-8"))
     reference, place = f"{made['run']}@{made['revision']}", workspace()
     played = {name: evaluate_revision(reference, Request(name), place).episodes for name in panel_names(config)}
-    write("evaluation.json", {name: outcome_metrics(episodes, name) for name, episodes in played.items()})
+    write("evaluate/evaluation.json", {name: outcome_metrics(episodes, name) for name, episodes in played.items()})
 
 
 def panel_names(config: RunConfig) -> list[str]:
@@ -101,7 +101,7 @@ def workspace() -> Workspace:
 
 def write(name: str, content: Mapping[str, object]) -> None:
     """Write one output as JSON."""
-    OUTPUTS.mkdir(exist_ok=True)
+    (OUTPUTS / name).parent.mkdir(parents=True, exist_ok=True)
     write_atomically(OUTPUTS / name, json.dumps(content, indent=1, sort_keys=True) + "\n")
 
 

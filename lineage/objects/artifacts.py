@@ -41,7 +41,7 @@ class Artifacts:
     def own(self) -> dict[str, str]:
         """DVC's configuration, text by path; the cache path is relative, so the workspace can be moved."""
         return {
-            ".dvc/.gitignore": "/config.local\n/tmp\n",
+            ".dvc/.gitignore": "/config.local\n/tmp\n/cache\n",  # as DVC writes it at each command
             ".dvc/config": "[core]\n    analytics = false\n    autostage = false\n    check_update = false\n"
             f'[cache]\n    dir = "{os.path.relpath(self.cache, self.root / ".dvc")}"\n    type = "{",".join(LINKS)}"\n',
         }

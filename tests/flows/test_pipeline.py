@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+AUTHOR = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")
 RECIPE = """
 defaults: [recipes/homerules-coevo-rl]
 seed: 3
@@ -29,10 +30,15 @@ def in_copy(copy, *command):
     """Run a command at the root of the copy; what it printed."""
     here = str(Path(sys.executable).parent)
     env = {name: value for name, value in os.environ.items() if name not in ("COEVO_WORKSPACE", "PYTHONPATH")}
-    env |= {"PATH": here + os.pathsep + os.environ["PATH"], "DVC_SITE_CACHE_DIR": str(copy / "site")}
+    env |= {"PATH": here + os.pathsep + os.environ["PATH"], "DVC_SITE_CACHE_DIR": str(copy.parent / "site")}
     done = subprocess.run(command, cwd=copy, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+def staged(copy):
+    """Names of the stages in the order in which ``dvc repro --dry`` lists them."""
+    return re.findall(r"Running stage '(\w+)'", in_copy(copy, "dvc", "repro", "--dry"))
 
 
 def repro(copy):
@@ -47,7 +53,7 @@ def stale(copy):
 
 def reached(copy):
     """The last run of the pipeline."""
-    return json.loads((copy / "pipeline/coevolve.json").read_text())
+    return json.loads((copy / "pipeline/coevolve/coevolve.json").read_text())
 
 
 def change(copy, old, new):
@@ -72,7 +78,8 @@ def copy(tmp_path_factory, prefect_url):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name, follow_symlinks=False)
     (place / "pipeline.yaml").write_text(RECIPE)
-    subprocess.run(["git", "init", "--quiet"], cwd=place, check=True)
+    for command in (["init", "--quiet"], ["add", "--all"], [*AUTHOR, "commit", "--quiet", "--message", "copy"]):
+        subprocess.run(["git", *command], cwd=place, check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", prefect_url)
         yield place
@@ -81,12 +88,16 @@ def copy(tmp_path_factory, prefect_url):
 @pytest.mark.full
 @pytest.mark.timeout(1800)
 def test_a_stage_runs_when_what_it_depends_on_has_changed(copy):
-    assert repro(copy) == ["tasks", "warmstart", "coevolve", "evaluate"]
+    stages = ["tasks", "warmstart", "coevolve", "evaluate"]
+    assert staged(copy) == stages
+    assert not in_copy(copy, "git", "status", "--porcelain")
+    assert repro(copy) == stages
     assert not repro(copy)
     assert reached(copy)["run"] == "pipeline-1"
     manifest = json.loads((copy / "workspace/runs/pipeline-1/lineage/manifest.json").read_text())
-    evaluation = json.loads((copy / "pipeline/evaluation.json").read_text())
+    evaluation = json.loads((copy / "pipeline/evaluate/evaluation.json").read_text())
     assert set(evaluation) == {"seen-houses", "no-bank", "other-facts", "other-houses"}
+    assert "seen-houses" in in_copy(copy, "dvc", "metrics", "show")
     for figures in evaluation.values():
         assert figures.items() <= manifest["state"]["metrics"].items()
 

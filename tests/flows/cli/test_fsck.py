@@ -3,6 +3,8 @@
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 
 import pytest
@@ -207,3 +209,17 @@ def test_people_get_a_table(damaged, coevo):
 
 def test_a_name_without_a_run_is_one_line(damaged, refused):
     assert "No run 'nope'" in refused("fsck", "nope", "--workspace", damaged.root)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "command",
+    [("status",), ("diff", "r0", "r1"), ("list", "."), ("data", "status"), ("dag",), ("exp", "show"), ("checkout",),
+     ("metrics", "show"), ("doctor",)],
+    ids=" ".join,
+)  # fmt: skip
+def test_commands_of_dvc_in_a_lineage_leave_nothing_that_fsck_finds(whole, tmp_path, command):
+    root = shutil.copytree(whole, tmp_path / "copy")
+    program = (sys.executable, "-m", "dvc")
+    subprocess.run([*program, *command], cwd=root / "runs/first/lineage", capture_output=True, check=True)
+    assert fsck(root, "first") == fsck(whole, "first")
