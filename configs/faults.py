@@ -19,8 +19,8 @@ REMEDIES = {
     errno.EOPNOTSUPP: ELSEWHERE,
     errno.EMFILE: "raise the limit that `ulimit -n` shows",
 }
-GIT_FULL = "Out of diskspace"
-"""Message of git if the disk has no room for its index."""
+GIT_FULL = ("Out of diskspace", "couldn't write '")
+"""Messages of git if the disk has no room for its index, or for a reference in a lock that it has already opened."""
 RUST = re.compile(r"\(os error (\d+)\)")
 """Form in which Lance and safetensors, whose errors are their own classes, write the system's error number."""
 
@@ -38,7 +38,7 @@ def fault(error: BaseException) -> str | None:
 
 def remedy(said: str) -> str:
     """Remedy for a program's message that ends with a system error, after a colon; else empty."""
-    if GIT_FULL in said:
+    if any(message in said for message in GIT_FULL):
         return f": {ROOM}"
     return next((f": {what}" for number, what in REMEDIES.items() if os.strerror(number) in said), "")
 
