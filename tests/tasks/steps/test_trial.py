@@ -28,7 +28,7 @@ from coevo.tasks.steps.trial import _lost, group_of, weigh
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",
-    "bank.admission={type: within-group, iterations: 2}",
+    "bank.admission={type: within-group, iterations: 2, confidence: null}",
 ]  # fmt: skip
 CONFIG = load_recipe("homerules-experience-only", SETTINGS)
 
