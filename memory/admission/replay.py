@@ -6,7 +6,7 @@ stop let chance in. The mean gain of a candidate that was admitted early is a li
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -32,42 +32,42 @@ class ReplayAdmission:
         """Return the entries whose verdict admits them; without candidates, nothing is replayed."""
         batches = [proposal.entries] if self._config.per == "batch" else [(entry,) for entry in proposal.entries]
         cases = [_Case(batch, _looks(batch, library), library.span) for batch in batches if batch]
-        self._replay(cases, replay, revision)
-        judged = tuple(Judged(case.verdict, case.candidates) for case in cases if case.verdict is not None)
+        replayed = self._replayed(cases, replay, revision)
+        judged = tuple(Judged(case.verdict, case.candidates) for case in replayed if case.verdict is not None)
         admitted = tuple(entry for each in judged if each.verdict.admitted for entry in each.candidates)
         return Decision(admitted, judged=judged, metrics=metrics([each.verdict for each in judged]))
 
-    def _replay(self, cases: Sequence["_Case"], replay: Replay, revision: int) -> None:
+    def _replayed(self, cases: Sequence["_Case"], replay: Replay, revision: int) -> list["_Case"]:
         """Replay both sides of all cases together, in rounds if a case may be decided before its last replica."""
-        most = self._config.replays
+        most, found = self._config.replays, list(cases)
         size = most if self._config.confidence is None else ROUND
         for first in range(0, most, size):
-            still = [case for case in cases if case.verdict is None or not case.verdict.admitted]
-            trials = [Trial(a, case.candidates, first=first) for case in still for a in (case.candidates, ())]
+            still = {n: case for n, case in enumerate(found) if case.verdict is None or not case.verdict.admitted}
+            trials = [Trial(a, case.candidates, first=first) for case in still.values() for a in (case.candidates, ())]
             rewards = replay(trials, min(size, most - first)) if trials else ()
-            for case, with_them, without in zip(still, rewards[::2], rewards[1::2], strict=True):
-                case.add(with_them, without, self._config, revision)
+            for (n, case), with_them, without in zip(still.items(), rewards[::2], rewards[1::2], strict=True):
+                found[n] = case.after(with_them, without, self._config, revision)
+        return found
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Case:
     """Candidates that are judged together, with their replays so far."""
 
     candidates: tuple[Entry, ...]
     looks: Sequence[Verdict]
     span: float
-    rewards_with: list[float] = field(default_factory=list)
-    rewards_without: list[float] = field(default_factory=list)
+    rewards_with: tuple[float, ...] = ()
+    rewards_without: tuple[float, ...] = ()
     verdict: Verdict | None = None
 
-    def add(
+    def after(
         self, with_them: Sequence[float], without: Sequence[float], config: ReplayAdmissionConfig, revision: int
-    ) -> None:
+    ) -> "_Case":
         """Judge them anew with some more replays."""
-        self.rewards_with += with_them
-        self.rewards_without += without
-        rewards = self.rewards_with, self.rewards_without
-        self.verdict = judge(self.candidates, *rewards, config, revision, self.looks, self.span)
+        rewards = (*self.rewards_with, *with_them), (*self.rewards_without, *without)
+        verdict = judge(self.candidates, *rewards, config, revision, self.looks, self.span)
+        return replace(self, rewards_with=rewards[0], rewards_without=rewards[1], verdict=verdict)
 
 
 def _looks(batch: tuple[Entry, ...], library: Library) -> Sequence[Verdict]:

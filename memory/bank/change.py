@@ -1,7 +1,7 @@
 """Changes of one revision to the bank, and their rows in its tables."""
 
 from dataclasses import asdict, dataclass
-from math import isnan, nan
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,8 @@ STATS = pa.schema(
     ]
 )
 
+UNBOUNDED = -inf
+"""Stands for a verdict without a bound: tables hold no nulls, and NaN would differ from itself."""
 VERDICTS = pa.schema(
     [
         ("id", pa.string()),
@@ -161,7 +163,7 @@ def _cluster_row(cluster: Cluster) -> dict[str, Any]:
 
 
 def _verdict_row(judged: Judged) -> dict[str, Any]:
-    bound = nan if judged.verdict.bound is None else judged.verdict.bound  # tables hold no nulls
+    bound = UNBOUNDED if judged.verdict.bound is None else judged.verdict.bound
     row = asdict(judged.verdict) | {"candidates": [asdict(entry) for entry in judged.candidates], "bound": bound}
     # A revision may judge several batches, so the id of a batch is a hash of its row.
     name = content_hash(pa.Table.from_pylist([{"id": "", **row}], schema=VERDICTS))[:12]
@@ -175,5 +177,5 @@ def _in_order(table: pa.Table) -> list[dict[str, Any]]:
 def _judged(row: dict[str, Any]) -> Judged:
     candidates = tuple(table_to_entries(pa.Table.from_pylist(row["candidates"], schema=ENTRIES)))
     fields = {name: row[name] for name in VERDICTS.names if name not in ("id", "candidates")}
-    fields["bound"] = None if isnan(row["bound"]) else row["bound"]
+    fields["bound"] = None if row["bound"] == UNBOUNDED else row["bound"]
     return Judged(Verdict(candidates=tuple(entry.id for entry in candidates), **fields), candidates)

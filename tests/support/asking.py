@@ -8,7 +8,8 @@ from coevo.configs.load.load import load_recipe
 SMALL = (
     "warmstart=null", "iterations=3", "rollout.tasks=4", "rollout.group_size=4", "evaluation.tasks=4",
     "evaluation.final_panels=[]",
-    "bank.every=1", "bank.admission.replays=2", "bank.admission.delta=-1.0", "approval.admission=person",
+    "bank.every=1", "approval.admission=person",
+    "bank.admission={per: batch, replays: 2, delta: -1.0, confidence: null}",
 )  # fmt: skip
 
 

@@ -54,7 +54,7 @@ def test_one_that_does_not_fit_is_answered_by_a_branch_of_its_last_revision(refu
     assert "the policy attends to 243: lower context.experience_tokens" in result
     assert f": run `coevo branch mine@{last} NEW KEY=VALUE --workspace {tmp_path}`" in result
     Workspace(tmp_path).create("new", load_recipe(small_run.RECIPE, ["policy.max_positions=243"]))
-    assert "or rollout.sampling.max_new_tokens: start a new run with KEY=VALUE" in refused(
+    assert "which shortens observations: start a new run with KEY=VALUE" in refused(
         "resume", "new", "--workspace", tmp_path
     )
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 CHAINS = {
     "1-nothing-shared-is-written": (
-        "stage:warm start@1",
+        "stage:initial policy@1",
         "stage:evaluate@1~0.05",
         "stage:rollout@1~0.05",
         "coevo.models.trainer.client:Trainer.update@1",

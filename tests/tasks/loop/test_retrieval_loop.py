@@ -17,6 +17,7 @@ from coevo.tasks.steps.judge import judge
 SMALL = [
     "warmstart=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=4", "rollout.max_turns=2",
     "evaluation.tasks=4", "bank.admission.replays=1",
+    "bank.admission.confidence=null",
 ]  # fmt: skip
 CLUSTERS = ("clusters.delta=0.85", "bank.retrieval.type=cluster")
 

@@ -139,7 +139,7 @@ def test_prompts_that_a_branch_makes_shorter_are_refused_with_it(tmp_path):
     config = load_recipe(SMALL, ["policy.max_positions=243"])
     with pytest.raises(CoevoError) as start:
         check_fits(config, make(config.env), tmp_path)
-    assert str(start.value).endswith("or rollout.sampling.max_new_tokens")
+    assert str(start.value).endswith("or set context.observation_tokens, which shortens observations")
     with pytest.raises(CoevoError) as branch:
         check_fits(config, make(config.env), tmp_path, lambda: BRANCH)
     assert str(branch.value) == f"{start.value}: run `coevo branch first@12 NEW KEY=VALUE`"

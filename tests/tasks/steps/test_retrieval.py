@@ -53,7 +53,9 @@ def test_a_scoped_run_searches_the_pool_of_its_task(tmp_path):
         assert found["bank/retrieval/queries"] == len(queries)
 
 
-@pytest.mark.parametrize(("every", "admission"), [(2, "{type: append}"), (1, "{type: within-group, iterations: 1}")])
+@pytest.mark.parametrize(
+    ("every", "admission"), [(2, "{type: append}"), (1, "{type: within-group, iterations: 1, confidence: null}")]
+)
 def test_a_resumed_run_knows_the_tasks_of_its_entries(tmp_path, every, admission):
     config = configured(f"bank.every={every}", "rollout.group_size=4", f"bank.admission={admission}")
 
