@@ -72,7 +72,8 @@ def test_logprobs_entropies_and_gradients_equal_the_plain_forward(policy, name, 
     worked = gradients(model, loss(packed, entropy))
     assert worked.keys() == expected.keys()
     for name, gradient in expected.items():
-        torch.testing.assert_close(worked[name], gradient, atol=1e-5, rtol=1e-4, msg=name)
+        rounding = 1e-5 * max(1.0, gradient.abs().max().item())  # an element that cancels has that of the largest
+        torch.testing.assert_close(worked[name], gradient, atol=rounding, rtol=1e-4, msg=name)
 
 
 def assert_plain(logprobs, model, rows):
