@@ -145,7 +145,7 @@ def test_trouble_at_four_percent_of_the_steps_loses_what_failed(tmp_path, troubl
     (tmp_path / "trouble").write_text(trouble)
     limits = {"workers": workers, "longest": 1000}
     with closing(ShakySums(str(tmp_path / "log"), target=10**9, limits=limits)) as made:
-        running, lost = [state for state, _ in made.try_start(tasks(80))], []
+        running, lost = [state for state, _ in made.try_start(made.sample(80, key("tasks")))], []
         for _ in range(5):
             steps = made.try_step(running, ["1"] * len(running))
             lost += [step for step in steps if isinstance(step, Loss)]
