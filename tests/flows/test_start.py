@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from coevo.flows.servers.daemon import down
+
 PROGRAM = [sys.executable, "-c", "from coevo.flows.start import main; main()"]
 PLAIN = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
 SHOW = "import os, sys; print(sys.flags.utf8_mode, sys.flags.optimize, sys.warnoptions, open(chr(252), 'w').encoding)"
@@ -90,5 +92,9 @@ def test_a_run_trains_in_the_plain_locale_with_closed_output(tmp_path):
         "warmstart.probe_tasks=8", "evaluation.tasks=4", "evaluation.final_panels=[]",
     )  # fmt: skip
     variables = {"LC_ALL": "C", **PLAIN, "PYTHONWARNINGS": "error"}
-    done = started("run", "homerules-grpo", *small, "--workspace", str(tmp_path / "wü"), shell=">&-", **variables)
-    assert (done.returncode, done.stderr.decode(errors="replace")) == (0, "")
+    workspace = tmp_path / "wü"
+    try:
+        done = started("run", "homerules-grpo", *small, "--workspace", str(workspace), shell=">&-", **variables)
+        assert (done.returncode, done.stderr.decode(errors="replace")) == (0, "")
+    finally:
+        down(workspace)
