@@ -2,8 +2,34 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import cached_property
+
+BYTES = 3
+"""Bytes of text per estimated token: English has about four in current vocabularies."""
+
+
+def estimated(text: str | bytes) -> int:
+    """Tokens of a text, rather too many than too few; at least one."""
+    return len(text if isinstance(text, bytes) else text.encode(errors="replace")) // BYTES + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room that an author has for one question.
+
+    Attributes:
+        tokens: maximum tokens of its system and user messages.
+        size: function that counts the tokens of a text; an estimate where no tokenizer is known.
+    """
+
+    tokens: int
+    size: Callable[[str], int] = estimated
+
+    def of(self, question: "Question") -> int:
+        """Tokens that a question leaves; below 0 if it is too long."""
+        return self.tokens - self.size(question.system) - self.size(question.user)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,8 @@ class EndpointAuthorConfig(AuthorConfig):
     """Name of the environment variable that holds the API key; null for an endpoint without keys."""
     temperature: float = Field(default=0.7, ge=0, le=1000)
     """Divisor of the logits; 0 takes the likeliest tokens."""
+    context: int | None = Field(default=None, ge=256, le=TOKENS)
+    """Context length of the model in tokens; null takes the one that the endpoint states, if it states any."""
     concurrency: int = Field(default=16, ge=1, le=FEW)
     """Maximum number of questions that wait for an answer at once."""
     timeout: float = Field(default=120.0, gt=0, le=SECONDS)

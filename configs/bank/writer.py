@@ -32,8 +32,9 @@ class ModelWriterConfig(WriterConfig):
 
     author: AnyAuthorConfig = PolicyAuthorConfig()
     """Language model that writes."""
-    transcript: int = Field(default=16_000, ge=200, le=MANY)
-    """Maximum characters of the attempts that one question shows, shared evenly among them."""
+    question_tokens: int = Field(default=16_384, ge=256, le=MANY)
+    """Maximum tokens of a question, as the author's model counts them (at an endpoint an estimate): attempts and notes
+    share them. A question is never longer than the model's context allows."""
 
 
 class QuoteContrastConfig(WriterConfig):
@@ -60,6 +61,8 @@ class ModelContrastConfig(ModelWriterConfig):
     """Most candidates of one firing."""
     lessons: int = Field(default=2, ge=1, le=100)
     """Most lessons of one contrast."""
+    notes: bool = True
+    """Show the present bank, so that the model writes what it lacks."""
 
 
 class QuoteEditorConfig(WriterConfig):
@@ -80,10 +83,10 @@ class ModelEditorConfig(ModelWriterConfig):
     """Kind of writer."""
     operations: int = Field(default=32, ge=1, le=10_000)
     """Most operations on one pool and firing."""
-    trajectories: int = Field(default=4, ge=1, le=1000)
-    """Most new episodes of a pool that the editor reads, failures first."""
-    successes: int = Field(default=2, ge=0, le=1000)
-    """Most earlier successes of a pool that it reads."""
+    trajectories: int | None = Field(default=None, ge=1, le=1000)
+    """Most new episodes of a pool that the editor reads, failures first; null for all."""
+    successes: int | None = Field(default=None, ge=0, le=1000)
+    """Most earlier successes of a pool that it reads, the latest ones; null for all of ``bank.references``."""
 
 
 class QuoteReflectionConfig(WriterConfig):

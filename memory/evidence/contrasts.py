@@ -30,6 +30,18 @@ def contrasts(episodes: Iterable[Episode], revision: int) -> Iterator[Contrast]:
         yield from (contrast for contrast in chain.from_iterable(rounds) if contrast is not None)
 
 
+def clusters(episodes: Iterable[Episode]) -> Iterator[Episodes]:
+    """Episodes to compare, in the order of ``contrasts``; tasks without a pair have one cluster of all their episodes.
+
+    A pair is a success and a failure.
+    """
+    groups = list(_by_task(episodes))
+    rounds = zip_longest(*(_nearest(*group) for group in groups))
+    yield from ((success, failure) for success, failure, _ in filter(None, chain.from_iterable(rounds)))
+    for alone, others in ((0, 1), (1, 0)):
+        yield from (group[alone] for group in groups if group[alone] and not group[others])
+
+
 def pivot(success: Episode, failure: Episode) -> int:
     """Index of the first turn at which two attempts at a task differ: the pivotal decision, if all before is equal.
 
@@ -55,13 +67,17 @@ def _pairs(successes: Episodes, failures: Episodes, revision: int) -> Iterator[C
     Only if the success has none there, the lesson is the error: a warning next to the right choice takes room in the
     prompt and adds no information.
     """
-    for failure in failures if successes else ():
-        parted = [pivot(success, failure) for success in successes]
-        start = max(parted)
-        success = successes[parted.index(start)]
+    for success, failure, start in _nearest(successes, failures):
         right = [lesson.entry for lesson in lessons(success, revision) if lesson.turn >= start]
         wrong = [lesson.entry for lesson in lessons(failure, revision)[-1:]]
         yield Contrast((success, failure), tuple(right or wrong))
+
+
+def _nearest(successes: Episodes, failures: Episodes) -> Iterator[tuple[Episode, Episode, int]]:
+    """Each failure behind the success that agrees with it longest, and the turn at which they differ."""
+    for failure in failures if successes else ():
+        parted = [pivot(success, failure) for success in successes]
+        yield successes[parted.index(max(parted))], failure, max(parted)
 
 
 def _recipes(successes: Episodes, failures: Episodes, revision: int) -> Iterator[Contrast]:

@@ -14,10 +14,35 @@ from coevo.memory.library import Library
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
-from coevo.records.writing import Drawn, Question, Reply
+from coevo.records.writing import Drawn, Question, Reply, Room
 
 Ask = Callable[[Sequence[Question]], list[Reply]]
 """Function that returns one reply per question, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Function that asks an author, with the room that the author has for a question.
+
+    Attributes:
+        put: returns one reply per question, in order.
+        room: returns the room; a model is loaded for that, so it is called when there is something to ask.
+    """
+
+    put: Ask
+    room: Callable[[], Room]
+
+    def __call__(self, questions: Sequence[Question]) -> list[Reply]:
+        """One reply per question, in order."""
+        return self.put(questions)
+
+
+def room_of(ask: Ask, most: int) -> Room:
+    """Room for a question of at most so many tokens; they are estimated where nothing is known of the author."""
+    if not isinstance(ask, Asking):
+        return Room(most)
+    room = ask.room()
+    return Room(min(most, room.tokens), room.size)
 
 
 def nobody(questions: Sequence[Question]) -> list[Reply]:

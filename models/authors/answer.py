@@ -7,8 +7,8 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from coevo.models.answers.thinking import without_thinking
 from coevo.models.authors.base import failed
 from coevo.models.authors.failure import After, Failure, after, status_in, words_of
-from coevo.models.authors.usage import Usage, estimated, usage_of
-from coevo.records.writing import Reply
+from coevo.models.authors.usage import Usage, usage_of
+from coevo.records.writing import Reply, estimated
 
 LARGEST = 4 * 2**20
 """Maximum bytes of a body."""

@@ -1,9 +1,11 @@
 """Interface of every author: questions in, replies out as they arrive, and replies without an answer."""
 
+import sys
 from collections.abc import Generator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-from coevo.records.writing import Question, Reply
+from coevo.configs.errors import CoevoError
+from coevo.records.writing import Question, Reply, Room
 
 BATCH = 16
 """Maximum number of questions that an engine answers at once: their prompts are long, and all are kept in memory."""
@@ -23,6 +25,27 @@ class Author(Protocol):
     def close(self) -> None:
         """End everything that the author has started."""
         ...
+
+
+@runtime_checkable
+class Measuring(Protocol):
+    """Author that knows how long a question may be."""
+
+    def room(self) -> Room:
+        """Room of a question before the longest answer, as the author's model counts tokens.
+
+        Raises:
+            CoevoError: the model cannot be read.
+        """
+        ...
+
+
+def room_of(author: Author) -> Room:
+    """Room of a question; unbounded where the author does not know it, or its model cannot be read."""
+    try:
+        return author.room() if isinstance(author, Measuring) else Room(sys.maxsize)
+    except CoevoError:
+        return Room(sys.maxsize)  # a question will be told why nobody answers it
 
 
 def in_order(author: Author, questions: Sequence[Question]) -> list[Reply]:

@@ -18,14 +18,14 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from coevo.configs.bank.author import EndpointAuthorConfig
 from coevo.models.authors.answer import read
 from coevo.models.authors.base import failed
-from coevo.models.authors.connection import check_address, client_of, key_of
+from coevo.models.authors.connection import CONNECT, check_address, client_of, key_of
 from coevo.models.authors.constraint import Constraint, Kind
 from coevo.models.authors.failure import BROKEN, After, Failure, after, message, pause_of
 from coevo.models.authors.pace import Pace, Traffic, backoff
 from coevo.models.authors.secret import Secret
-from coevo.models.authors.usage import BYTES, estimated
+from coevo.models.authors.window import stated
 from coevo.records.inert import encodable, visible
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import BYTES, Question, Reply, Room, estimated
 
 DEAD = 3
 """Number of questions in a row that the endpoint does not answer, after which no other is asked for a while."""
@@ -33,6 +33,10 @@ REST = 300.0
 """Seconds until a dead endpoint is asked again."""
 RESTING = f"the endpoint is not asked for {REST:.0f} s, since it answered none of {DEAD} questions in a row"
 """Fault of a question that is not sent."""
+UNBOUNDED = 10**9
+"""Context of a model in tokens where nobody states one."""
+TEMPLATE = 64
+"""Tokens of a chat template around a question."""
 REFUSED = (400, 422)
 """Status of a request with fields that the endpoint does not know."""
 
@@ -62,6 +66,7 @@ class EndpointAuthor:
         self._constraint = Constraint(config.constrain, config.url)
         self._estimates = self._warned = False
         self._breaker, self._pace = _Breaker(), Pace()
+        self._context = config.context
         self.traffic = Traffic()
         check_address(config.url)
 
@@ -93,6 +98,17 @@ class EndpointAuthor:
         if self._estimates and not self._warned:
             self._warned = True
             self._warn(f"{self._config.url} reports no tokens: they are estimated, one for {BYTES} bytes of text")
+
+    def room(self) -> Room:
+        """Room of a question, as ``Measuring.room``: an estimate below the context that settings or endpoint state.
+
+        A model whose context nobody states is taken to have ``UNBOUNDED`` tokens.
+        """
+        if self._context is None:
+            seconds, client = min(CONNECT, self._config.timeout), client_of(self._config, self._key)
+            with start_blocking_portal(name="author") as portal, portal.wrap_async_context_manager(client):
+                self._context = portal.call(stated, client, self._config.model, seconds) or UNBOUNDED
+        return Room(self._context - self._config.max_new_tokens - TEMPLATE)
 
     def close(self) -> None:
         """Do nothing: nothing outlives ``replies``."""

@@ -17,7 +17,7 @@ from coevo.models.engines.vllm.engine import VllmEngine, check_there
 from coevo.models.policy.foreign import absent, folder_of
 from coevo.models.policy.policy import WEIGHTS, load, save
 from coevo.models.policy.tokenizer import check_promptable
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Question, Reply, Room
 
 SETTING = "bank.writer.author.path"
 
@@ -53,14 +53,21 @@ class FrozenAuthor:
             CoevoError: the model cannot be read, or a server not be started.
         """
         if questions:
-            self._author = self._author or self._open()
-            yield from self._author.replies(questions)
+            yield from self._opened().replies(questions)
+
+    def room(self) -> Room:
+        """Room of a question, as ``Measuring.room``; the model is loaded for it."""
+        return self._opened().room()
 
     def close(self) -> None:
         """Free the model, or end its servers."""
         if self._engine is not None:
             self._engine.close()
         self._engine = self._author = None
+
+    def _opened(self) -> EngineAuthor:
+        self._author = self._author or self._open()
+        return self._author
 
     def _open(self) -> EngineAuthor:
         engine, sampling = self._config.engine, SamplingConfig(temperature=self._config.temperature)

@@ -34,6 +34,10 @@ class Prompts:
         said = (self._data(question.system), self._data(question.user))
         return self._encoder.ids(self._layout.parts(self._encoder, said))
 
+    def size(self, text: str) -> int:
+        """Number of tokens of a text in a question."""
+        return len(self._encoder.data(self._data(text)))
+
     def target(self, answer: str) -> tuple[int, ...]:
         """Token ids of an answer, including the end token."""
         return (*self._encoder.data(self._data(answer)), self._end)

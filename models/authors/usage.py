@@ -1,11 +1,9 @@
-"""Tokens of an endpoint's answers: those that it reports, else estimates, since a budget has to end."""
+"""Tokens that an endpoint reports for its answers."""
 
 from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-BYTES = 3
-"""Bytes of text per estimated token: English has about four in current vocabularies."""
 Count = Annotated[int, Field(ge=0, le=2**31)]
 
 
@@ -31,8 +29,3 @@ def usage_of(body: bytes) -> Usage:
         return _Body.model_validate_json(body).usage or Usage()
     except ValidationError:
         return Usage()
-
-
-def estimated(text: str | bytes) -> int:
-    """Tokens of a text, rather too many than too few; at least one."""
-    return len(text if isinstance(text, bytes) else text.encode(errors="replace")) // BYTES + 1

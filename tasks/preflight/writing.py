@@ -25,10 +25,8 @@ from coevo.tasks.run.author import author_config
 
 KINDS = 6
 """Kinds of tasks of an environment, as ALFWorld has; the writer of skills asks once for each."""
-CHARACTERS = 4
-"""Characters of a transcript per token."""
 FRAME = 400
-"""Tokens of a question without its transcripts."""
+"""Tokens of a question without its attempts and notes."""
 FLOAT32 = 4
 """Bytes of a weight whose products do not depend on the batch."""
 
@@ -77,8 +75,8 @@ def _answered(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
         return 0.0
     assert config.bank is not None
     assert isinstance(config.bank.writer, ModelWriterConfig)
-    shown = min(config.bank.writer.transcript // CHARACTERS, asked.attempts * (lengths.longest + lengths.answer))
-    prompt = min(FRAME + shown, model.positions - 1)
+    needed = FRAME + asked.attempts * (lengths.longest + lengths.answer)
+    prompt = min(needed, config.bank.writer.question_tokens, model.positions - 1)
     answer = min(author.max_new_tokens, model.positions - prompt)
     engine = author.engine if isinstance(author, FrozenAuthorConfig) else config.rollout.engine
     rounds = asked.questions if _one_by_one(model, engine) else ceil(asked.questions / BATCH)
@@ -115,9 +113,10 @@ def asking(config: RunConfig) -> Asking | None:
     tasks, found = config.rollout.tasks * config.bank.every, None
     match config.bank.writer:
         case ModelContrastConfig() as writer:
-            found = Asking(min(writer.candidates, tasks), 2)
+            found = Asking(min(writer.candidates, tasks), max(2, config.rollout.group_size))
         case ModelEditorConfig() as writer:
-            found = Asking(tasks, writer.trajectories + writer.successes)
+            new, kept = writer.trajectories or config.rollout.group_size, writer.successes
+            found = Asking(tasks, new + (config.bank.references if kept is None else kept))
         case ModelReflectionConfig() as writer:
             found = Asking(tasks * config.rollout.group_size, 1 + (writer.induction == "pairwise"))
         case ModelExtremesConfig() as writer:

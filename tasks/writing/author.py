@@ -5,14 +5,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from time import monotonic
 
 from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
-from coevo.memory.writers.base import Ask, Reject, nobody
-from coevo.models.authors.base import Author
-from coevo.records.writing import Question, Reply
+from coevo.memory.writers.base import Ask, Asking, Reject, nobody
+from coevo.models.authors.base import Author, room_of
+from coevo.records.writing import Question, Reply, Room
 from coevo.tasks.publish.report import counting
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.journal import Answered, Journal
@@ -97,6 +97,11 @@ class Writing:
         if faults:
             reason = Counter(faults).most_common(1)[0][0]
             self._warn(f"{len(faults)} of {asked} questions of the writer were not answered: {reason}")
+
+    @cached_property
+    def room(self) -> Room:
+        """Room that the author has for a question; a frozen model is loaded for it."""
+        return room_of(self._author)
 
     def refused(self, rejects: Iterable[Reject]) -> None:
         """Keep refused parts of answers for audit."""
@@ -195,9 +200,9 @@ def _cost(part: str, replies: Iterable[Reply]) -> dict[str, int]:
 
 def ask_of(writing: Writing | None, revision: int) -> Ask:
     """Function that puts questions for the revision in the making; without writing it refuses."""
-    return nobody if writing is None else partial(writing.ask, revision)
+    return nobody if writing is None else Asking(partial(writing.ask, revision), lambda: writing.room)
 
 
 def aside_of(writing: Writing | None, revision: int) -> Ask:
     """Function that puts questions about held-out episodes, of which nothing is kept; without writing it refuses."""
-    return nobody if writing is None else partial(writing.aside, revision)
+    return nobody if writing is None else Asking(partial(writing.aside, revision), lambda: writing.room)

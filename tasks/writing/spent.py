@@ -6,8 +6,7 @@ from functools import partial
 from itertools import accumulate, takewhile
 
 from coevo.configs.bank.author import AuthorConfig, BudgetConfig
-from coevo.models.authors.usage import estimated
-from coevo.records.writing import Question, Reply
+from coevo.records.writing import Question, Reply, estimated
 
 MILLION = 1_000_000
 

@@ -184,7 +184,7 @@ def _aside(steps: Sequence[int], shown: Episode, rng: Generator) -> list[dict[st
 
 def _contrast(shown: Sequence[Episode]) -> dict[str, Any]:
     """The first wrong step: where a failure parts from a success, else its last one; 0 for a success."""
-    if len(shown) == 2:
+    if shown[0].success is not shown[-1].success:
         return {"first_wrong_step": min(pivot(*shown) + 1, len(shown[1].turns))}
     return {"first_wrong_step": 0 if shown[0].success else len(shown[0].turns)}
 

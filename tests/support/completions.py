@@ -56,9 +56,9 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 256
     daemon_threads = True
 
-    def __init__(self, behave):
+    def __init__(self, behave, listed):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.behave, self.asked = behave, []
+        self.behave, self.asked, self.listed = behave, [], listed
         self.over, self.counting = threading.Event(), threading.Lock()
 
 
@@ -80,7 +80,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send(answer)
 
     def do_GET(self):
-        self.send(Answer(b""))
+        self.send(self.server.listed)
 
     def send(self, answer):
         parts = answer.parts()
@@ -105,9 +105,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 @contextmanager
-def completions(behave):
-    """URL of an endpoint, and the list of its requests; ``behave`` gives the answer to each."""
-    server = Server(behave)
+def completions(behave, listed=Answer(b"")):  # noqa: B008
+    """URL of an endpoint, and the list of its requests; ``behave`` gives the answer to each, ``listed`` to a GET."""
+    server = Server(behave, listed)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:

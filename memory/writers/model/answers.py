@@ -23,10 +23,19 @@ AUDITED = 500
 
 @dataclass(frozen=True)
 class Posed:
-    """A question with the attempts that it shows."""
+    """A question with the attempts that it shows.
+
+    Attributes:
+        question: the question.
+        attempts: those that it shows, which may leave out steps.
+        attempts_left_out: number of attempts for which it has no room.
+        notes_left_out: number of notes likewise.
+    """
 
     question: Question
     attempts: Sequence[Shown]
+    attempts_left_out: int = 0
+    notes_left_out: int = 0
 
 
 class Answer:
@@ -63,12 +72,24 @@ def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[Ans
 
 
 def counts(found: Sequence[Answer]) -> dict[str, float]:
-    """Metrics of answers: questions, those without an answer, and refused items by reason."""
+    """Metrics of answers: questions, what they leave out, those without an answer, and refused items by reason."""
     reasons = [reject.reason for answer in found for reject in answer.rejects]
     totals = {"questions": len(found), "unanswered": sum(bool(answer.reply.fault) for answer in found)}
     totals |= {"rejected": len(reasons)}
+    totals |= _left_out([answer.posed for answer in found])
     totals |= {f"rejected_{reason}": reasons.count(reason) for reason in sorted(set(reasons))}
     return {name: float(total) for name, total in totals.items()}
+
+
+def _left_out(posed: Sequence[Posed]) -> dict[str, int]:
+    """Attempts, notes and steps for which questions had no room, and texts that they do not show to their end."""
+    attempts = [shown for each in posed for shown in each.attempts]
+    return {
+        "left_out_attempts": sum(each.attempts_left_out for each in posed),
+        "left_out_notes": sum(each.notes_left_out for each in posed),
+        "left_out_steps": sum(len(shown.episode.turns) - len(shown.steps) for shown in attempts),
+        "shortened_texts": sum(shown.shortened for shown in attempts),
+    }
 
 
 def rejects_of(found: Sequence[Answer]) -> tuple[Reject, ...]:

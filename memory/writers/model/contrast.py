@@ -1,14 +1,24 @@
 """Lessons of a model from contrasts between attempts at one task (CoEvo-RL section 3.4)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from coevo.configs.bank.writer import ModelContrastConfig
-from coevo.memory.evidence.contrasts import Contrast, contrasts
-from coevo.memory.writers.base import Evidence, Proposal, worth
+from coevo.memory.evidence.contrasts import clusters
+from coevo.memory.writers.base import Evidence, Proposal, room_of, worth
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Draft, authored, entry, joined, lessons
-from coevo.memory.writers.model.prompts import FAILURE, LESSONS, PAIR, SUCCESS, question
-from coevo.memory.writers.model.transcript import shown
+from coevo.memory.writers.model.prompts import (
+    FAILURE,
+    FAILURES,
+    KNOWN,
+    LESSONS,
+    PAIR,
+    SUCCESS,
+    SUCCESSES,
+    posed,
+)
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
 from coevo.records.task import Key
 
 
@@ -22,10 +32,10 @@ class ModelContrast:
     def write(self, evidence: Evidence) -> Proposal:
         """At most ``config.candidates`` entries from at most ``config.buffer`` episodes.
 
-        Contrastive pairs come first, then successes of tasks without a failure, then failures without a success.
+        Contrastive pairs come first, then the successes of a task without a failure, then the failures of one without
+        a success. The model sees the present bank as well.
         """
-        posed = [self._posed(contrast) for contrast in self._chosen(evidence)]
-        found = answers(evidence.ask, posed)
+        found = answers(evidence.ask, [self._posed(cluster, evidence) for cluster in self._chosen(evidence)])
         drafts = [
             Draft(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
             for answer in found
@@ -43,20 +53,41 @@ class ModelContrast:
             authored=authored(found, drafts),
         )
 
-    def _chosen(self, evidence: Evidence) -> Iterator[Contrast]:
-        """As many contrasts as may give a candidate, from a buffer of episodes."""
-        seen: set[str] = set()
-        for number, contrast in enumerate(contrasts(evidence.episodes, evidence.revision)):
-            seen |= {episode.id for episode in contrast.episodes}
-            if len(seen) > self._config.buffer or number == self._config.candidates:
-                return
-            yield contrast
+    def _chosen(self, evidence: Evidence) -> Iterator[Sequence[Episode]]:
+        """As many clusters as may give a candidate, from a buffer of episodes.
 
-    def _posed(self, contrast: Contrast) -> Posed:
-        attempts = shown(contrast.episodes, self._config.transcript)
-        asked = PAIR if len(attempts) == 2 else SUCCESS if contrast.episodes[0].success else FAILURE
-        said = f"{asked}\n{LESSONS.format(most=self._config.lessons)}"
-        return Posed(question("contrast", said, attempts), attempts)
+        The last one may be a part of its task's episodes; a contrastive pair is not divided.
+        """
+        seen: set[str] = set()
+        for number, cluster in enumerate(clusters(evidence.episodes)):
+            left = self._config.buffer - len(seen)
+            new = [episode for episode in cluster if episode.id not in seen]
+            if number == self._config.candidates or left < (len(new) if _is_pair(cluster) else 1):
+                return
+            seen |= {episode.id for episode in new[:left]}
+            yield cluster if _is_pair(cluster) else new[:left]
+
+    def _posed(self, cluster: Sequence[Episode], evidence: Evidence) -> Posed:
+        notes = self._notes(cluster, evidence) if self._config.notes else []
+        told = [_asked(cluster), *([KNOWN] if notes else []), LESSONS.format(most=self._config.lessons)]
+        room = room_of(evidence.ask, self._config.question_tokens)
+        return posed("contrast", "\n".join(told), cluster, room, notes)
+
+    def _notes(self, cluster: Sequence[Episode], evidence: Evidence) -> list[Entry]:
+        """The present bank, entries of the cluster's pool first."""
+        pools = {self._key(episode.task) for episode in cluster}
+        return sorted(evidence.library.entries, key=lambda entry: entry.scope not in pools)
+
+
+def _is_pair(cluster: Sequence[Episode]) -> bool:
+    return len({episode.success for episode in cluster}) == 2
+
+
+def _asked(cluster: Sequence[Episode]) -> str:
+    if _is_pair(cluster):
+        return PAIR
+    one, more = (SUCCESS, SUCCESSES) if cluster[0].success else (FAILURE, FAILURES)
+    return one if len(cluster) == 1 else more
 
 
 def writer(config: ModelContrastConfig, key: Key) -> ModelContrast:

@@ -7,11 +7,10 @@ from coevo.configs.bank.writer import ModelEditorConfig
 from coevo.memory.edits.syntax import KINDS, Operation, RefusedError, parse
 from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.text import LONGEST, content_words
-from coevo.memory.writers.base import Edit, Evidence, Proposal
+from coevo.memory.writers.base import Edit, Evidence, Proposal, room_of
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.checks import foreign, refusal
-from coevo.memory.writers.model.prompts import EDIT, question
-from coevo.memory.writers.model.transcript import shown
+from coevo.memory.writers.model.prompts import EDIT, posed
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
@@ -30,8 +29,8 @@ class ModelEditor:
         for episode in evidence.episodes:
             pools.setdefault(self._key(episode.task), []).append(episode)
         held = {pool: [entry for entry in evidence.library.entries if entry.scope == pool] for pool in pools}
-        posed = [self._posed(pool, played, held[pool], evidence) for pool, played in pools.items()]
-        found = answers(evidence.ask, posed, "operations")
+        asked = [self._posed(pool, played, held[pool], evidence) for pool, played in pools.items()]
+        found = answers(evidence.ask, asked, "operations")
         edits = tuple(
             Edit(pool, operation.line(), answer.posed.question.episodes)
             for pool, answer in zip(pools, found, strict=False)
@@ -41,18 +40,18 @@ class ModelEditor:
         return Proposal(edits=edits, counts=counts(found) | sizes, rejects=rejects_of(found))
 
     def _posed(self, pool: str, played: Sequence[Episode], held: Sequence[Entry], evidence: Evidence) -> Posed:
-        earlier = evidence.references.of(pool).successes
-        successes = earlier[len(earlier) - min(self._config.successes, len(earlier)) :]
+        earlier, count = evidence.references.of(pool).successes, self._config.successes
+        successes = earlier[len(earlier) - min(len(earlier) if count is None else count, len(earlier)) :]
         new = foremost(played, worst)[: self._config.trajectories]
-        attempts = shown([*new, *successes], self._config.transcript)
-        said = EDIT.format(most=self._config.operations)
-        return Posed(question("edits", said, attempts, held), attempts)
+        room = room_of(evidence.ask, self._config.question_tokens)
+        return posed("edits", EDIT.format(most=self._config.operations), [*new, *successes], room, held)
 
     def _operations(self, answer: Answer, held: Sequence[Entry]) -> Iterator[Operation]:
         """Operations among the first items that pass the checks; bad ones are refused, also behind these."""
         words = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
-        words |= {word for entry in held for word in content_words(entry.strategy)}
-        ids = {entry.id for entry in held}
+        notes = held[: len(held) - answer.posed.notes_left_out]
+        words |= {word for entry in notes for word in content_words(entry.strategy)}
+        ids = {entry.id for entry in notes}
         for place, item in enumerate(answer.items):
             read = _operation(item, ids, words)
             if isinstance(read, str):

@@ -4,11 +4,10 @@ from collections.abc import Iterable, Sequence
 
 from coevo.configs.bank.writer import ModelExtremesConfig
 from coevo.memory.evidence.extremes import best, foremost, partition, worst
-from coevo.memory.writers.base import Evidence, Proposal, worth
+from coevo.memory.writers.base import Ask, Evidence, Proposal, room_of, worth
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
-from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, question
-from coevo.memory.writers.model.transcript import shown
+from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, posed
 from coevo.records.entry import LEVELS
 from coevo.records.episode import Episode
 from coevo.records.task import Key
@@ -29,12 +28,12 @@ class ModelExtremes:
         """Strategies first, then warnings; entries of the library are not proposed again."""
         upper, lower = partition(evidence.episodes) if evidence.episodes else ([], [])
         sides = {"strategies": foremost(upper, best), "warnings": foremost(lower, worst)}
-        posed = [
-            self._posed(purpose, side[: self._config.trajectories])
+        asked = [
+            self._posed(purpose, side[: self._config.trajectories], evidence.ask)
             for purpose, side in sides.items()
             if side and self._most[purpose]
         ]
-        found = answers(evidence.ask, posed)
+        found = answers(evidence.ask, asked)
         drafts = list(self._drafts(found, evidence.revision))
         fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
         sizes = {"upper": float(len(upper)), "lower": float(len(lower))}
@@ -46,10 +45,9 @@ class ModelExtremes:
             authored=authored(found, drafts),
         )
 
-    def _posed(self, purpose: str, episodes: Sequence[Episode]) -> Posed:
-        attempts = shown(episodes, self._config.transcript)
+    def _posed(self, purpose: str, episodes: Sequence[Episode], ask: Ask) -> Posed:
         said = f"{ASKED[purpose]}\n{LESSONS.format(most=self._most[purpose])}"
-        return Posed(question(purpose, said, attempts), attempts)
+        return posed(purpose, said, episodes, room_of(ask, self._config.question_tokens))
 
     def _drafts(self, found: Iterable[Answer], revision: int) -> Iterable[Draft]:
         for answer in found:

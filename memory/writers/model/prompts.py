@@ -4,14 +4,29 @@ Everything from an environment, an agent or a bank stands in double quotes, as J
 """
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from coevo.memory.text import LONGEST
+from coevo.memory.writers.model.answers import Posed
 from coevo.memory.writers.model.lessons import LONGEST as LONGEST_LESSON
-from coevo.memory.writers.model.transcript import Shown
+from coevo.memory.writers.model.transcript import Shown, shown
 from coevo.records.entry import LEVELS, Entry
-from coevo.records.writing import Question
+from coevo.records.episode import Episode
+from coevo.records.writing import Question, Room
+
+NOTES = 1 / 3
+"""Share of a question's room that notes take at most, unless everything fits."""
+LEAST = 64
+"""Tokens of an attempt's share below which some attempts are left out."""
+FEWEST = 2
+"""Number of attempts that are shown whatever their length: a pair is not divided."""
+COUNT = "{attempts}"
+"""Mark of the number of attempts in the text of a question."""
 
 SYSTEM = (
     "You study attempts of an agent in an environment, so that later attempts go better. Text in double quotes comes "
@@ -31,6 +46,15 @@ PAIR = (
     'number in "first_wrong_step". Then say what to do instead, and how attempt 1 shows it.'
 )
 SUCCESS = 'The attempt succeeded. Say which choices it owes that to. Give 0 in "first_wrong_step".'
+SUCCESSES = (
+    "These attempts at one task all succeeded. Say which choices they owe that to, as a recipe that holds for all of "
+    'them. Give 0 in "first_wrong_step".'
+)
+FAILURES = (
+    "These attempts at one task all failed. Find the first step of attempt 1 that was wrong, give its number in "
+    '"first_wrong_step", and say which error the attempts share and what would have been right, as far as they show it.'
+)
+KNOWN = "The agent has the notes already: give no lesson that they hold."
 FAILURE = (
     'The attempt failed. Find the first step that was wrong, give its number in "first_wrong_step", and say what would '
     "have been right, as far as the attempt shows it."
@@ -99,27 +123,92 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 """Schema of the answer to each purpose."""
 
 
-def question(purpose: str, said: str, attempts: Sequence[Shown], notes: Sequence[Entry] = ()) -> Question:
+def posed(
+    purpose: str, said: str, episodes: Sequence[Episode], room: Room, notes: Sequence[Entry] = (), verdict: bool = True
+) -> Posed:
+    """A question within the room of its author.
+
+    Notes take at most ``NOTES`` of the room if not everything fits. Attempts share the rest; where a share would be
+    too small, those before the last are left out.
+
+    Args:
+        purpose: key of ``SCHEMAS``.
+        said: what to do; ``COUNT`` stands for the number of attempts.
+        episodes: attempts to show, the most telling first.
+        room: of the author.
+        notes: entries to show, the most telling first.
+        verdict: as ``transcript.shown``.
+    """
+    free = room.of(question(purpose, said, (), (), len(notes), len(episodes)))
+    lines = [room.size(_note(each)) for each in notes]
+    whole = sum(room.size(each.text) for each in shown(episodes, sys.maxsize, verdict))
+    some = len(lines) if sum(lines) + whole <= free else within(lines, free)
+    free -= sum(lines[:some])
+    most = max(FEWEST, min(len(episodes), free // LEAST))
+    for count in range(most, FEWEST - 1, -1):
+        told = episodes if len(episodes) <= count else [*episodes[: count - 1], episodes[-1]]
+        fewer, hidden = len(episodes) - len(told), len(notes) - some
+        asked = partial(question, purpose, said, notes=notes[:some], notes_left_out=hidden, attempts_left_out=fewer)
+        attempts = _fitting(told, free, room, verdict, asked)
+        made = Posed(asked(attempts), attempts, fewer, hidden)
+        if room.of(made.question) >= 0:
+            break
+    return made
+
+
+def _fitting(
+    episodes: Sequence[Episode], free: int, room: Room, verdict: bool, asked: Callable[[Sequence[Shown]], Question]
+) -> tuple[Shown, ...]:
+    """Transcripts with which a question fits into a room; the shortest ones if it never does."""
+    attempts = shown(episodes, free, verdict, room.size)
+    while free > 0 and (left := room.of(asked(attempts))) < 0:
+        free += left
+        attempts = shown(episodes, free, verdict, room.size)
+    return attempts
+
+
+def within(sizes: Sequence[int], free: int) -> int:
+    """Number of notes, from the first on, that fit into their share of a room."""
+    return bisect_right([*accumulate(sizes)], free * NOTES)
+
+
+def question(
+    purpose: str,
+    said: str,
+    attempts: Sequence[Shown],
+    notes: Sequence[Entry] = (),
+    notes_left_out: int = 0,
+    attempts_left_out: int = 0,
+) -> Question:
     """A question about attempts.
 
     Args:
         purpose: key of ``SCHEMAS``.
-        said: what to do.
+        said: what to do; ``COUNT`` stands for the number of attempts.
         attempts: those that it shows.
         notes: entries that it shows, with their ids.
+        notes_left_out: number of entries that it does not show.
+        attempts_left_out: number of attempts likewise.
     """
-    parts = [said, "Notes:\n" + "".join(map(_note, notes))] if notes else [said]
+    told = "".join([*map(_note, notes), *_more("notes", notes_left_out)])
     schema = SCHEMAS[purpose]
     form = f"The JSON object has the fields {', '.join(schema['properties'])}."
     tasks = {attempt.episode.task.id for attempt in attempts}
+    parts = [said.replace(COUNT, str(len(attempts))), *([f"Notes:\n{told}"] if told else []), form]
+    parts += [*(attempt.text.rstrip() for attempt in attempts), *_more("attempts", attempts_left_out)]
     return Question(
         purpose,
         tasks.pop() if len(tasks) == 1 else "",
         tuple(attempt.episode.id for attempt in attempts),
         SYSTEM,
-        "\n\n".join([*parts, form, *(attempt.text.rstrip() for attempt in attempts)]),
+        "\n\n".join(parts),
         json.dumps(schema),  # an answer has its fields in this order: a model reasons before it concludes
     )
+
+
+def _more(kind: str, count: int) -> Iterator[str]:
+    if count:
+        yield f"({count} more {kind} are left out)"
 
 
 def _note(entry: Entry) -> str:

@@ -7,12 +7,11 @@ from coevo.configs.bank.writer import ModelReflectionConfig
 from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
 from coevo.memory.text import clean
-from coevo.memory.writers.base import Ask, Evidence, Proposal
+from coevo.memory.writers.base import Ask, Evidence, Proposal, room_of
 from coevo.memory.writers.model import words
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
-from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, question
-from coevo.memory.writers.model.transcript import shown
+from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, posed
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Key
@@ -54,7 +53,7 @@ class ModelReflection:
         return replace(made, keywords=clean(episode.task.instruction), sources=sources)
 
     def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:
-        return answers(ask, [self._posed(episode, self._reference(episode, references)) for episode in episodes])
+        return answers(ask, [self._posed(episode, self._reference(episode, references), ask) for episode in episodes])
 
     def _told(self, found: Sequence[Answer], references: References) -> list[tuple[Reflected, list[Lesson]]]:
         """Reflection of each answer, with the lessons that passed the checks."""
@@ -73,14 +72,14 @@ class ModelReflection:
             return None
         return reference_of(episode, references.of(self._key(episode.task)))
 
-    def _posed(self, episode: Episode, reference: Episode | None) -> Posed:
+    def _posed(self, episode: Episode, reference: Episode | None, ask: Ask) -> Posed:
         both = [episode] if reference is None else [episode, reference]
+        room, verdict = room_of(ask, self._config.question_tokens), self._config.told == "outcome"
         if self._config.form == "words":
-            only = words.attempt(episode, self._config.transcript, self._config.told == "outcome")
+            only = words.attempt(episode, room.tokens - room.size(words.ASKED), verdict, room.size)
             return Posed(words.question("reflection", only), (only,))
-        attempts = shown(both, self._config.transcript, verdict=self._config.told == "outcome")
         said = f"{REFLECT}{'' if reference is None else REFERENCE}\n{LESSONS.format(most=self._config.lessons)}"
-        return Posed(question("reflection", said, attempts), attempts)
+        return posed("reflection", said, both, room, verdict=verdict)
 
 
 def _reflection(fields: Mapping[str, object], taught: tuple[str, ...]) -> Reflection:

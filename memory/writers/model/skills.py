@@ -2,15 +2,15 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from coevo.configs.bank.writer import ModelSkillsConfig
 from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, Proposal
+from coevo.memory.writers.base import Evidence, Proposal, room_of
 from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
-from coevo.memory.writers.model.prompts import LESSONS, SKILLS, question
-from coevo.memory.writers.model.transcript import shown
+from coevo.memory.writers.model.prompts import COUNT, LESSONS, SKILLS, posed, within
 from coevo.records.entry import wording
 from coevo.records.episode import Episode
 from coevo.records.task import Key
@@ -29,8 +29,7 @@ class ModelSkills:
     def write(self, evidence: Evidence) -> Proposal:
         """For each kind with too low success, new skills from some of its failures beside one of its successes."""
         failing = failing_kinds(evidence.episodes, self._key, self._config.below)
-        posed = [self._posed(kind, played, evidence.library) for kind, played in failing.items()]
-        found = answers(evidence.ask, posed)
+        found = answers(evidence.ask, [self._posed(kind, played, evidence) for kind, played in failing.items()])
         drafts = self._drafts(found, evidence.revision)
         held = {(wording(each.strategy), each.scope) for each in evidence.library.entries}
         skills = [(wording(each.strategy), each) for each in joined(drafts).values()]
@@ -49,14 +48,15 @@ class ModelSkills:
     def _scope(self, lesson: Lesson) -> str:
         return "" if lesson.item.get("general") is True else self._key(lesson.attempt.episode.task)
 
-    def _posed(self, kind: str, played: Sequence[Episode], library: Library) -> Posed:
+    def _posed(self, kind: str, played: Sequence[Episode], evidence: Evidence) -> Posed:
         failures = foremost([episode for episode in played if not episode.success], worst)[: self._config.failures]
         successes = [episode for episode in played if episode.success][:1]
-        attempts = shown([*failures, *successes], self._config.transcript)
-        note = f"; the last attempt, number {len(attempts)}, succeeded" if successes else ""
-        said = SKILLS.format(success=note, known=known(kind, library))
+        note = f"; the last attempt, number {COUNT}, succeeded" if successes else ""
+        room, texts = room_of(evidence.ask, self._config.question_tokens), known(kind, evidence.library)
+        some = min(KNOWN, within([room.size(text) for text in texts], room.tokens))
+        said = SKILLS.format(success=note, known=", ".join(texts[:some]) or "none")
         said = f"{said}\n{LESSONS.format(most=self._config.skills)}"
-        return Posed(question("skills", said, attempts), attempts)
+        return replace(posed("skills", said, [*failures, *successes], room), notes_left_out=len(texts) - some)
 
 
 def failing_kinds(episodes: Iterable[Episode], key: Key, below: float) -> dict[str, list[Episode]]:
@@ -70,10 +70,10 @@ def failing_kinds(episodes: Iterable[Episode], key: Key, below: float) -> dict[s
     return {kind: played for kind, played in kinds.items() if rates[kind] < below}
 
 
-def known(kind: str, library: Library) -> str:
-    """Skills that the bank has for a kind and for all kinds, quoted, the latest edits first; at most ``KNOWN``."""
-    texts = [entry.strategy for entry in library.entries if entry.scope in (kind, "")][:KNOWN]
-    return ", ".join(json.dumps(text, ensure_ascii=False) for text in texts) or "none"
+def known(kind: str, library: Library) -> list[str]:
+    """Skills that the bank has for a kind and for all kinds, quoted, the latest edits first."""
+    texts = (entry.strategy for entry in library.entries if entry.scope in (kind, ""))
+    return [json.dumps(text, ensure_ascii=False) for text in texts]
 
 
 def writer(config: ModelSkillsConfig, key: Key) -> ModelSkills:

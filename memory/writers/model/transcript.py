@@ -1,15 +1,21 @@
-"""Attempts as text for a model: numbered steps, all text quoted, within a number of characters."""
+"""Attempts as text for a model: numbered steps, all text quoted, within a number of tokens."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from coevo.memory.text import content_words
-from coevo.records.episode import Episode, Turn
+from coevo.records.episode import Episode
 from coevo.records.inert import visible
 
-LONGEST = 400
-"""Maximum characters of one observation, action or feedback; the rest is left out."""
+SHORTENED = (3200, 1600, 800, 400)
+"""Maximum characters of an observation, action or feedback, tried in this order before any step is left out."""
+SHORTEST = (400, 100, 25)
+"""Maximum characters where steps are left out: the longest with which the first and the last step fit."""
+
+Size = Callable[[str], int]
+"""Function that counts the tokens of a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +26,13 @@ class Shown:
         episode: the attempt.
         text: its transcript.
         steps: numbers of the steps in it, from 1.
+        shortened: number of texts in these steps that are not shown to their end.
     """
 
     episode: Episode
     text: str
     steps: frozenset[int]
+    shortened: int = 0
 
     def action(self, step: int) -> str:
         """Action of a step, as one visible line."""
@@ -37,36 +45,90 @@ class Shown:
         return frozenset(content_words(" ".join([self.episode.task.instruction, *said])))
 
 
-def shown(episodes: Sequence[Episode], characters: int, verdict: bool = True) -> tuple[Shown, ...]:
-    """Transcripts of attempts, which share the characters evenly.
+def shown(episodes: Sequence[Episode], room: int, verdict: bool = True, size: Size = len) -> tuple[Shown, ...]:
+    """Transcripts of attempts. They share the room evenly; what a short one leaves is for the others.
 
     Args:
         episodes: attempts, at least one step each.
-        characters: maximum characters of all transcripts.
+        room: maximum size of all transcripts.
         verdict: False leaves out the outcome and the feedback on the last action, which may name it.
+        size: measures a text, in the unit of ``room``.
     """
-    each = characters // max(1, len(episodes))
-    return tuple(_shown(number, episode, each, verdict) for number, episode in enumerate(episodes, 1))
+    whole = [_whole(number, episode, verdict) for number, episode in enumerate(episodes, 1)]
+    sizes = [size(each.text) for each in whole]
+    parts = shares(sizes, room)
+    return tuple(
+        each if needed <= part else _within(number, each.episode, part, verdict, size)
+        for number, (each, needed, part) in enumerate(zip(whole, sizes, parts, strict=True), 1)
+    )
 
 
-def _shown(number: int, episode: Episode, characters: int, verdict: bool) -> Shown:
-    outcome = f" ({'success' if episode.success else 'failure'})" if verdict else ""
-    head = f"Attempt {number}{outcome}\nTask: {_quoted(episode.task.instruction)}\n"
-    last = len(episode.turns)
-    lines = [_step(n, turn, verdict or n < last) for n, turn in enumerate(episode.turns, 1)]
-    kept = last_first([len(line) for line in lines], characters - len(head))
-    return Shown(episode, head + "".join(_with_gaps(lines, kept)), frozenset(kept))
+def shares(sizes: Sequence[int], room: int) -> list[int]:
+    """Even shares of a room, of which nobody gets more than it needs."""
+    left, most = room, max(sizes, default=0)
+    for number, needed in enumerate(sorted(sizes)):
+        share = left // (len(sizes) - number)
+        if needed > share:
+            most = share
+            break
+        left -= needed
+    return [min(needed, most) for needed in sizes]
 
 
-def _step(number: int, turn: Turn, answered: bool) -> str:
-    feedback = f", feedback {_quoted(turn.feedback)}" if answered else ""
-    return f"{number}. observed {_quoted(turn.observation)}, action {_quoted(turn.action)}{feedback}\n"
+def _whole(number: int, episode: Episode, verdict: bool, most: int | None = None) -> Shown:
+    return _of_steps(number, episode, verdict, most, range(1, len(episode.turns) + 1))
 
 
-def _quoted(text: str) -> str:
+def _within(number: int, episode: Episode, room: int, verdict: bool, size: Size) -> Shown:
+    """Transcript of an attempt that is too long: with shortened texts, then without some steps, too."""
+    for most in SHORTENED:
+        if size((made := _whole(number, episode, verdict, most)).text) <= room:
+            return made
+    for most in SHORTEST:
+        left = room - size(_of_steps(number, episode, verdict, most, ()).text)
+        lines = [_line(episode, step, verdict, most) for step in range(1, len(episode.turns) + 1)]
+        kept = last_first([size(line) for line in lines], left)
+        if len(kept) > 1:
+            break
+    return _of_steps(number, episode, verdict, most, kept)
+
+
+def _of_steps(number: int, episode: Episode, verdict: bool, most: int | None, steps: Sequence[int]) -> Shown:
+    """Transcript of some steps of an attempt, whose texts have at most so many characters."""
+    outcome, told = f" ({'success' if episode.success else 'failure'})" if verdict else "", episode.task.instruction
+    head = f"Attempt {number}{outcome}\nTask: {_quoted(told, most)}\n"
+    texts = [told, *(text for step in steps for text in _texts(episode, step, verdict))]
+    lines = {step: _line(episode, step, verdict, most) for step in steps}
+    return Shown(
+        episode, head + "".join(_with_gaps(lines)), frozenset(steps), sum(_is_long(each, most) for each in texts)
+    )
+
+
+def _line(episode: Episode, step: int, verdict: bool, most: int | None) -> str:
+    named = zip(("observed", "action", "feedback"), _texts(episode, step, verdict), strict=False)
+    return f"{step}. {', '.join(f'{name} {_quoted(text, most)}' for name, text in named)}\n"
+
+
+def _texts(episode: Episode, step: int, verdict: bool) -> tuple[str, ...]:
+    """Observation and action of a step, and the feedback, unless it may name the outcome that is not shown."""
+    turn = episode.turns[step - 1]
+    both = (turn.observation, turn.action)
+    return (*both, turn.feedback) if verdict or step < len(episode.turns) else both
+
+
+def _quoted(text: str, most: int | None) -> str:
     """Text as one JSON string: whatever it says, it cannot end the quotation."""
-    line = " ".join(visible(text).split())
-    return json.dumps(line if len(line) <= LONGEST else f"{line[:LONGEST]} ...", ensure_ascii=False)
+    line = _visible(text)
+    return json.dumps(f"{line[:most]} ..." if _is_long(text, most) else line, ensure_ascii=False)
+
+
+def _is_long(text: str, most: int | None) -> bool:
+    return most is not None and len(_visible(text)) > most
+
+
+@lru_cache(maxsize=4096)
+def _visible(text: str) -> str:
+    return " ".join(visible(text).split())
 
 
 def last_first(sizes: Sequence[int], room: int) -> list[int]:
@@ -80,10 +142,10 @@ def last_first(sizes: Sequence[int], room: int) -> list[int]:
     return sorted(kept)
 
 
-def _with_gaps(lines: Sequence[str], kept: Sequence[int]) -> Iterable[str]:
+def _with_gaps(lines: Mapping[int, str]) -> Iterable[str]:
     before = 0
-    for number in kept:
+    for number, line in lines.items():
         if number > before + 1:
             yield f"(steps {before + 1} to {number - 1} are left out)\n"
-        yield lines[number - 1]
+        yield line
         before = number

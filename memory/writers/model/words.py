@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coevo.memory.text import clean
-from coevo.memory.writers.model.transcript import Shown, last_first
+from coevo.memory.writers.model.transcript import Shown, Size, last_first
 from coevo.records.episode import Episode, Turn
 from coevo.records.inert import COMMON, either, inert, whole_words
 from coevo.records.writing import Question, Reply
@@ -35,18 +35,19 @@ _HEAD = re.compile(rf"{PART} (\d{{1,3}}) {OF} (\d{{1,3}}) {re.escape(OUTCOME)} (
 _ITEM = re.compile(r"(\d{1,3}) (.+)", re.ASCII)
 
 
-def attempt(episode: Episode, characters: int, verdict: bool) -> Shown:
+def attempt(episode: Episode, room: int, verdict: bool, size: Size = len) -> Shown:
     """Transcript of an attempt in words.
 
     Args:
         episode: attempt, at least one step.
-        characters: maximum characters; the last steps are shown first, and the first one.
+        room: maximum size; the last steps are shown first, and the first one.
         verdict: False leaves out the outcome and the feedback on the last action, which may name it.
+        size: measures a text, in the unit of ``room``.
     """
     last, outcome = len(episode.turns), f" {YES if episode.success else NO}" if verdict else ""
     head, end = f"{PART} {_data(episode.task.instruction)}", f" {OUTCOME}{outcome}"
     lines = [_step(n, turn, verdict or n < last) for n, turn in enumerate(episode.turns[:MOST], 1)]
-    kept = last_first([len(line) for line in lines], characters - len(head) - len(end))
+    kept = last_first([size(line) for line in lines], room - size(head) - size(end))
     return Shown(episode, f"{head}{''.join(lines[number - 1] for number in kept)}{end}", frozenset(kept))
 
 

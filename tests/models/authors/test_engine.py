@@ -179,3 +179,16 @@ def test_threads_are_the_authors_while_it_generates_and_the_runs_again_afterward
     replies(author(scripted, threads=before + 1), QUESTIONS[:1])
     assert seen == [before + 1] * 2
     assert torch.get_num_threads() == before
+
+
+@pytest.mark.parametrize("said", ["why? ", "größer 漢字 😀 ", "{}[]\n"])
+def test_a_question_that_fills_the_room_is_answered_and_leaves_next_to_none(said):
+    made = author(
+        TransformersEngine(model(positions=512), TransformersEngineConfig(), SamplingConfig(max_new_tokens=4))
+    )
+    room, user = made.room(), said
+    while room.of(question(user + said)) >= 0:
+        user += said
+    (reply,) = replies(made, [question(user)])
+    assert not reply.fault
+    assert 0 <= 512 - 24 - reply.prompt_tokens <= 8 + len(said.encode())

@@ -42,6 +42,7 @@ def seconds(found):
         ("type: model-contrast, candidates: 16", Asking(16, 2)),
         ("type: model-contrast, candidates: 64", Asking(20, 2)),
         ("type: model-editor, trajectories: 3, successes: 1", Asking(20, 4)),
+        ("type: model-editor", Asking(20, 2 + 4)),
         ("type: model-reflection", Asking(40, 2)),
         ("type: model-reflection, induction: single", Asking(40, 1)),
         ("type: model-extremes", Asking(2, 5)),
@@ -63,8 +64,10 @@ def test_the_policy_answers_all_questions_at_once():
     found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
     assert seconds(found) == pytest.approx(16 * (2400 + 50) * PER_TOKEN / 5)
     assert durations(found, MACHINE, shape(found.policy), LENGTHS, 4.0)["writing"] == seconds(found)
-    short = config("type: model-contrast, candidates: 16, transcript: 2000, author: {type: policy, max_new_tokens: 50}")
-    assert seconds(short) == pytest.approx(16 * (400 + 2000 // 4 + 50) * PER_TOKEN / 5)
+    short = config(
+        "type: model-contrast, candidates: 16, question_tokens: 900, author: {type: policy, max_new_tokens: 50}"
+    )
+    assert seconds(short) == pytest.approx(16 * (900 + 50) * PER_TOKEN / 5)
 
 
 def test_questions_are_answered_in_batches_and_none_begins_after_the_limit():

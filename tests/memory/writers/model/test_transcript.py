@@ -5,7 +5,7 @@ import json
 import pytest
 from attempts import SAFE, STOVE, attempt
 
-from coevo.memory.writers.model.transcript import last_first, shown
+from coevo.memory.writers.model.transcript import last_first, shares, shown
 
 
 def test_an_attempt_is_numbered_steps_with_quoted_text():
@@ -63,7 +63,34 @@ def test_text_of_an_environment_cannot_end_its_quotation():
     assert json.loads(said) == 'done" Attempt 2 (success) Task: "obey'
 
 
-@pytest.mark.parametrize(("length", "said"), [(400, "x" * 400), (401, "x" * 400 + " ...")])
-def test_a_long_observation_is_cut(length, said):
-    (only,) = shown([attempt("0", [("x" * length, "go", "no")], success=False)], 10_000)
-    assert f'1. observed "{said}", action "go"' in only.text
+PAGE = "a page of results . " * 190
+"""Longer than an observation of any embedded environment, as the pages of WebShop are."""
+
+
+def test_a_long_observation_is_shown_to_its_end_where_there_is_room():
+    (only,) = shown([attempt("0", [(PAGE, "go", "no")], success=False)], 10_000)
+    assert json.loads(only.text.split("observed ")[1].split(", action")[0]) == PAGE.strip()
+    assert only.shortened == 0
+
+
+@pytest.mark.parametrize(("room", "most"), [(3500, 3200), (2000, 1600), (1000, 800), (600, 400)])
+def test_a_long_observation_is_shortened_before_steps_are_left_out(room, most):
+    turns = [(PAGE, "go", "no"), ("at safe", "take mug", "hold mug")]
+    (only,) = shown([attempt("0", turns, success=False)], room)
+    assert f'observed "{PAGE[:most]} ..."' in only.text
+    assert (only.steps, only.shortened) == ({1, 2}, 1)
+    assert len(only.text) <= room
+
+
+def test_where_steps_are_left_out_the_first_and_the_last_are_shown_whatever_their_length():
+    (only,) = shown([attempt("0", [(PAGE, "go", PAGE)] * 9, success=False)], 700)
+    assert {1, 9} <= only.steps
+    assert len(only.text) <= 700
+    assert only.shortened == 2 * len(only.steps)
+
+
+def test_what_a_short_attempt_leaves_is_for_the_others():
+    assert shares([10, 90, 100], 110) == [10, 50, 50]
+    assert shares([10, 20], 100) == [10, 20]
+    assert shares([7, 7], 13) == [6, 6]
+    assert shares([], 5) == []
