@@ -20,6 +20,8 @@ STREAK = "policy/advantage/iterations_without_variance"
 """Number of iterations in a row in which no group has different rewards; absent where it is zero."""
 UNWRITTEN = "bank/writer/firings_without_proposal"
 """Number of firings in a row in which the writer proposed nothing; absent where it is zero."""
+UNREAD = "bank/writer/episodes_without_action"
+"""Number of episodes without a usable action, about which the writer is not asked; absent where it is zero."""
 UNTAKEN = "bank/firings_without_change"
 """Number of firings in a row after which the bank was as before; absent where it is zero."""
 

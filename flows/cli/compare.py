@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
 COLUMNS = ("compared", "panel", "revisions", "spent", "success", "difference", "over_tasks", "tasks")
-EXPENSES = ("run", "up_to_revision", "part", "episodes", "questions", "tokens", "seconds", "in_equal")
+EXPENSES = ("run", "up_to_revision", "part", "episodes", "questions", "tokens", "money", "seconds", "in_equal")
 
 
 def compare(
@@ -88,7 +88,9 @@ def _print(found: Comparison) -> None:
     for run, differences in groupby(found.differences, key=lambda each: each.run):
         output.line(f"Success of {run} minus the success of {found.names[0]}")
         output.table([_cells(each) for each in differences], COLUMNS)
-    _spaced([_expense_cells(row) for row in found.expense_rows()], EXPENSES)
+    expenses = [_expense_cells(row) for row in found.expense_rows()]
+    priced = any(row["money"] is not None for row in expenses)
+    _spaced(expenses, EXPENSES if priced else [name for name in EXPENSES if name != "money"])
 
 
 def _spaced(rows: Sequence[Mapping[str, object]], columns: Sequence[str]) -> None:
@@ -142,7 +144,8 @@ def _expense_cells(row: dict[str, Any]) -> dict[str, object]:
     counts = {name: None if row[name] is None else f"{row[name]:,}" for name in ("episodes", "questions", "tokens")}
     seconds = None if row["seconds"] is None else f"{row['seconds']:,.1f}"
     named = {"run": row["run"], "up_to_revision": row["revision"], "part": row["part"]}
-    return {**named, **counts, "seconds": seconds, "in_equal": ", ".join(row["budgets"])}
+    money = None if row["money"] is None else f"{row['money']:,.4f}"
+    return {**named, **counts, "money": money, "seconds": seconds, "in_equal": ", ".join(row["budgets"])}
 
 
 COMMANDS = (compare,)

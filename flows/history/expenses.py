@@ -51,6 +51,7 @@ class Expense:
         tokens: tokens of its prompts and answers.
         seconds: duration of its stage.
         budgets: kinds of equal cost that contain it.
+        money: price of its tokens, in the currency of ``bank.writer.author.price``.
     """
 
     part: str
@@ -59,6 +60,7 @@ class Expense:
     tokens: int | None
     seconds: float | None
     budgets: tuple[str, ...]
+    money: float | None = None
 
     def __add__(self, other: "Expense") -> "Expense":
         return Expense(
@@ -68,11 +70,12 @@ class Expense:
             _whole([self.tokens, other.tokens]),
             _sum([self.seconds, other.seconds]),
             self.budgets,
+            _sum([self.money, other.money]),
         )
 
     def uncounted(self) -> "Expense":
         """Return the seconds alone."""
-        return replace(self, episodes=None, questions=None, tokens=None)
+        return replace(self, episodes=None, questions=None, tokens=None, money=None)
 
     def is_shown(self) -> bool:
         """Return True if the part counts anything, or took time."""
@@ -107,7 +110,8 @@ def _of(manifest: Manifest, part: Part) -> Expense:
         for kind in ("episodes", "questions", "tokens", "prompt_tokens", "answer_tokens")
     )
     seconds = stages(manifest).get(part.stage)
-    return Expense(part.name, _whole([episodes]), _whole([questions]), _whole(tokens), seconds, part.budgets)
+    paid = manifest.metrics.get(f"cost/{part.name}/money")
+    return Expense(part.name, _whole([episodes]), _whole([questions]), _whole(tokens), seconds, part.budgets, paid)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

@@ -27,7 +27,7 @@ VERDICT_COLUMNS = (
 ENTRY_COLUMNS = (
     "id", "entry", "scope", "created", "edited", "retired", "retrievals", "successes", "gain", "gain low", "gain high",
 )  # fmt: skip
-EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "seconds", "in equal")
+EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "money", "seconds", "in equal")
 __all__ = ["EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
 Row = dict[str, Any]
 

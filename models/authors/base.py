@@ -2,10 +2,14 @@
 
 import sys
 from collections.abc import Generator, Sequence
-from typing import Protocol, runtime_checkable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from coevo.configs.errors import CoevoError
 from coevo.records.writing import Question, Reply, Room
+
+if TYPE_CHECKING:
+    from coevo.models.authors.pace import Traffic
 
 BATCH = 16
 """Maximum number of questions that an engine answers at once: their prompts are long, and all are kept in memory."""
@@ -46,6 +50,18 @@ def room_of(author: Author) -> Room:
         return author.room() if isinstance(author, Measuring) else Room(sys.maxsize)
     except CoevoError:
         return Room(sys.maxsize)  # a question will be told why nobody answers it
+
+
+@runtime_checkable
+class Requesting(Protocol):
+    """Author that counts its requests, as a dataclass of counts."""
+
+    traffic: "Traffic"
+
+
+def traffic_of(author: Author) -> dict[str, int]:
+    """Counts of the requests of an author so far, by name; empty for one that sends none."""
+    return asdict(author.traffic) if isinstance(author, Requesting) else {}
 
 
 def in_order(author: Author, questions: Sequence[Question]) -> list[Reply]:

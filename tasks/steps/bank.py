@@ -8,7 +8,7 @@ from coevo.memory.admission.pending import Pending, changes_anything, takes_anyt
 from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
 from coevo.memory.taught import Taught
 from coevo.memory.writers.base import Evidence, Proposal
-from coevo.records.metric_names import UNTAKEN, UNWRITTEN
+from coevo.records.metric_names import UNREAD, UNTAKEN, UNWRITTEN
 from coevo.tasks.artifacts import write_references
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
@@ -24,10 +24,13 @@ def credit(session: Session) -> Result[None]:
         return Result(None)
     bank.credit(episodes, utilities=session.evolves())
     metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats))
+    silent = sum(not episode.turns for episode in episodes)
+    unread = {UNREAD: silent} if silent else {}
     if config.utility is None:
-        return Result(None, metrics)
+        return Result(None, metrics, spent=unread)
     worth = [bank.stats[entry].utility for entry in sorted(retrieved(episodes)) if entry in bank.stats]
-    return Result(None, metrics | {"bank/utility": sum(worth) / len(worth) if worth else config.utility.initial})
+    mean = sum(worth) / len(worth) if worth else config.utility.initial
+    return Result(None, metrics | {"bank/utility": mean}, spent=unread)
 
 
 def count_metrics(counts: RetrievalCounts | None) -> dict[str, float]:
@@ -58,16 +61,16 @@ def write(session: Session) -> Result[Proposal]:
     if session.config.evaluation.retrieval:
         shown = (*session.references.episodes(), *session.recent)
         session.taught |= {episode.task.id: Taught.of(episode.task) for episode in shown}
-    spent = {}
+    spent, rates = dict[str, float](), dict[str, float]()
     if writing is not None:
         writing.refused(proposal.rejects)
-        spent = writing.cost()
+        spent, rates = writing.cost(), writing.requests()
     if bank.references:
         session.references.add(session.recent)
         write_references(session.references, session.stores.paths.staging)
     idle = idle_firings(session, UNWRITTEN, bool(proposal.entries or proposal.edits))
     counted = {f"bank/writer/{name}": count for name, count in proposal.counts.items()}
-    return Result(proposal, counted | idle, spent=spent)
+    return Result(proposal, counted | idle, rates, spent)
 
 
 @untracked("admit")

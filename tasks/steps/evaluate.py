@@ -43,7 +43,9 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
         metrics |= blind_expert(session, panel) if session.is_new() else {}
         outcomes[name] = Outcomes(panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes))
     writing = session.parts.writing
-    return Result(outcomes, metrics, spent={} if writing is None else writing.cost_aside())
+    if writing is None:
+        return Result(outcomes, metrics)
+    return Result(outcomes, metrics, writing.requests(), writing.cost_aside())
 
 
 def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: list[Episode]) -> dict[str, float]:

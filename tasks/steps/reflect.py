@@ -29,12 +29,12 @@ def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[
     with in_stage(f"r{session.draft.revision} reflect"):
         made = writer.reflect(episodes, session.references, ask_of(writing, session.draft.revision))
     metrics = {f"policy/reflection/{name}": figure for name, figure in figures(made).items()}
-    spent = {} if writing is None else writing.cost()
+    spent, rates = ({}, {}) if writing is None else (writing.cost(), writing.requests())
     if writing is not None and update.writer is not None and update.writer.reward == "prediction":
         writing.rewarded = predicted(made, update.writer.balance)
     if _reads(update):
         episodes = [replace(each.episode, progress=potential_of(each, made)) for each in made]
-    return Result(episodes, metrics, spent=spent)
+    return Result(episodes, metrics, rates, spent)
 
 
 def panel_reflections(session: Session, panel: str, episodes: Sequence[Episode]) -> dict[str, float]:

@@ -65,6 +65,26 @@ def read_writing(directory: Path | None) -> Kept:
     return Kept(answers, _spent(texts[SPENT]), rewarded=rewarded)
 
 
+def read_rejects(file: Path) -> list[Reject]:
+    """Refused parts of a revision's answers.
+
+    Raises:
+        CoevoError: the file is not as coevo writes it.
+    """
+    try:
+        return [_reject(line) for line in file.read_text(encoding="utf-8").split("\n") if line]
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
+        raise CoevoError(f"{REJECTS} of the artifact {FOLDER} is not as coevo writes it") from None
+
+
+def _reject(line: str) -> Reject:
+    found = json.loads(line)
+    made = Reject(**found | {"episodes": tuple(found["episodes"])})
+    if all(isinstance(text, str) for text in (made.purpose, made.reason, made.text, *made.episodes)):
+        return made
+    raise ValueError(line)
+
+
 def _texts(directory: Path) -> dict[str, str]:
     """Content of the files that are read back, by name."""
     try:

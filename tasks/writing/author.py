@@ -11,12 +11,12 @@ from time import monotonic
 from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Ask, Asking, Reject, nobody
-from coevo.models.authors.base import Author, room_of
+from coevo.models.authors.base import Author, room_of, traffic_of
 from coevo.records.writing import Question, Reply, Room
 from coevo.tasks.publish.report import counting
 from coevo.tasks.writing.artifact import Kept
 from coevo.tasks.writing.journal import Answered, Journal
-from coevo.tasks.writing.spent import Spent, affordable, exhausted
+from coevo.tasks.writing.spent import Spent, affordable, exhausted, money
 
 UNANSWERED = "the author gave no reply"
 LATE = "the time for the questions of a firing is over: raise bank.writer.author.seconds"
@@ -62,6 +62,7 @@ class Writing:
         self._used = [found.reply for found in refused if found.purpose != ASIDE]
         self._examined = [found.reply for found in refused if found.purpose == ASIDE]
         self._rejects: list[Reject] = []
+        self._sent = traffic_of(author)
 
     def ask(self, revision: int, questions: Sequence[Question]) -> list[Reply]:
         """One reply per question, in order; without an answer it has a fault.
@@ -107,15 +108,32 @@ class Writing:
         """Keep refused parts of answers for audit."""
         self._rejects += rejects
 
-    def cost(self) -> dict[str, int]:
+    def cost(self) -> dict[str, float]:
         """Cost of the answers of this revision that were used since the last call; each counts once."""
         used, self._used = self._used, []
-        return _cost("writing", used)
+        return self._cost("writing", used)
 
-    def cost_aside(self) -> dict[str, int]:
+    def cost_aside(self) -> dict[str, float]:
         """Cost of the questions about held-out panels since the last call; empty without any."""
         examined, self._examined = self._examined, []
-        return _cost("evaluation", examined) if examined else {}
+        return self._cost("evaluation", examined) if examined else {}
+
+    def requests(self) -> dict[str, float]:
+        """Requests to an endpoint since the last revision, those included that no answer came to; else empty.
+
+        They depend on the endpoint's load, so that a repeated run has others.
+        """
+        sent = traffic_of(self._author)
+        return {f"cost/author/{name}": float(n - self._sent.get(name, 0)) for name, n in sent.items()}
+
+    def _cost(self, part: str, replies: Iterable[Reply]) -> dict[str, float]:
+        spent = Spent().plus(replies)
+        priced = {} if self._config.price is None else {f"cost/{part}/money": money(spent, self._config)}
+        return {
+            f"cost/{part}/questions": spent.questions,
+            f"cost/{part}/prompt_tokens": spent.prompt_tokens,
+            f"cost/{part}/answer_tokens": spent.answer_tokens,
+        } | priced
 
     def seal(self, revision: int, episodes: Iterable[str]) -> Kept:
         """Answers that the revision keeps: its own, and those about episodes that the writer has yet to read."""
@@ -128,7 +146,7 @@ class Writing:
         }
         answers = tuple(self._answers[digest] for digest in sorted(self._answers))
         kept = Kept(answers, self._spent, tuple(self._rejects), tuple(self.rewarded))
-        self._rejects = []
+        self._rejects, self._sent = [], traffic_of(self._author)
         return kept
 
     def _digest(self, question: Question) -> str:
@@ -187,15 +205,6 @@ class Writing:
             for place, reply in replies:
                 self._spent = self._spent.plus([reply])
                 yield place, reply
-
-
-def _cost(part: str, replies: Iterable[Reply]) -> dict[str, int]:
-    spent = Spent().plus(replies)
-    return {
-        f"cost/{part}/questions": spent.questions,
-        f"cost/{part}/prompt_tokens": spent.prompt_tokens,
-        f"cost/{part}/answer_tokens": spent.answer_tokens,
-    }
 
 
 def ask_of(writing: Writing | None, revision: int) -> Ask:

@@ -42,7 +42,7 @@ def exhausted(spent: Spent, author: AuthorConfig) -> str:
         return ""
     if budget.tokens is not None and _tokens(spent) >= budget.tokens:
         return f"the budget of {budget.tokens} tokens is spent: raise bank.writer.author.budget.tokens"
-    if budget.cost is not None and _cost(spent, author) >= budget.cost:
+    if budget.cost is not None and money(spent, author) >= budget.cost:
         return f"the budget of {budget.cost:g} is spent: raise bank.writer.author.budget.cost"
     return ""
 
@@ -62,7 +62,7 @@ def affordable(questions: Sequence[Question], spent: Spent, author: AuthorConfig
 
 def _pays_for(budget: BudgetConfig, author: AuthorConfig, spent: Spent) -> bool:
     return (budget.tokens is None or _tokens(spent) <= budget.tokens) and (
-        budget.cost is None or _cost(spent, author) <= budget.cost
+        budget.cost is None or money(spent, author) <= budget.cost
     )
 
 
@@ -70,7 +70,7 @@ def _tokens(spent: Spent) -> int:
     return spent.prompt_tokens + spent.answer_tokens
 
 
-def _cost(spent: Spent, author: AuthorConfig) -> float:
-    """Money, 0 without prices."""
+def money(spent: Spent, author: AuthorConfig) -> float:
+    """Cost of an expense in the currency of the prices, 0 without prices."""
     price = author.price
     return 0.0 if price is None else (spent.prompt_tokens * price.prompt + spent.answer_tokens * price.answer) / MILLION

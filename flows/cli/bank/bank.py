@@ -7,6 +7,7 @@ import typer
 
 from coevo.flows.cli.bank.author import author
 from coevo.flows.cli.bank.exchange import export, import_
+from coevo.flows.cli.bank.rejects import rejects
 from coevo.flows.cli.bank.retire import retire
 from coevo.flows.cli.bank.retrieval import retrieval
 from coevo.flows.cli.bank.why import why
@@ -168,6 +169,7 @@ def diff(
 app.command()(author)
 app.command()(why)
 app.command()(retrieval)
+app.command()(rejects)
 app.command()(retire)
 app.command()(export)
 app.command("import")(import_)

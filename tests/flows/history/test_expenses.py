@@ -53,3 +53,10 @@ def test_from_a_revision_that_did_not_count_apart_only_seconds_are_known():
 def test_a_rollback_repeats_no_expense():
     history = [START, revision(1, ROLLOUT, {"rollout": 1.0}), revision(2, ROLLOUT, {"rollout": 1.0}, restored=1)]
     assert expenses(history)[1] == expenses(history)[2]
+
+
+def test_money_is_summed_where_prices_are_set():
+    paid = WRITING | {"writing/money": 0.25, "evaluation/money": 0.5, "evaluation/questions": 1}
+    history = [START, revision(1, ROLLOUT | paid), revision(2, ROLLOUT | paid)]
+    found = {each.part: each.money for each in expenses(history)[-1]}
+    assert found == {"rollout": None, "writing": 0.5, "evaluation": 1.0}

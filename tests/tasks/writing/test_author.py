@@ -1,13 +1,16 @@
 """Asking: nothing is asked twice, within a budget, and a resumed run has the same answers and the same cost."""
 
+from dataclasses import replace
+
 import pytest
 from support.answering import Scripted
 
 from coevo.configs.bank.author import PolicyAuthorConfig
 from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
+from coevo.models.authors.pace import Traffic
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
-from coevo.tasks.writing.artifact import Kept, read_writing, write_writing
+from coevo.tasks.writing.artifact import Kept, read_rejects, read_writing, write_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
 
@@ -193,6 +196,44 @@ def test_refused_parts_are_committed_with_their_revision(tmp_path):
     write_writing(writing.seal(1, []), tmp_path)
     assert '"reason": "long"' in (tmp_path / "writing" / "rejects.jsonl").read_text()
     assert writing.seal(2, []).rejects == ()
+    assert read_rejects(tmp_path / "writing" / "rejects.jsonl") == [Reject("contrast", ("e1",), "long", "x" * 9)]
+
+
+@pytest.mark.parametrize(
+    "line", ["{", "[]", "{}", '{"purpose": 1, "episodes": [], "reason": "", "text": ""}', '{"episodes": [1]}', "\udcff"]
+)
+def test_refused_parts_that_are_not_as_coevo_writes_them_are_named(tmp_path, line):
+    (tmp_path / "rejects.jsonl").write_text(f"{line}\n", encoding="utf-8", errors="surrogateescape")
+    with pytest.raises(CoevoError, match="of the artifact writing is not as coevo writes it"):
+        read_rejects(tmp_path / "rejects.jsonl")
+
+
+PRICE = {"prompt": 2.0, "answer": 10.0}
+"""Of 100 + 20 tokens: 0.0002 + 0.0002."""
+
+
+def test_with_prices_a_part_has_its_money(tmp_path):
+    writing = Run(tmp_path, price=PRICE).open()
+    writing.ask(1, questions(1, 2, 3))
+    writing.aside(1, questions(4))
+    assert writing.cost()["cost/writing/money"] == pytest.approx(3 * 0.0004)
+    assert writing.cost_aside()["cost/evaluation/money"] == pytest.approx(0.0004)
+    assert writing.cost()["cost/writing/money"] == 0.0
+    free = Run(tmp_path).open()
+    free.ask(2, questions(5))
+    assert not [name for name in free.cost() if "money" in name]
+
+
+def test_requests_without_an_answer_are_counted_by_revision(tmp_path):
+    author = Scripted()
+    assert Run(tmp_path, author).open().requests() == {}
+    author.traffic = Traffic(5, 1, 1, 0)  # of an earlier opening
+    writing = Run(tmp_path, author).open()
+    author.traffic = replace(author.traffic, requests=40, repeats=12, refusals=11, timeouts=3)
+    sent = {"requests": 35.0, "repeats": 11.0, "refusals": 10.0, "timeouts": 3.0}
+    assert writing.requests() == {f"cost/author/{name}": count for name, count in sent.items()}
+    writing.seal(1, [])
+    assert set(writing.requests().values()) == {0.0}
 
 
 def test_held_out_questions_without_an_answer_are_reported(tmp_path):
