@@ -144,7 +144,7 @@ def _expense_cells(row: dict[str, Any]) -> dict[str, object]:
     counts = {name: None if row[name] is None else f"{row[name]:,}" for name in ("episodes", "questions", "tokens")}
     seconds = None if row["seconds"] is None else f"{row['seconds']:,.1f}"
     named = {"run": row["run"], "up_to_revision": row["revision"], "part": row["part"]}
-    money = None if row["money"] is None else f"{row['money']:,.4f}"
+    money = f"{row['money']:,.4f}" if "money" in row else None
     return {**named, **counts, "money": money, "seconds": seconds, "in_equal": ", ".join(row["budgets"])}
 
 

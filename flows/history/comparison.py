@@ -87,7 +87,7 @@ class Comparison:
         compared = {(each.run, each.revision) for each in self.differences}
         compared |= {(each.against, each.against_revision) for each in self.differences}
         return [
-            {"run": side.name, "revision": revision, **asdict(part)}
+            {"run": side.name, "revision": revision, **_priced(asdict(part))}
             for side in self.sides
             for revision, parts in {each.revision: each.parts for each in side.evaluations}.items()
             if (side.name, revision) in compared
@@ -162,6 +162,11 @@ def sides_of(references: Sequence[str], place: Workspace, last: bool = False) ->
         with reading(text, place) as opened:
             found.append(side(opened, last or _named(text)))
     return found
+
+
+def _priced(row: dict[str, Any]) -> dict[str, Any]:
+    """A part's expense, whose money stands in it only where the run has prices."""
+    return {name: value for name, value in row.items() if name != "money" or value is not None}
 
 
 def _named(text: str) -> bool:

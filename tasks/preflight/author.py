@@ -1,7 +1,7 @@
 """Memory of a frozen model that writes lessons, beside the run's own policy."""
 
 from coevo.configs.bank.author import FrozenAuthorConfig
-from coevo.configs.policy import PretrainedPolicyConfig
+from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
@@ -14,7 +14,7 @@ from coevo.tasks.run.author import author_config
 def author_on_host(config: RunConfig, machine: Machine) -> list[Item]:
     """Host memory of a frozen author; nothing for another one, or for a model that is not on this machine yet."""
     author = author_config(config)
-    shape = frozen_shape(author) if isinstance(author, FrozenAuthorConfig) else None
+    shape = frozen_shape(author, config.policy) if isinstance(author, FrozenAuthorConfig) else None
     if shape is None or not isinstance(author, FrozenAuthorConfig):
         return []
     engine = author.engine
@@ -28,14 +28,15 @@ def author_on_host(config: RunConfig, machine: Machine) -> list[Item]:
 def author_on_gpu(config: RunConfig) -> list[Item]:
     """The least memory of a frozen author's server; nothing for a model that is not on this machine yet."""
     author = author_config(config)
-    shape = frozen_shape(author) if isinstance(author, FrozenAuthorConfig) else None
+    shape = frozen_shape(author, config.policy) if isinstance(author, FrozenAuthorConfig) else None
     if shape is None or not isinstance(author, FrozenAuthorConfig) or not isinstance(author.engine, VllmEngineConfig):
         return []
     return least(author.engine, shape, shape.positions, "the author")
 
 
-def frozen_shape(author: FrozenAuthorConfig) -> Shape | None:
-    """Shape of a frozen author; None if its model is not on this machine."""
-    if config_of(author.path) is None:
+def frozen_shape(author: FrozenAuthorConfig, policy: PolicyConfig) -> Shape | None:
+    """Shape of a frozen author; None if its model is not on this machine, nor that of a policy whose shape is given."""
+    given = policy.shape if isinstance(policy, PretrainedPolicyConfig) and policy.path == author.path else None
+    if given is None and config_of(author.path) is None:
         return None
-    return shape_of(PretrainedPolicyConfig(type="pretrained", path=author.path, dtype=author.dtype), 0)
+    return shape_of(PretrainedPolicyConfig(type="pretrained", path=author.path, dtype=author.dtype, shape=given), 0)

@@ -70,7 +70,7 @@ def writing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths,
 def _answered(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, asked: Asking) -> float:
     """Seconds until questions that are put at once are answered; no batch begins after ``author.seconds``."""
     author = author_config(config)
-    model = _author_shape(author, shape)
+    model = _author_shape(author, config, shape)
     if author is None or model is None or not asked.questions:
         return 0.0
     assert config.bank is not None
@@ -102,7 +102,7 @@ def untimed(config: RunConfig) -> Iterator[str]:
     )
     if isinstance(author, EndpointAuthorConfig):
         yield f"the answers of {author.model} at {author.url} are not in the time: {often}"
-    elif isinstance(author, FrozenAuthorConfig) and frozen_shape(author) is None:
+    elif isinstance(author, FrozenAuthorConfig) and frozen_shape(author, config.policy) is None:
         yield f"{author.path} is not on this machine, so its answers are not in the time: {often}"
 
 
@@ -126,9 +126,9 @@ def asking(config: RunConfig) -> Asking | None:
     return found
 
 
-def _author_shape(author: AuthorConfig | None, policy: Shape) -> Shape | None:
+def _author_shape(author: AuthorConfig | None, config: RunConfig, policy: Shape) -> Shape | None:
     if isinstance(author, FrozenAuthorConfig):
-        return frozen_shape(author)
+        return frozen_shape(author, config.policy)
     return None if isinstance(author, EndpointAuthorConfig) else policy
 
 
