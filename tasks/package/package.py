@@ -19,10 +19,10 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from coevo.configs.base import is_name
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
-from coevo.lineage.workspace import NAME
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
@@ -95,7 +95,7 @@ class Package:
             origin = ORIGIN.validate_python(self._json("origin.json", dict))
         except ValidationError as error:
             raise self._damaged("origin.json", str(error.errors()[0]["msg"])) from None
-        if not NAME.fullmatch(origin.run):  # it is shown
+        if not is_name(origin.run):  # it is shown
             raise self._damaged("origin.json", "it names no run")
         return origin
 

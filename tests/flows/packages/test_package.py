@@ -103,7 +103,7 @@ def test_it_is_stateless_and_takes_requests_side_by_side(server, place):
         "task": "t",
     }
     alone = [ask(url, [row])[0] for row in (first, later)]
-    assert set(alone[0]) == {"text", "thought", "action", "valid", "fault", "over", "retrieved"}
+    assert set(alone[0]) == {"text", "thought", "action", "valid", "fault", "over", "retrieved", "no_lesson"}
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda row: ask(url, [row])[0], [first, later] * 4)) == alone * 4
     assert ask(url, [{**first, "scope": "", "history": [], "task": first["instruction"]}, later]) == alone
