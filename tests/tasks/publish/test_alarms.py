@@ -15,6 +15,7 @@ from coevo.configs.update.advantage import GaeConfig, GrpoConfig, ReinforceConfi
 from coevo.flows.console.progress import Progress
 from coevo.lineage.revision.manifest import Manifest
 from coevo.memory.writers.model.answers import Posed, answers, counts
+from coevo.memory.writers.model.transcript import Shown
 from coevo.models.advantages.groups import zero_variance
 from coevo.records.faults import REMEDIES, Fault
 from coevo.records.metric_names import STREAK, UNTAKEN, UNWRITTEN
@@ -203,7 +204,7 @@ CUT_OFF = "end at the limit of tokens", "a larger bank.writer.author.max_new_tok
 )
 def test_answers_that_nobody_can_read_alarm_at_once(schema, text, finished, says):
     """As the writer counts them: a model that writes no JSON, too little of it, or a policy not taught to write."""
-    posed = Posed(Question("contrast", "", ("e1",), "", "x", schema), [SimpleNamespace(episode=episode())])
+    posed = Posed(Question("contrast", "", ("e1",), "", "x", schema), [Shown(episode(), "", frozenset({1}))])
     found = answers(lambda questions: [Reply(text, finished, 1, 2) for _ in questions], [posed] * 4)
     metrics = {f"bank__writer__{name}": count for name, count in counts(found).items()}
     first, second = alarms(manifest(**metrics))

@@ -104,8 +104,8 @@ def test_the_run_goes_on_from_a_decision_and_the_writer_sees_no_episode_twice(as
 
 def test_a_decision_about_an_ended_trial_takes_no_episode_from_the_writer(tmp_path):
     trial = "bank.admission={type: within-group, iterations: 1, delta: -1.0}"
-    every = tuple(each for each in asking.SMALL if not each.startswith("bank.admission."))
-    settings = load_recipe("homerules-experience-only", [*every, "bank.every=2", trial])
+    others = (each for each in asking.SMALL if not each.startswith("bank.admission="))
+    settings = load_recipe("homerules-experience-only", [*others, "bank.every=2", trial])
     asking.play(tmp_path, 3, settings)
     made = said(tmp_path, True)
     assert (made.revision, made.state["fired"]) == (4, 2)
