@@ -38,7 +38,7 @@ class AlarmConfig(Config):
     """Limits at which a run warns."""
 
     unusable: float = Field(default=0.5, ge=0, le=1)
-    """Share of an iteration's answers that are invalid or cut off, or of the writer's that cannot be read.
+    """Share of an iteration's answers of which no action was used, or of the writer's that cannot be read.
 
     The run warns above it.
     """

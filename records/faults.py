@@ -32,13 +32,13 @@ class Fault(StrEnum):
 REMEDIES: Mapping[str, str] = {
     Fault.NO_ACTION: "compare the prompt (--dry-run) with context.parser",
     Fault.CUT_OFF: "raise rollout.sampling.max_new_tokens",
-    Fault.CUT_OFF_THINKING: "raise rollout.sampling.max_new_tokens, or turn thinking off",
+    Fault.CUT_OFF_THINKING: "raise rollout.sampling.max_new_tokens, or set context.template",
     Fault.NO_TOOLS: "say in the environment's guide how to act, or declare its tools",
     Fault.NOT_A_CALL: "show a call of a tool in the environment's guide (--dry-run)",
     Fault.UNFENCED: "ask for a code fence in the environment's guide",
     Fault.UNKNOWN_TOOL: "name every tool in the environment's guide",
     Fault.MISSING_ARGUMENT: "describe each tool's arguments in the environment's guide",
     Fault.REFUSED: "describe the actions in the environment's guide (--dry-run)",
-    Fault.MALFORMED_CALL: "choose another context.parser, or raise max_new_tokens",
+    Fault.MALFORMED_CALL: "context.parser, or a larger rollout.sampling.max_new_tokens",
 }
 """Changes that help if a fault is frequent, in at most 63 characters."""

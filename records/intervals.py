@@ -1,7 +1,8 @@
-"""95 % intervals of means, of mean differences and of shares."""
+"""95 % intervals of means, of mean differences and of shares, and tests of a fall."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import comb
 from statistics import fmean, stdev
 
 NORMAL = 1.96
@@ -91,6 +92,54 @@ def student(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     from scipy.special import stdtrit
 
     return paired(ours, theirs, float(stdtrit(len(ours) - 1, 0.975)))
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A success rate over tasks.
+
+    Attributes:
+        mean: mean of the tasks' rates.
+        stderr: its standard error over tasks.
+        tasks: number of tasks, at least two.
+    """
+
+    mean: float
+    stderr: float
+    tasks: int
+
+    def variance(self, pooled: float) -> float:
+        """Variance of the mean, with one more task that varies as much as one with this rate can.
+
+        Few tasks may agree by chance, and would have no variance at all.
+        """
+        return ((self.tasks - 1) * self.tasks * self.stderr**2 + pooled * (1 - pooled)) / self.tasks**2
+
+
+def chance_of_fall(before: Rate, after: Rate) -> float:
+    """Probability of such a fall between batches of different tasks if nothing changed, by Welch's t."""
+    # Imported on use: the import takes longer than most commands.
+    from scipy.special import stdtr
+
+    pooled = (before.mean + after.mean) / 2
+    parts = [(rate.variance(pooled), rate.tasks - 1) for rate in (before, after)]
+    whole = sum(variance for variance, _ in parts)
+    if not whole:
+        return 1.0
+    freedom = whole**2 / sum(variance**2 / count for variance, count in parts)
+    return float(stdtr(freedom, (after.mean - before.mean) / whole**0.5))
+
+
+def chance_of_losses(before: str, after: str) -> float:
+    """Probability of as many losses among paired outcomes that differ, by the sign test.
+
+    Args:
+        before: ``1`` for a success, ``0`` for a failure, one for each task; other marks are left out.
+        after: likewise, in the same order.
+    """
+    pairs = list(zip(before, after, strict=True))
+    lost, won = pairs.count(("1", "0")), pairs.count(("0", "1"))
+    return float(sum(comb(lost + won, count) for count in range(lost, lost + won + 1)) / 2 ** (lost + won))
 
 
 def of_mean(values: Sequence[float]) -> Interval:

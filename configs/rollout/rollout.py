@@ -9,6 +9,8 @@ from coevo.configs.rollout.engine import EngineConfig, TransformersEngineConfig
 
 MAX_TURNS = 50
 """Maximum turns of an episode in an environment without a limit of its own."""
+COLD = 0.1
+"""Temperature up to which nearly every draw is the likeliest token."""
 
 
 class SamplingConfig(Config):

@@ -35,7 +35,7 @@ def report(config: RunConfig, env: Environment[Any], found: Forecast) -> dict[st
         "ready": not found.problems,
         "problems": list(found.problems),
         "notice": None if config.bank is None else notice(config.bank.admission),
-        "notices": [*notices(config, env), *found.notices, *rehearsal.unproven],
+        "notices": [*notices(config, env, rehearsal.outcomes), *found.notices, *rehearsal.unproven],
         "policy": {"parameters": shape.parameters, "trained": shape.trainable, "positions": shape.positions},
         "prompts": {
             "tasks": rehearsal.tasks,

@@ -1,6 +1,6 @@
 """Revisions that a run keeps whole, with reasons: git tags, the bank's versions and the cache follow this one list."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coevo.lineage.revision.manifest import Manifest
@@ -62,6 +62,13 @@ def reasons(standing: Standing, rule: Rule) -> dict[int, list[str]]:
     if rule == Rule():
         return {revision: why or [NO_RULE] for revision, why in found.items()}
     return {revision: [*why, *rule.reasons(revision, head.revision)] for revision, why in found.items()}
+
+
+def earlier(manifest: Callable[[int], Manifest], last: Manifest) -> Iterator[Manifest]:
+    """Revisions before the last one, newest first, along the line that led to it."""
+    while (before := last.parent if last.restored_from is None else last.restored_from) is not None:
+        last = manifest(before)
+        yield last
 
 
 def trail_since(manifest: Callable[[int], Manifest], head: Manifest, fired: int) -> list[int]:

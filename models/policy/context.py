@@ -115,6 +115,17 @@ class Context:
         text = self._style.data(self._form.write(answer))
         return (*self._encoder.data(text), self._end)
 
+    def answer_tokens(self, action: str, called: bool = False) -> int:
+        """Number of tokens of an answer with an action and no thought, including the end token.
+
+        Args:
+            action: text of the action.
+            called: True if it is a call of a tool.
+        """
+        form = FORMS["call"] if called and self._config.parser == "auto" and not self._words else self._form
+        text = self._form.write(Answer("", action)) if self._words else form.without_thought(action)
+        return len(self._encoder.data(self._style.data(text))) + 1
+
     @cached_property
     def _end(self) -> int:
         end = None if self._words else template_end(self._tokenizer, self._config.template)

@@ -28,6 +28,28 @@ class Rewards:
     metrics: Mapping[str, float] = field(default_factory=dict)
 
 
+def unrewarded(outcomes: Sequence[tuple[bool, float]], bounds: tuple[float, float]) -> int:
+    """Number of successes if none of them earns what a failure does not; 0 if success is worth something.
+
+    Rewards below 0, as for every step, are worth something where failures lose more, or where more could be lost.
+
+    Args:
+        outcomes: success and return of each episode.
+        bounds: lowest and highest return that the environment declares.
+    """
+    returns: dict[bool, list[float]] = {True: [], False: []}
+    for success, earned in outcomes:
+        returns[success].append(earned)
+    won, lost = returns[True], returns[False]
+    if not won:
+        return 0
+    if lost:
+        worthless = max(won) <= min(0.0, max(lost)) or min(won + lost) == max(won + lost)
+    else:
+        worthless = max(won) <= bounds[0] or (not any(won) and bounds[1] > 0)
+    return len(won) * worthless
+
+
 def extrinsic_turns(episode: Episode) -> Floats:
     """Environment's reward of each turn, [turns]."""
     return np.array([turn.reward for turn in episode.turns], dtype=np.float64)

@@ -107,10 +107,15 @@ class Share:
         return self._packing.pack(batch, rows).to(self._engine.device)
 
     @torch.no_grad()
-    def forwarded(self, batch: Batch, forward: Callable[[Packed], Tensor]) -> Tensor:
-        """Output of a forward for all rows, which the processes share, [rows, longest]; undefined after a row's end."""
+    def forwarded(
+        self, batch: Batch, forward: Callable[[Packed], Tensor], chosen: Sequence[int] | None = None
+    ) -> Tensor:
+        """Output of a forward for all or the chosen rows, which the processes share, [rows, longest].
+
+        It is undefined after a row's end, and 0 in rows that are not chosen.
+        """
         values = torch.zeros(batch.mask.shape)
-        for rows, counts in self.micro_batches(batch, range(len(batch))):
+        for rows, counts in self.micro_batches(batch, range(len(batch)) if chosen is None else chosen):
             found = forward(self.packed(batch, rows))
             if counts:
                 values[rows, : found.shape[1]] = found.cpu()

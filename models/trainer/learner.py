@@ -16,6 +16,7 @@ from torch import Tensor
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.update import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
+from coevo.models.losses.kl import kl_estimate
 from coevo.models.losses.mismatch import mismatch
 from coevo.models.losses.policy import Completions, Loss, LossOutput, averages, by_token, policy_loss
 from coevo.models.losses.reinforce import REINFORCE, clipped
@@ -25,6 +26,9 @@ from coevo.models.trainer.batch import Batch, mean, minibatches
 from coevo.models.trainer.forward import Objective
 from coevo.models.trainer.reference import Forward
 from coevo.records.draws import Key, extend
+
+MOVED = 128
+"""Most rows, spread over the batch, that measure how far an update has moved the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ class Learner:
         """
         started, before = time.perf_counter(), deep.sampled(self._engine)
         terms = [self._policy_term(batch), *(() if answers is None else (self._writer_term(answers),))]
+        rows_moved = range(0, len(batch), max(1, -(-len(batch) // MOVED)))
+        at_first = self._at_first(terms[0], rows_moved)
         steps: list[list[list[LossOutput]]] = []
         norms: list[float] = []
         for rows in self._schedule(terms, key):
@@ -97,7 +103,17 @@ class Learner:
         self._check_changed(before, norms)
         metrics = self._metrics(terms[0], [outputs for outputs, *_ in steps], time.perf_counter() - started)
         told = {} if answers is None else self._writer_metrics(answers, [outputs[1] for outputs in steps])
-        return metrics | told | {"grad_norm": mean(norms), "steps": float(len(steps))}
+        moved = {"kl_previous": self._moved(batch, at_first, rows_moved)}
+        return metrics | told | moved | {"grad_norm": mean(norms), "steps": float(len(steps))}
+
+    def _at_first(self, term: Term, rows: Sequence[int]) -> Tensor:
+        """Log-probs of some rows under the policy before the update, as the trainer computes them, [rows, longest]."""
+        return term.fixed.old if self._config.loss.recomputes else self._logprobs(term.batch, self._engine, rows)
+
+    def _moved(self, batch: Batch, before: Tensor, rows: Sequence[int]) -> float:
+        """KL(policy before || after the update) per token of some rows, whose tokens the former drew; by k3."""
+        gap = (self._logprobs(batch, self._engine, rows) - before)[list(rows)][batch.mask[list(rows)]]
+        return float(kl_estimate(gap.double(), "k3").mean()) if gap.numel() else 0.0
 
     def _policy_term(self, batch: Batch) -> Term:
         fixed = Fixed(self._old_logprobs(batch), self.reference_logprobs(batch))
@@ -166,9 +182,9 @@ class Learner:
         """Denominator of ratios: the policy before the update, or the engine, as the loss has it."""
         return self._logprobs(batch, self._engine) if self._config.loss.recomputes else batch.behaviour
 
-    def _logprobs(self, batch: Batch, forward: Forward) -> Tensor:
-        """Log-probs under a policy."""
-        return self._share.forwarded(batch, lambda packed: forward(packed)[0])
+    def _logprobs(self, batch: Batch, forward: Forward, rows: Sequence[int] | None = None) -> Tensor:
+        """Log-probs of all or of some rows under a policy."""
+        return self._share.forwarded(batch, lambda packed: forward(packed)[0], rows)
 
     def _accumulate(self, term: Term, rows: list[int]) -> list[LossOutput]:
         """Accumulate the gradients of one minibatch of a term; return the outputs of all of its micro-batches."""

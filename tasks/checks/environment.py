@@ -16,6 +16,7 @@ from coevo.envs.base import NO_GUIDE, Environment, Guide, MissingPartError, Step
 from coevo.envs.failures import EpisodeLostError, Loss, attempted, sound
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.read import Reader
+from coevo.models.rewards.rewards import unrewarded
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, key
 from coevo.records.task import Task
@@ -164,11 +165,14 @@ def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Che
     low, high = env.reward_range
     returns = [sum(step.reward for step in each.steps if isinstance(step, Step)) for each in episodes]
     wrong = next((each for each in returns if not low <= each <= high), None)
+    solved = [any(isinstance(step, Step) and step.success for step in each.steps) for each in episodes]
+    if wrong is None and unrewarded(list(zip(solved, returns, strict=True)), env.reward_range):
+        text = f"{counted(sum(solved), 'episode')} succeeded and earned no more than a failure: reward success in step"
+        return Checked("rewards", False, text)
     if wrong is None:
-        solved = any(isinstance(step, Step) and step.success for each in episodes for step in each.steps)
         least, most = f"{min(returns):g}", f"{max(returns):g}"
         sums = f"all sums of an episode are {least}" if least == most else f"sums of an episode are {least} to {most}"
-        unseen = "" if solved else "; no episode succeeded, so the reward of success is not checked"
+        unseen = "" if any(solved) else "; no episode succeeded, so the reward of success is not checked"
         return Checked("rewards", True, f"{sums}{unseen}")
     remedy = "scale the rewards, or set the class attribute reward_range"
     text = f"the sum of an episode is {wrong:g}, which is not between {low:g} and {high:g}: {remedy}"

@@ -7,6 +7,7 @@ from pathlib import Path
 from coevo.configs.errors import CoevoError
 from coevo.configs.space import require_space
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.revision.retention import earlier
 from coevo.lineage.revision.sparse import is_sparse
 from coevo.lineage.superseded import remove_superseded
 from coevo.tasks.artifacts import EPISODES, write_episodes
@@ -86,10 +87,11 @@ def publish(stores: Stores, sealed: Sealed, manifest: Manifest) -> None:
     """Hand a committed revision to MLflow's publisher and Prefect's artifacts, and report it."""
     commit, draft = stores.lineage.commit_hash(manifest.revision), sealed.draft
     judged = list(sealed.change.judged)
-    publication = Publication(manifest, commit, sealed.entries, sealed.before, draft.episodes, judged)
+    found = alarms(manifest, earlier(stores.lineage.manifest, manifest))
+    publication = Publication(manifest, commit, sealed.entries, sealed.before, draft.episodes, judged, found)
     stores.publisher.submit(publication)
     if stores.artifacts is not None:
         stores.artifacts.submit(publication, draft.proposed)
     stores.reporter.revision(manifest)
-    for alarm in alarms(manifest):
+    for alarm in found:
         stores.reporter.warn(alarm)

@@ -5,7 +5,7 @@ the way, with one word: where the guide shows it with more, or states cannot be 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from math import inf
@@ -55,20 +55,25 @@ class Rehearsed:
     Attributes:
         problems: verbs that prompts lack, and verbs of the guide that no step accepts; that every episode was lost.
         unproven: verbs of the guide that nothing used and one word cannot try; that time was up.
+        outcomes: success and return of each episode, up to the limit of turns.
+        actions: actions that the environment understood, each once.
     """
 
     problems: tuple[str, ...]
     unproven: tuple[str, ...]
+    outcomes: tuple[tuple[bool, float], ...] = field(default=(), compare=False)
+    actions: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Passed:
-    """One episode: its actions, their states, verbs that its prompt lacks, and verbs of its guide."""
+    """One episode: its actions, their states, verbs that its prompt lacks, verbs of its guide, and its outcome."""
 
     tried: list[Tried]
     points: list[Point]
     lacking: set[str]
     verbs: set[str]
+    outcome: tuple[bool, float]
 
 
 def rehearse_actions(
@@ -98,7 +103,9 @@ def rehearse_actions(
     lost = [_LOST.format(loss=loss, env=env.name) for loss in losses[:1] if not passed]
     count = len(passed) + len(losses)
     late = [_ENDED.format(env=env.name, seconds=SECONDS, count=count, all=EPISODES)] if monotonic() > until else []
-    return Rehearsed((*lost, *problems), (*unproven, *late))
+    done = tuple(each.outcome for each in passed)
+    taken = dict.fromkeys(each.action for one in passed for each in one.tried if each.valid)
+    return Rehearsed((*lost, *problems), (*unproven, *late), done, tuple(taken))
 
 
 def _judged(env: Environment[Any], passed: Sequence[_Passed], knows: bool, until: float) -> tuple[list[str], list[str]]:
@@ -138,12 +145,14 @@ def _play(
         return Answer("", choose(env, state, moment, extend(draw, len(moment.history)), given, guess))
 
     before: float | None = None
+    success, earned = False, 0.0
     for turn in turn_by_turn(env, task, guide, act, turns):
         step, changed = turn.step, _changed(turn.step, turn.moment.observation, before)
         tried.append(Tried(turn.answer.action, step.valid, step.valid and changed))
-        before = step.progress
+        before, success, earned = step.progress, step.success, earned + step.reward
     verbs = verbs_of(guide)
-    return _Passed(tried, points, unnamed(tried, verbs, prompt(task)) if prompt is not None else set(), set(verbs))
+    lacking = unnamed(tried, verbs, prompt(task)) if prompt is not None else set[str]()
+    return _Passed(tried, points, lacking, set(verbs), (success, earned))
 
 
 def _changed(step: Step[Any], observation: str, before: float | None) -> bool:

@@ -13,7 +13,7 @@ from coevo.models.capacity.shape import Shape, shape_of
 from coevo.tasks.preflight.disk import disk_of, full
 from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.lacking import lacking
-from coevo.tasks.preflight.limits import cut_short, talkative, too_long
+from coevo.tasks.preflight.limits import cut_short, talkative, too_long, too_short
 from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
 from coevo.tasks.preflight.remedy import Offer, remedy
@@ -70,7 +70,7 @@ def forecast(config: RunConfig, rehearsal: Rehearsal, machine: Machine, offer: C
     if lack:
         problems.append(f"{lack}: {remedy(config, machine, lengths, rehearsal.words, offer())}")
     disk = disk_of(config, machine, shape)
-    noticed = tuple(full(config, disk))
+    noticed = (*too_short(config, rehearsal), *full(config, disk))
     whole = Forecast(machine, shape, rehearsal, tuple(found), disk, {}, (), noticed, tuple(problems))
     return whole if problems else _timed(whole, config, lengths)
 

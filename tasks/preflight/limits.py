@@ -9,8 +9,11 @@ from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.shape import Shape
 from coevo.tasks.preflight.memory import Lengths, needs
+from coevo.tasks.preflight.rehearse import Rehearsal
 from coevo.tasks.preflight.remedy import Offer
 
+THOUGHT = 256
+"""Tokens of a short thought; reasoning models take several times as many."""
 MOST = 0.5
 """Share of episodes up to which a limit of turns is not noticed."""
 
@@ -33,6 +36,28 @@ def cut_short(config: RunConfig, cut: float) -> Iterator[str]:
             f"rollout.max_turns={config.rollout.max_turns} ended {cut:.0%} of a random agent's episodes, not the "
             "environment: a task that takes more turns cannot succeed; raise it if some do"
         )
+
+
+def too_short(config: RunConfig, rehearsal: Rehearsal) -> Iterator[str]:
+    """Notice of answers that have no room for an action, or for the thinking before it."""
+    most, need = config.rollout.sampling.max_new_tokens, rehearsal.answer
+    thinks = rehearsal.thinking == "on"
+    if need > most:
+        yield (
+            f"rollout.sampling.max_new_tokens={most} cuts off the action {rehearsal.action!r:.60}, an answer of {need} "
+            f"tokens: set rollout.sampling.max_new_tokens={_enough(need + thinks * THOUGHT)}"
+        )
+    elif thinks and need + THOUGHT > most:
+        yield (
+            f"rollout.sampling.max_new_tokens={most} leaves {most - need} tokens for thinking before the action: set "
+            f"rollout.sampling.max_new_tokens={_enough(need + 4 * THOUGHT)}, or "
+            "context.template={enable_thinking: false}"
+        )
+
+
+def _enough(tokens: int) -> int:
+    """The next power of two."""
+    return 1 << (tokens - 1).bit_length()
 
 
 def talkative(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, at_most: int) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Notices before a start: what a run does in another way than its user may expect, one line each."""
 
 from collections.abc import Sequence
+from contextlib import closing, nullcontext
 from functools import partial
 from time import monotonic
 from typing import Any
@@ -23,6 +24,7 @@ from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
 from coevo.tasks.preflight.environment import asked, guided, sampled
+from coevo.tasks.preflight.harm import closed, greedy, leaked, misrewarded, without_room
 from coevo.tasks.writing.teacher import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0
@@ -33,18 +35,23 @@ KEYS = ("scope+kind", "kind", "scope")
 """Keys that tasks of training and of a panel may share, the narrowest first."""
 
 
-def notices(config: RunConfig, env: Environment[Any] | None = None) -> list[str]:
+def notices(
+    config: RunConfig, env: Environment[Any] | None = None, outcomes: Sequence[tuple[bool, float]] = ()
+) -> list[str]:
     """Notices of a run; empty if there is nothing to say.
 
     Args:
         config: its configuration.
-        env: its environment if it is there; else it is made where a notice needs it.
+        env: its environment if it is there; else it is made where a notice needs it, and nothing is played.
+        outcomes: success and return of episodes that were played before.
     """
     unproven = None if config.bank is None else notice(config.bank.admission)
     said = [*([unproven] if unproven else []), *_unfired(config), *_sampling(config), *_marks(config)]
-    said += _guide(config, env)
-    said += _unread(config, env)
-    return [*said, *_unreached(config, env), *unused(config)]
+    said += [*greedy(config), *closed(config)]
+    with nullcontext(env) if env is not None else closing(make(config.env)) as there:
+        said += [*_guide(config, there), *misrewarded(there, outcomes)]
+        said += _unread(config, there, plays=env is not None)
+        return [*said, *_panels(config, there), *unused(config)]
 
 
 def _unfired(config: RunConfig) -> list[str]:
@@ -79,10 +86,9 @@ def _marks(config: RunConfig) -> list[str]:
     return deviating_marks(config.policy, tokenizer_of(config.policy, ()), config.context.template)
 
 
-def _guide(config: RunConfig, env: Environment[Any] | None) -> list[str]:
+def _guide(config: RunConfig, env: Environment[Any]) -> list[str]:
     if config.context.style == "words":
         return []
-    env = env or make(config.env)
     (task,) = sampled(env, 1, key(config.seed, "notices"))
     guide = guided(env, task)
     if guide.text or guide.tools:
@@ -90,14 +96,16 @@ def _guide(config: RunConfig, env: Environment[Any] | None) -> list[str]:
     return [f"{env.name} has no guide: prompts do not say which actions exist; add Environment.guide"]
 
 
-def _unread(config: RunConfig, env: Environment[Any] | None) -> list[str]:
-    """Say if a rule finds nothing to write in expert episodes.
+def _unread(config: RunConfig, env: Environment[Any], plays: bool) -> list[str]:
+    """Say if a rule finds nothing to write in expert episodes, or what it finds has no room in a prompt.
 
     A model, a slow environment, or one without expert is not tried; ``alarm.idle`` reports an idle writer in any case.
     """
     bank = config.bank
-    if bank is None or isinstance(bank.writer, ModelWriterConfig) or env is None or not env.has_expert:
+    if bank is None:
         return []
+    if isinstance(bank.writer, ModelWriterConfig) or not (plays and env.has_expert):
+        return [*without_room(config, env, ())]
     pool, draw = key_by(bank.key), key(config.seed, "notices", "writer")
     until, played = monotonic() + SECONDS, list[Episode]()
     for task in sampled(env, EPISODES, draw):
@@ -106,10 +114,10 @@ def _unread(config: RunConfig, env: Environment[Any] | None) -> list[str]:
         if monotonic() > until:
             break
     if len(played) < LEAST:
-        return []
+        return [*without_room(config, env, ())]
     proposal = writer_of(bank.writer, pool).write(Evidence(played, Library(()), References(pool, 0), 0))
     if proposal.entries or proposal.edits:
-        return []
+        return [*without_room(config, env, proposal.entries)]
     return [
         f"bank.writer.type={bank.writer.type} finds nothing to write in {len(played)} episodes of {env.name}: it "
         "quotes feedback that names the action and a word of the task; a model writes there, as "
@@ -117,25 +125,48 @@ def _unread(config: RunConfig, env: Environment[Any] | None) -> list[str]:
     ]
 
 
-def _unreached(config: RunConfig, env: Environment[Any] | None) -> list[str]:
-    """Name each panel whose tasks have no key of the bank in common with training: it would never be shown an entry.
+def _panels(config: RunConfig, env: Environment[Any]) -> list[str]:
+    """Notices of training tasks and those of panels; nothing without an iteration."""
+    if not config.iterations:
+        return []
+    trained, found = _trained(config, env), list[str]()
+    for name in dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels)):
+        panel = asked(env, "panel", partial(env.panel, name, config.evaluation.tasks)).tasks
+        found += [*leaked(name, trained, panel)]
+        if env.panel_bank(name) is None:
+            found += _unreached(config, name, trained, panel[:TASKS])
+    return [*found, *_never(config, trained)]
 
-    Panels with a bank of their own are left out, as is Discovery@k, whose later attempts read what the earlier wrote.
+
+def _scoped(config: RunConfig) -> bool:
+    """Report whether a task is shown entries of its key alone.
+
+    Discovery@k is left out: its later attempts read what the earlier wrote.
     """
     bank = config.bank
-    if bank is None or not (bank.retrieval.scoped and config.iterations) or config.evaluation.discovery > 1:
+    return bank is not None and bank.retrieval.scoped and config.evaluation.discovery <= 1
+
+
+def _unreached(config: RunConfig, name: str, trained: Sequence[Task], panel: Sequence[Task]) -> list[str]:
+    """Say that a panel has no key of the bank in common with training: it would never be shown an entry."""
+    bank = config.bank
+    if bank is None or not _scoped(config) or _shared(bank.key, trained, panel):
         return []
-    env = env or make(config.env)
-    trained = _trained(config, env)
-    found = []
-    for name in dict.fromkeys((*config.evaluation.panels, *config.evaluation.final_panels)):
-        panel = asked(env, "panel", partial(env.panel, name, min(TASKS, config.evaluation.tasks)))
-        if env.panel_bank(name) is None and not _shared(bank.key, trained, panel.tasks):
-            found.append(
-                f"bank.key={bank.key}: no task of panel {name} has the key of a training task, so the bank "
-                f"gives it no entry; set {_remedy(trained, panel.tasks)}"
-            )
-    return found
+    return [
+        f"bank.key={bank.key}: no task of panel {name} has the key of a training task, so the bank "
+        f"gives it no entry; set {_remedy(trained, panel)}"
+    ]
+
+
+def _never(config: RunConfig, trained: Sequence[Task]) -> list[str]:
+    """Say that no two training tasks have the same key: a lesson would never be shown in training."""
+    bank, (half, other) = config.bank, (trained[: len(trained) // 2], trained[len(trained) // 2 :])
+    if bank is None or not _scoped(config) or len(trained) < 2 or _shared(bank.key, half, other):
+        return []
+    return [
+        f"of {len(trained)} training tasks no two have the same bank.key={bank.key}, so that the bank shows hardly any "
+        f"entry; set {_remedy(half, other)}"
+    ]
 
 
 def _trained(config: RunConfig, env: Environment[Any]) -> list[Task]:

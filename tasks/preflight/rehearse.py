@@ -10,10 +10,11 @@ from time import monotonic
 from typing import Any
 
 from coevo.configs.run import RunConfig
-from coevo.envs.base import Environment, MissingPartError
+from coevo.envs.base import Environment, Guide, MissingPartError
 from coevo.envs.failures import Loss, attempted, sound
 from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.models.answers.thinking import thinking_of
+from coevo.models.answers.tools import schemas_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import Guess, tokenizer_of
 from coevo.records.demonstration import Moment, Note, PastTurn
@@ -21,6 +22,7 @@ from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import rehearse_actions
 from coevo.tasks.preflight.environment import asked, check_batch, guided, sampled
+from coevo.tasks.preflight.guesses import guesses
 
 TASKS, TURNS = 8, 2
 SECONDS = 10.0
@@ -86,6 +88,10 @@ class Rehearsal:
             tokenizer, and for other styles.
         problems: reasons why the policy cannot know or use its actions, one line each.
         unproven: what could not be tried of the environment's guide, one line each.
+        outcomes: success and return of episodes of the expert, or of a random agent where there is none.
+        action: the action whose answer is the longest: a call of each tool with its required arguments, or what was
+            played and understood; empty if nothing was.
+        answer: tokens of that answer, without a thought.
     """
 
     turns: tuple[Played, ...]
@@ -104,6 +110,9 @@ class Rehearsal:
     deviations: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     unproven: tuple[str, ...] = ()
+    outcomes: tuple[tuple[bool, float], ...] = ()
+    action: str = ""
+    answer: int = 0
 
 
 def rehearse(config: RunConfig, env: Environment[Any]) -> Rehearsal:
@@ -131,6 +140,9 @@ def _with_actions(
         return str(tokenizer.decode(context.prompt(_first(env, task))))
 
     actions = rehearse_actions(env, None if config.context.style == "words" else prompt, limit, draw)
+    calls = [next(guesses((name,), "", Guide(tools=shown.tools))) for name in schemas_of(shown.tools)]
+    answers = {action: context.answer_tokens(action, bool(calls)) for action in calls or actions.actions}
+    longest = max(answers, key=answers.__getitem__, default="")
     return replace(
         found,
         prompt=text,
@@ -139,6 +151,9 @@ def _with_actions(
         deviations=() if found.guessed else context.deviations(shown.tools),
         problems=actions.problems,
         unproven=actions.unproven,
+        outcomes=actions.outcomes,
+        action=longest,
+        answer=answers.get(longest, 0),
     )
 
 

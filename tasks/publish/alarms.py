@@ -1,11 +1,25 @@
 """Alarms of a revision: what keeps a run from learning, and the setting that helps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
 
+from coevo.configs.rollout.rollout import COLD
 from coevo.configs.sections import AlarmConfig
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.faults import REMEDIES, Fault
-from coevo.records.metric_names import FAULTS, STREAK, UNTAKEN, UNUSABLE, UNWRITTEN
+from coevo.records.intervals import Rate, chance_of_fall, chance_of_losses
+from coevo.records.metric_names import (
+    FAULTS,
+    MOVED,
+    SPREAD,
+    STREAK,
+    UNREWARDED,
+    UNSHOWN,
+    UNTAKEN,
+    UNUSABLE,
+    UNWRITTEN,
+)
 
 SOLVED = 0.9
 """Training success from which on an idle writer is no alarm: little is left to write."""
@@ -21,11 +35,123 @@ UNREAD = ("bank/writer/rejected_not_json", "bank/writer/rejected_not_words")
 CUT = "bank/writer/rejected_cut"
 """Metric that counts items, or whole answers, that end at the limit of tokens."""
 MODEL = "bank/writer/unanswered and rejected, bank.writer.author"
+SILENT = 3
+"""Number of iterations in a row in which no prompt shows an entry of the bank, from which on that is an alarm."""
+CHANCES = 500
+"""Pairs of an entry and a task without a match from which on pools are too narrow: of 100 pools, one would match."""
+FALSE = 0.01
+"""Probability of a false alarm, in a whole run, that training success fell; likewise for its panels."""
+NEAR = 1e-3
+"""KL per token below which an update has hardly moved the policy."""
+NAME = 16
+"""Most characters of a panel's name in a line."""
 
 
-def alarms(manifest: Manifest) -> list[str]:
-    """Alarms of a revision, in lines of at most 71 characters; none if it learns."""
-    return [*_unusable(manifest), *_flat(manifest), *_mismatch(manifest), *_unread(manifest), *_idle(manifest)]
+def alarms(manifest: Manifest, earlier: Iterable[Manifest] = ()) -> list[str]:
+    """Alarms of a revision, in lines of at most 71 characters; none if it learns.
+
+    Args:
+        manifest: of the revision.
+        earlier: revisions before it, newest first; no more of them are read than are compared.
+    """
+    alone = (_unusable, _unrewarded, _flat, _mismatch, _unshown, _unread, _idle)
+    return [*(line for found in alone for line in found(manifest)), *_fallen(manifest, earlier)]
+
+
+def _unrewarded(manifest: Manifest) -> Iterator[str]:
+    count = manifest.metrics.get(UNREWARDED)
+    if count is not None:
+        yield f"success earns nothing: {count:.0f} successful episodes, none above a failure"
+        yield "remedy: reward success in the environment's step (coevo envs check)"
+
+
+def _unshown(manifest: Manifest) -> Iterator[str]:
+    metrics, config = manifest.metrics, manifest.state["config"]
+    count, bins = metrics.get(UNSHOWN, 0.0), "bank/retrieval/count_histogram/"
+    entries = sum(number for name, number in metrics.items() if name.startswith(bins))
+    retrieval = (config.get("bank") or {}).get("retrieval") or {}
+    least: float = SILENT
+    if metrics.get("bank/retrieval/enabled") == 0:
+        least, why = max(least, config["iterations"] / 2), "it is too small"
+        remedy = "bank.retrieval.min_entries=0"
+    elif metrics.get("bank/retrieval/left_out", 0.0):
+        why, remedy = "all exceed the budget", "a larger context.experience_tokens"
+    else:
+        narrow = retrieval.get("scoped", True) or retrieval.get("type") == "cluster"
+        matches = count * entries * config.get("rollout", {}).get("tasks", 1)
+        least, why = (least if not narrow or matches >= CHANCES else count + 1), "none is retrieved"
+        remedy = _wider(retrieval)
+    if count >= least:
+        yield f"no prompt has shown the bank for {count:.0f} iterations: {why}"
+        yield f"remedy: {remedy}"
+
+
+def _wider(retrieval: Mapping[str, Any]) -> str:
+    """Settings under which more is retrieved."""
+    if retrieval.get("type") == "cluster":
+        return "a lower bank.retrieval.threshold or clusters.delta"
+    scoped = "bank.retrieval.scoped=false, or another bank.key"
+    return scoped if retrieval.get("scoped", True) else "another bank.retrieval.type"
+
+
+def _fallen(manifest: Manifest, earlier: Iterable[Manifest]) -> Iterator[str]:
+    """Success that fell beyond noise: in training since the revision before, in a panel since its last evaluation."""
+    trail = iter(earlier)
+    before = next(trail, None)
+    if before is None:
+        return
+    yield from _in_training(manifest, before)
+    outcomes = manifest.state.get("outcomes") or {}
+    panels = [name for name in manifest.state["config"]["evaluation"]["panels"] if name in outcomes]
+    evaluated = (each for each in chain([before], trail) if each.state.get("outcomes"))
+    for since in islice(evaluated, 1 if panels else 0):
+        for name in panels:
+            yield from _in_panel(manifest, since, name, len(panels))
+
+
+def _in_training(manifest: Manifest, before: Manifest) -> Iterator[str]:
+    old, new = _rate(before), _rate(manifest)
+    steps = max(1, manifest.state["config"]["iterations"])
+    if old is not None and new is not None and chance_of_fall(old, new) * steps < FALSE:
+        yield _fell("training", old.mean, new.mean, before)
+        yield from _cause(before)
+
+
+def _in_panel(manifest: Manifest, since: Manifest, name: str, panels: int) -> Iterator[str]:
+    config, was, now = manifest.state["config"], since.state["outcomes"], manifest.state["outcomes"]
+    if since.state["panels"].get(name) != manifest.state["panels"][name]:
+        return
+    times = panels * max(1, -(-config["iterations"] // config["evaluation"].get("every", 1)))
+    if chance_of_losses(was[name], now[name]) * times < FALSE:
+        old, new = (each.metrics.get(f"agent/success/{name}", 0.0) for each in (since, manifest))
+        yield _fell(name, old, new, since)
+        yield from _cause(manifest)
+
+
+def _fell(where: str, old: float, new: float, since: Manifest) -> str:
+    return f"success in {where[:NAME]} fell beyond noise: {old:.2f} to {new:.2f} since r{since.revision}"
+
+
+def _rate(manifest: Manifest) -> Rate | None:
+    """Training success of a revision's last iteration; None where its noise is not known."""
+    metrics = manifest.metrics
+    if SPREAD not in metrics:
+        return None
+    tasks = metrics.get("agent/episodes/ended", manifest.state["config"]["rollout"]["tasks"])
+    return Rate(metrics["agent/success/train"], metrics[SPREAD], max(2, int(tasks)))
+
+
+def _cause(updated: Manifest) -> Iterator[str]:
+    """Gradient and distance of the last update before the fall, and what helps if it did harm."""
+    norm, moved = (updated.metrics.get(name) for name in ("policy/update/grad_norm", MOVED))
+    if norm is None or moved is None:
+        yield "remedy: another bank.admission.type; the policy was not updated"
+        return
+    yield f"gradient norm {norm:.2g}, KL to the policy before that update {moved:.2g}"
+    if moved < NEAR:
+        yield "remedy: another bank.admission.type; the policy hardly moved"
+    else:
+        yield "remedy: a lower update.optimizer.lr, from `coevo branch RUN@REVISION`"
 
 
 def _unusable(manifest: Manifest) -> Iterator[str]:
@@ -42,8 +168,11 @@ def _flat(manifest: Manifest) -> Iterator[str]:
     count = manifest.metrics.get(STREAK, 0.0)
     if count >= limit:
         solved = manifest.metrics.get("agent/success/train", 0.0)
+        rollout = manifest.state["config"].get("rollout") or {}
+        cold = (rollout.get("sampling") or {}).get("temperature", 1.0) <= COLD
+        tasks = f"{'harder' if solved > 0.5 else 'easier'} tasks, or a larger rollout.group_size"
         yield f"no group has had different rewards for {count:.0f} iterations: nothing is learned"
-        yield f"remedy: {'harder' if solved > 0.5 else 'easier'} tasks, or a larger rollout.group_size"
+        yield f"remedy: {'rollout.sampling.temperature=1.0' if cold else tasks}"
 
 
 def _mismatch(manifest: Manifest) -> Iterator[str]:

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coevo.memory.bank.change import Judged
-from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication, figures
 from coevo.tasks.publish.mlflow.tables import changes_of
 
@@ -33,7 +32,7 @@ def _lines(run: str, publication: Publication) -> Iterator[str]:
     yield ""
     yield f"Iteration {state['iteration']}, commit `{publication.commit[:12]}`{_restored(state.get('restored_from'))}."
     yield "All gates of this revision passed."
-    yield from (f"\n**Warning:** {plain(alarm)}" for alarm in alarms(publication.manifest))
+    yield from (f"\n**Warning:** {plain(alarm)}" for alarm in publication.alarms)
     yield from _bank(publication)
     yield from verdicts(publication.judged)
     yield from _table(publication)

@@ -8,7 +8,7 @@ from coevo.memory.admission.pending import Pending, changes_anything, takes_anyt
 from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
 from coevo.memory.taught import Taught
 from coevo.memory.writers.base import Evidence, Proposal
-from coevo.records.metric_names import UNREAD, UNTAKEN, UNWRITTEN
+from coevo.records.metric_names import UNREAD, UNSHOWN, UNTAKEN, UNWRITTEN
 from coevo.tasks.artifacts import write_references
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
@@ -23,7 +23,7 @@ def credit(session: Session) -> Result[None]:
     if config is None:
         return Result(None)
     bank.credit(episodes, utilities=session.evolves())
-    metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats))
+    metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats)) | unshown(session)
     silent = sum(not episode.turns for episode in episodes)
     unread = {UNREAD: silent} if silent else {}
     if config.utility is None:
@@ -31,6 +31,20 @@ def credit(session: Session) -> Result[None]:
     worth = [bank.stats[entry].utility for entry in sorted(retrieved(episodes)) if entry in bank.stats]
     mean = sum(worth) / len(worth) if worth else config.utility.initial
     return Result(None, metrics | {"bank/utility": mean}, spent=unread)
+
+
+def unshown(session: Session) -> dict[str, float]:
+    """Number of iterations in a row, this one included, whose prompts show no entry of a bank that has some.
+
+    Iterations without a bank on purpose (``warmup``), or in which no episode ended, leave the number as it is.
+    """
+    draft, head = session.draft.metrics, session.stores.lineage.head()
+    last = draft if session.iteration > session.sealed_at or head is None else head.metrics
+    before, entries = last.get(UNSHOWN, 0.0), bool(session.bank.entries)
+    known = not entries or (session.iteration >= session.warmup() and any(each.turns for each in session.ended))
+    shown = any(turn.retrieved for episode in session.ended for turn in episode.turns)
+    now = before if not known else before + 1 if entries and not shown else 0.0
+    return {UNSHOWN: now} if now or UNSHOWN in draft else {}
 
 
 def count_metrics(counts: RetrievalCounts | None) -> dict[str, float]:

@@ -2,11 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, stdev
 
+from coevo.models.rewards.rewards import unrewarded
 from coevo.records.episode import Episode, Turn, played
 from coevo.records.faults import Fault
-from coevo.records.metric_names import FAULTS, UNUSABLE
+from coevo.records.metric_names import FAULTS, SPREAD, UNREWARDED, UNUSABLE
 from coevo.records.task import Task
 from coevo.tasks.draft import Played, Result, apart, cost
 from coevo.tasks.play.losses import check_losses, loss_metrics, report_losses
@@ -42,7 +43,10 @@ def _now(session: Session, tasks: Sequence[Task]) -> Played:
 
 def _outcomes(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
     ended = [session.slots.whole(episode) for episode in episodes if not episode.following]
-    figures = outcome_metrics(ended, "train") if ended else {}
+    figures = outcome_metrics(ended, "train") | spread(ended) if ended else {}
+    outcomes = [(episode.success, episode.reward) for episode in played(ended)]
+    worthless = unrewarded(outcomes, session.parts.env.reward_range)
+    figures |= {UNREWARDED: float(worthless)} if worthless else {}
     if session.config.rollout.turns is None:
         return figures
     unfinished = len(episodes) - len(ended)
@@ -64,11 +68,20 @@ def outcome_metrics(episodes: Sequence[Episode], panel: str) -> dict[str, float]
     }
 
 
-def unusable_metrics(episodes: Sequence[Episode], limit: float) -> dict[str, float]:
-    """Number of answers by fault, and the share of answers that are invalid or cut off if it is above a limit.
+def spread(episodes: Sequence[Episode]) -> dict[str, float]:
+    """Standard error of the success rate over tasks, whose attempts resemble each other; empty for a single task."""
+    groups: dict[str, list[float]] = {}
+    for episode in played(episodes):
+        groups.setdefault(episode.task.id, []).append(float(episode.success))
+    means = [fmean(group) for group in groups.values()]
+    return {SPREAD: stdev(means) / len(means) ** 0.5} if len(means) > 1 else {}
 
-    Answers that the environment refuses, or that are cut behind their action, are only counted above the limit: below,
-    they are part of learning. Lost episodes are left out.
+
+def unusable_metrics(episodes: Sequence[Episode], limit: float) -> dict[str, float]:
+    """Number of answers by fault, and the share of answers of which no action was used if it is above a limit.
+
+    Answers that the environment refuses are only counted above the limit: below, they are part of learning. One that is
+    cut behind an action which the environment understood was used. Lost episodes are left out.
     """
     turns = [turn for episode in played(episodes) for turn in episode.turns]
     reasons = Counter(filter(None, map(_reason, turns)))
@@ -79,9 +92,10 @@ def unusable_metrics(episodes: Sequence[Episode], limit: float) -> dict[str, flo
 
 
 def _reason(turn: Turn) -> str:
-    """Reason why an answer is invalid or cut off; empty if it is neither."""
+    """Reason why an answer was not used; empty if the environment understood its action."""
     if turn.fault:
         return turn.fault
-    if not turn.action:
-        return Fault.NO_ACTION if turn.completion.finished else Fault.CUT_OFF
-    return "" if turn.valid and turn.completion.finished else Fault.CUT_OFF if turn.valid else Fault.REFUSED
+    if turn.action and turn.valid:
+        return ""
+    cut = not turn.completion.finished and turn.completion.text.rstrip().endswith(turn.action)
+    return Fault.CUT_OFF if cut else Fault.REFUSED if turn.action else Fault.NO_ACTION

@@ -8,9 +8,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, ttest_1samp
+from scipy.stats import t as student_t
 
 from coevo.records.entry import Verdict
-from coevo.records.intervals import around, of_gains, of_mean, of_share, paired, student
+from coevo.records.intervals import (
+    Rate,
+    around,
+    chance_of_fall,
+    chance_of_losses,
+    of_gains,
+    of_mean,
+    of_share,
+    paired,
+    student,
+)
 
 
 def test_the_interval_of_paired_outcomes():
@@ -119,3 +130,38 @@ def test_the_interval_holds_the_gain_about_as_often_as_it_says(gain, pairs):
     gains = ours.astype(float) - theirs
     held = [low <= gain + 1e-9 and gain - 1e-9 <= high for low, high in (verdict(list(row)).interval for row in gains)]
     assert np.mean(held) >= 0.92
+
+
+def rate(groups):
+    return Rate(float(np.mean(groups)), float(np.std(groups, ddof=1) / len(groups) ** 0.5), len(groups))
+
+
+def test_the_chance_of_a_fall_is_that_of_welch_with_one_task_more():
+    """By hand: variances 1/12 of three tasks each, and 0.25 of one more; degrees of freedom as Welch has them."""
+    before, after = rate([1.0, 1.0, 0.5]), rate([0.0, 0.5, 0.0])
+    part = (2 * (1 / 12) + 0.25) / 9
+    freedom = (2 * part) ** 2 / (2 * part**2 / 2)
+    scaled = -(5 / 6 - 1 / 6) / (2 * part) ** 0.5
+    assert chance_of_fall(before, after) == pytest.approx(float(student_t.cdf(scaled, freedom)))
+    assert chance_of_fall(after, before) == pytest.approx(1 - chance_of_fall(before, after))
+    assert chance_of_fall(rate([1.0, 1.0]), rate([1.0, 1.0])) == 1.0
+
+
+@pytest.mark.parametrize(("tasks", "group"), [(3, 1), (4, 4), (8, 1), (16, 8)])
+@pytest.mark.parametrize("spread", [0.05, 0.8])
+def test_success_that_did_not_change_hardly_ever_falls_beyond_noise(tasks, group, spread):
+    """4,000 pairs of batches of one rate, with tasks that resemble each other or do not."""
+    draws, most = np.random.default_rng(20261128), 0
+    for level in (0.1, 0.5, 0.9):
+        sizes = level * (1 - spread) / spread, (1 - level) * (1 - spread) / spread
+        rates = draws.binomial(group, draws.beta(*sizes, size=(2, 1334, tasks))) / group
+        chances = [chance_of_fall(rate(old), rate(new)) for old, new in zip(*rates, strict=True)]
+        most = max(most, sum(chance < 0.01 for chance in chances))
+    assert most <= 30  # 13 are expected at the nominal level; three tasks are a little worse
+
+
+def test_the_chance_of_losses_is_the_sign_test():
+    before, after = "1111100-10" * 2, "0001101000" * 2
+    assert chance_of_losses(before, after) == pytest.approx(binomtest(8, 10, alternative="greater").pvalue)
+    assert chance_of_losses("1-", "-0") == 1.0
+    assert chance_of_losses(after, before) == pytest.approx(binomtest(2, 10, alternative="greater").pvalue)

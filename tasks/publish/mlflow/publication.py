@@ -27,6 +27,7 @@ class Publication:
         before: bank of the previous revision; None if missing or no longer kept.
         episodes: training episodes; empty if no longer kept.
         judged: judged batches of candidates, if available.
+        alarms: lines about what keeps it from learning.
     """
 
     manifest: Manifest
@@ -35,6 +36,7 @@ class Publication:
     before: Sequence[Entry] | None = None
     episodes: Sequence[Episode] = ()
     judged: Sequence[Judged] = ()
+    alarms: Sequence[str] = ()
 
     @property
     def revision(self) -> int:

@@ -18,6 +18,7 @@ from coevo.configs.update.reward import (
     RewardConfig,
 )
 from coevo.models.rewards import reward
+from coevo.models.rewards.rewards import unrewarded
 
 KINDS = [kind(type=kind.model_fields["type"].annotation.__args__[0]) for kind in get_args(get_args(RewardConfig)[0])]
 CAPABILITY = CapabilityEvolutionConfig(type="capability-evolution", gamma=0.5)
@@ -142,3 +143,36 @@ def test_each_kind_leaves_a_figure_that_only_it_leaves():
     assert figures[0] == set()
     assert all(figures[1:])
     assert sum(map(len, figures)) == len(set.union(*figures))
+
+
+WON, LOST = True, False
+
+
+@pytest.mark.parametrize(
+    ("bounds", "outcomes", "count"),
+    [
+        # harmful: success earns nothing that failure does not
+        ((0, 1), [(WON, 0.0), (LOST, 0.0)], 1),
+        ((0, 1), [(WON, 0.0), (WON, 0.0)], 2),
+        ((0, 1), [(WON, 0.0), (LOST, 0.3)], 1),
+        ((0, 1), [(WON, 1.0), (LOST, 1.0)], 1),
+        ((-1, 1), [(WON, -1.0), (LOST, 0.0)], 1),
+        ((-1, 1), [(WON, 0.0), (WON, 0.0)], 2),
+        ((-1, 1), [(WON, 0.0), (LOST, -0.1), (LOST, 0.0)], 1),
+        ((-50, 0), [(WON, -50.0)], 1),
+        ((-50, 0), [(WON, -20.0), (WON, -9.0), (LOST, -3.0)], 2),
+        # healthy
+        ((0, 1), [], 0),
+        ((0, 1), [(LOST, 0.0), (LOST, 0.0)], 0),
+        ((0, 1), [(WON, 1.0), (LOST, 0.0)], 0),
+        ((0, 1), [(WON, 1.0), (WON, 1.0)], 0),
+        ((0, 1), [(WON, 0.0), (WON, 1.0), (LOST, 0.0)], 0),
+        ((-1, 1), [(WON, 0.0), (LOST, -1.0)], 0),
+        ((-1, 1), [(WON, 0.2), (LOST, 0.9), (LOST, 0.0)], 0),
+        ((-50, 0), [(WON, -5.0), (WON, -20.0), (LOST, -50.0)], 0),
+        ((-50, 0), [(WON, -5.0), (WON, -20.0)], 0),
+        ((0, 100), [(WON, 40.0), (LOST, 50.0), (LOST, 30.0)], 0),
+    ],
+)
+def test_success_is_worth_something_or_it_is_counted(bounds, outcomes, count):
+    assert unrewarded(outcomes, bounds) == count

@@ -98,10 +98,34 @@ def test_an_update_is_the_textbook_update(policy, batch, joined, stage, tokens):
         torch.testing.assert_close(worked[name], wanted, atol=2e-4, rtol=0)
 
 
+@pytest.mark.parametrize(("aggregation", "stage", "most"), [("token-mean", 1, 128), ("traj-mean-step-mean", 3, 5)])
+def test_the_distance_to_the_policy_before_the_update_is_fresh(
+    policy, batch, joined, monkeypatch, aggregation, stage, most
+):
+    """KL(before || after) over the batch's own tokens, not the distance to the reference, which is another policy."""
+    monkeypatch.setattr("coevo.models.trainer.learner.MOVED", most)
+    loss = LossConfig(aggregation=aggregation)
+    config = settings(stage, epochs=2).model_copy(update={"loss": loss})
+    model, other = copy.deepcopy(policy.model), copy.deepcopy(policy.model)
+    with torch.no_grad():
+        other.get_input_embeddings().weight.mul_(1.5)
+    chosen = range(0, 24, -(-24 // most))
+    before = reference_of(model, batch)
+    it, wrapped = learner(model, config, other)
+    metrics = it.update(batch, key(3))
+    updated, worked = copy.deepcopy(policy.model), whole(wrapped)
+    updated.load_state_dict(worked, strict=False)
+    after = reference_of(updated, batch)
+    gap = torch.cat([after[row] - before[row] for row in chosen]).double()
+    assert metrics["kl_previous"] == pytest.approx(float((gap.exp() - gap - 1).mean()), rel=1e-2)
+    assert metrics["kl_previous"] > 1e-5
+    assert abs(metrics["kl_previous"] / metrics["kl"] - 1) > 0.2
+
+
 def test_a_batch_without_samples_changes_nothing(policy, empty_path, joined):
     model = copy.deepcopy(policy.model)
     metrics = learner(model, settings())[0].update(read(empty_path), key(0))
-    assert metrics["steps"] == metrics["samples"] == metrics["loss"] == 0
+    assert metrics["steps"] == metrics["samples"] == metrics["loss"] == metrics["kl_previous"] == 0
     assert all(torch.isfinite(torch.tensor(value)) for value in metrics.values())
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), policy.model.parameters(), strict=True))
 
