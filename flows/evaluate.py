@@ -52,13 +52,17 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
         place.trust.demand(run.paths.name, run.config)
         check_weights(run.manifest, run.config, place.root, run.name)
         other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
-        config, env = configured(run, request), stack.enter_context(closing(make(run.config.env)))
+        config = configured(run, request)
+        with in_stage("builds the environment"):
+            env = stack.enter_context(closing(make(run.config.env)))
         world, name = env.at(run.manifest.iteration), request.panel or config.evaluation.panels[0]
         check_panel(env, name)
         panel = world.panel(name, request.tasks or config.evaluation.tasks)
-        seen = experience_of(run, other, request.bank, env, panel)
-        policy = _artifact(run, "policy", scratch)
-        engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
+        with in_stage("reads the bank"):
+            seen = experience_of(run, other, request.bank, env, panel)
+        with in_stage("loads the policy"):
+            policy = _artifact(run, "policy", scratch)
+            engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
         player = player_with(config, env, engine)
         stack.enter_context(in_stage(f"r{run.manifest.revision} evaluate"))
         episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)

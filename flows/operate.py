@@ -18,7 +18,7 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.preflight.notices import notices
-from coevo.tasks.publish.report import reporting_to
+from coevo.tasks.publish.report import in_stage, reporting_to
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.weights import digests
@@ -76,7 +76,8 @@ def _checked(place: Workspace, paths: RunPaths, config: RunConfig, accept_change
     if head is not None and waits(head):
         raise CoevoError(_waiting(place, paths, head))
     if not _is_over(head, config):
-        check_unchanged(config, head, paths.name, accept_change, digests(config, place.root))
+        with in_stage("compares settings, code and weights with the last revision"):
+            check_unchanged(config, head, paths.name, accept_change, digests(config, place.root))
     return head
 
 

@@ -6,6 +6,7 @@ import sys
 from locale import getencoding
 
 from coevo.flows.console.interrupt import heeded
+from coevo.flows.console.steps import steps_shown
 
 SILENT = {
     "TQDM_DISABLE": "1",
@@ -23,9 +24,10 @@ def main() -> None:
             _settle_interpreter()
             if not sys.stderr.isatty():
                 os.environ.update({name: value for name, value in SILENT.items() if name not in os.environ})
-            from coevo.flows.cli.app import main as command
+            with steps_shown(sys.argv[1:]):
+                from coevo.flows.cli.app import main as command
 
-            command()
+                command()
     finally:
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, signal.SIG_DFL)

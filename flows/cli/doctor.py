@@ -14,8 +14,10 @@ def doctor(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> in
     Example: coevo doctor
     """
     from coevo.flows.upkeep.health import examine
+    from coevo.tasks.publish.report import in_stage
 
-    findings = examine(workspace_at(workspace).root)
+    with in_stage("examines the machine"):
+        findings = examine(workspace_at(workspace).root)
     rows = [{"status": "ok" if finding.ok else "problem", **asdict(finding)} for finding in findings]
     if as_json:
         output.document(rows)

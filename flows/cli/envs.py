@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from coevo.configs.errors import CoevoError
+from coevo.configs.errors import CoevoError, counted
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption
 
@@ -58,13 +58,17 @@ def check(
     from coevo.envs.registry import make
     from coevo.flows.console.patience import patience
     from coevo.tasks.checks.environment import check_environment
+    from coevo.tasks.publish.report import in_stage
 
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     with ExitStack() as stack:
         stack.enter_context(patience("the check of the environment"))
-        made = make(load_env(env, settings or []))
+        config = load_env(env, settings or [])
+        with in_stage("builds the environment"):
+            made = make(config)
         stack.callback(made.close)
-        results = check_environment(made, tasks, action or (), seed)
+        with in_stage(f"checks it on {counted(tasks, 'task')}"):
+            results = check_environment(made, tasks, action or (), seed)
     if as_json:
         output.document([{"name": each.name, "passed": each.passed, "text": each.text} for each in results])
     else:

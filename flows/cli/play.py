@@ -50,9 +50,13 @@ def play(
     from coevo.envs.base import MissingPartError
     from coevo.envs.registry import make
     from coevo.records.draws import key
+    from coevo.tasks.publish.report import in_stage
 
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
-    with closing(make(load_env(env, settings or []))) as environment:
+    config = load_env(env, settings or [])
+    with in_stage("builds the environment"):
+        made = make(config)
+    with closing(made) as environment:
         try:
             _episode(environment, agent, key(seed, "play"), turns)
         except MissingPartError as error:

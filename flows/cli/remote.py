@@ -19,6 +19,7 @@ from coevo.lineage.remote.store import Store
 from coevo.lineage.revision.snapshot import Bank
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.publish.report import in_stage
 
 RemoteArgument = Annotated[str, typer.Argument(help="Local path, or s3://BUCKET/PREFIX.")]
 Transfer = Callable[[str, Bars], Transferred]
@@ -45,7 +46,8 @@ def push(
     faulty = faults(found)
     if not paths and not faulty:
         raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
-    store = to_push(remote)
+    with in_stage("looks at the remote"):
+        store = to_push(remote)
     by_name = {run.name: run for run in paths}
     moved = _each(
         by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent"
@@ -74,8 +76,9 @@ def pull(
     Example: coevo pull s3://team-bucket/coevo homerules-coevo-rl-1
     """
     place = workspace_at(workspace)
-    store = to_pull(remote)
-    names = _wanted(runs, place, store)
+    with in_stage("looks at the remote"):
+        store = to_pull(remote)
+        names = _wanted(runs, place, store)
     moved = _each(names, lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
     asked = {name: place.trust.open_questions(name, place.existing(name).read_config()) for name in moved}
     if as_json:

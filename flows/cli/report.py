@@ -31,12 +31,14 @@ def report(
     """
     from coevo.flows.report.facts import facts
     from coevo.flows.report.page import page
+    from coevo.tasks.publish.report import in_stage
 
     place = workspace_at(workspace)
-    with reading(run, place) as opened:
+    with in_stage("reads the history of the run"), reading(run, place) as opened:
         found = facts(opened, place)
         target = (file or place.root / "reports" / f"{opened.paths.name}.html").absolute()
-    text = page(found)
+    with in_stage("writes the page"):
+        text = page(found)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(target, text)

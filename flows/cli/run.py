@@ -1,6 +1,5 @@
 """``coevo run`` and ``coevo resume``."""
 
-from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -107,21 +106,21 @@ def _of(earlier: Standing, option: str) -> str:
 
 
 def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool) -> int:
-    from coevo.envs.registry import make
     from coevo.flows.console import output
     from coevo.flows.console.dry_run import report, show
     from coevo.flows.console.patience import patience
     from coevo.models.capacity.devices import here, named
     from coevo.tasks.preflight.forecast import forecast, on_this_machine
     from coevo.tasks.preflight.rehearse import rehearse
-    from coevo.tasks.run.assemble import check_panels, check_repeats, check_warm_start
+    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.run.assemble import environment_of
 
-    with patience("the dry run"), closing(make(config.env)) as env:
-        check_panels(config, env)
-        check_repeats(config, env)
-        check_warm_start(config, env)
-        found = forecast(config, rehearse(config, env), here(place.root) if on is None else named(on))
-        said = report(config, env, on_this_machine(found, config) if on is None else found)
+    with patience("the dry run"), environment_of(config) as env:
+        with in_stage("plays the first turns with a random agent"):
+            rehearsal = rehearse(config, env)
+        with in_stage("forecasts memory, disk and time"):
+            found = forecast(config, rehearsal, here(place.root) if on is None else named(on))
+            said = report(config, env, on_this_machine(found, config) if on is None else found)
     (output.document if as_json else show)(said)
     return int(not said["ready"])
 
@@ -134,15 +133,17 @@ def _check(config: RunConfig, place: Workspace, paths: RunPaths | None = None) -
         place: its workspace.
         paths: its files; None for a new run.
     """
-    from coevo.envs.registry import make
+    from coevo.flows.console.patience import patience
     from coevo.tasks.preflight.forecast import check_fits
     from coevo.tasks.preflight.remedy import Offer
-    from coevo.tasks.run.assemble import check_panels, check_repeats, check_warm_start
+    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.run.assemble import environment_of
 
-    with closing(make(config.env)) as env:
-        check_panels(config, env)
-        check_repeats(config, env)
-        check_warm_start(config, env)
+    with (
+        patience("the check of the run"),
+        environment_of(config) as env,
+        in_stage("checks that the run fits this machine"),
+    ):
         check_fits(config, env, place.root, Offer if paths is None else partial(_branched, place, paths))
 
 

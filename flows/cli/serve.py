@@ -29,11 +29,12 @@ def ui(
     from coevo.flows.history.standing import faults, standings
     from coevo.flows.servers.mlflow_pages import mlflow_pages
     from coevo.flows.servers.prefect_pages import page_to, prefect_pages
+    from coevo.tasks.publish.report import in_stage
 
     root = workspace_at(workspace).root
     if sample:
         root = _sample(root)
-    with ThreadPoolExecutor() as starting:
+    with in_stage("starts the servers of Prefect and MLflow"), ThreadPoolExecutor() as starting:
         prefect, mlflow = starting.submit(prefect_pages, root), starting.submit(mlflow_pages, root)
     for name, url in {"Prefect": prefect.result(), "MLflow": mlflow.result()}.items():
         output.line(f"{name:8}{url}")
@@ -50,8 +51,10 @@ def _sample(root: Path) -> Path:
     """Workspace of the sample, published to its pages."""
     from coevo.flows.sample import RUN
     from coevo.flows.sample.open import open_sample
+    from coevo.tasks.publish.report import in_stage
 
-    found = open_sample(root).root
+    with in_stage("unpacks the sample and publishes it"):
+        found = open_sample(root).root
     output.line(f"Its run: coevo log {RUN} --workspace {found}, also report, bank log, bank show, bank why")
     output.line("The sample has no weights: it can be inspected, not resumed.")
     return found
@@ -63,9 +66,11 @@ def down(workspace: WorkspaceOption = None) -> None:
     Example: coevo down
     """
     from coevo.flows.servers.daemon import down as stop
+    from coevo.tasks.publish.report import in_stage
 
     root = workspace_at(workspace).root
-    stopped = stop(root)
+    with in_stage("stops the servers"):
+        stopped = stop(root)
     output.line(f"Stopped {' and '.join(stopped)}." if stopped else f"No server of {root} was running.")
 
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from coevo.flows.console.interrupt import at_once
+from coevo.flows.console.steps import TERMINAL_INTERVAL_S, StageClock
 from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
 
@@ -31,17 +32,18 @@ OF_REVISION = re.compile(r"r\d+ ")
 class Progress:
     """Reporter that prints rows to a console, with a spinner on a terminal and periodic lines elsewhere.
 
-    A revision has many stages, so elsewhere one of them is named only if it takes long.
+    A stage is named once, however often one within it takes turns with it. A revision has many stages, so one of them
+    is named only by the spinner, or elsewhere if it takes long.
     """
 
     def __init__(self, console: Console, iterations: int, clock: Callable[[], float] = monotonic) -> None:
         self.console = console
         self.iterations = iterations
         self.status: Status | None = None
-        self.stage = self.text = ""
+        self.stages = StageClock(clock)
         self.rows = 0
         self.clock = clock
-        self.said = self.began = self.started = clock()
+        self.started = clock()
         self.first_iteration: int | None = None
         self.closed, self.lock = Event(), RLock()
         self.watcher: Thread | None = None
@@ -53,36 +55,39 @@ class Progress:
             self._check()
             if self.console.quiet:
                 return  # a spinner would swallow what others print
-            if not self.console.is_terminal:
-                self._log(text)
-                return
-            if self.status is None:
-                self.status = self.console.status(escape(text))
-                self.status.start()
-            self.status.update(escape(text))
+            begins = self.stages.enter(text)
+            if begins and not self._is_of_revision():
+                self.console.print(f"{self.stages.stage} ...", markup=False, soft_wrap=True)
+            if self.console.is_terminal:
+                self._spin(text)
+            elif not begins:
+                self.remind()
+            if text and self.watcher is None:
+                self.watcher = Thread(target=self._watch, name="progress", daemon=True)
+                self.watcher.start()
 
-    def _log(self, text: str) -> None:
-        stage, self.text = text.partition(":")[0], text
-        if stage == self.stage:
-            self.remind()
-            return
-        self.stage, self.said = stage, self.clock()
-        self.began = self.said
-        if stage and not OF_REVISION.match(stage):
-            self.console.print(f"{stage} ...", markup=False, soft_wrap=True)
-        elif stage and self.watcher is None:
-            self.watcher = Thread(target=self._watch, name="progress", daemon=True)
-            self.watcher.start()
+    def _spin(self, text: str) -> None:
+        if self.status is None:
+            self.status = self.console.status(escape(text))
+            self.status.start()
+        self.status.update(escape(text))
+
+    def _is_of_revision(self) -> bool:
+        return OF_REVISION.match(self.stages.stage) is not None
 
     def remind(self) -> None:
-        """Print how far the current stage is, if it was not named for long."""
+        """Show how far the current stage is: beside the spinner, or as a line if it was not named for long."""
         with self.lock:
-            now, inside = self.clock(), OF_REVISION.match(self.stage)
-            if not self.stage or now - self.said < (LONG if inside else PAUSE):
+            text, elapsed = self.stages.text, self.stages.elapsed()
+            if self.status is not None:
+                self.status.update(escape(self.stages.lasting() if text and elapsed >= TERMINAL_INTERVAL_S else text))
                 return
-            so_far = f"{': ' if self.text == self.stage else ', '}{int(now - self.began) // 60} min so far"
-            self.console.print(f"{self.text}{so_far if inside else ''}", markup=False, soft_wrap=True)
-            self.said = now
+            is_counted = not self._is_of_revision() and text != self.stages.stage
+            plain = self.console.file.isatty()  # a terminal without escape codes has no spinner
+            if self.stages.is_due(TERMINAL_INTERVAL_S if plain else PAUSE if is_counted else LONG):
+                so_far = f"{': ' if text == self.stages.stage else ', '}{int(elapsed) // 60} min so far"
+                line = self.stages.lasting() if plain else text if is_counted else f"{text}{so_far}"
+                self.console.print(line, markup=False, soft_wrap=True)
 
     def _watch(self) -> None:
         """Remind of a stage that reports nothing itself, such as an update."""

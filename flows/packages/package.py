@@ -15,6 +15,7 @@ from coevo.tasks.package.package import Origin, Package, pack
 from coevo.tasks.package.registry import CODE, Registered, known, register
 from coevo.tasks.publish.catchup import tracker_of
 from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.tasks.publish.report import in_stage
 from coevo.tasks.run.weights import check_weights
 
 PACKED_BY = "coevo.packed_by"
@@ -43,7 +44,7 @@ def package(opened: Reading, into: Path) -> Package:
         success={} if last is None else {name: last.metrics[f"agent/success/{name}"] for name in panels},
         panels=panels,
     )
-    with scratch_directory(opened.paths.workspace.root) as scratch:
+    with in_stage(f"packs policy and bank of {opened.name}"), scratch_directory(opened.paths.workspace.root) as scratch:
         policy = opened.lineage.materialise(manifest.revision, "policy", scratch / "policy")
         return pack(into, policy, opened.bank() if opened.config.bank else None, opened.config, origin)
 
@@ -65,12 +66,15 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
         made = package(opened, scratch / "package")
         asks = {} if opened.config.approval.promotion == "none" else {ASKS: opened.config.approval.promotion}
         store, wanted = tracking_store(place.root), tags(made.origin) | {PACKED_BY: code_of(*CODE)} | asks
-        there = known(store, name, wanted)
+        with in_stage("looks for the package in MLflow"):
+            there = known(store, name, wanted)
         if there is not None:
             place.packages.add(made.directory, made.origin.name)
             return there, made
-        tracker = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name)
-        registered = register(store, name, made, tracker.placement(), wanted)
+        with in_stage("opens the run's page in MLflow"):
+            placement = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name).placement()
+        with in_stage(f"registers the package as {name}"):
+            registered = register(store, name, made, placement, wanted)
         place.trust.confirm(registered.name, chosen(opened.config))  # as they were for its run
         return registered, made
 

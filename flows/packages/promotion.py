@@ -27,6 +27,7 @@ from coevo.tasks.package.champion import (
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered, find
 from coevo.tasks.publish.mlflow.store import Store, tracking_store
+from coevo.tasks.publish.report import in_stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,7 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
             f"panel {name!r}: {mine.origin.name} and the champion, {theirs.origin.name}, play different tasks: "
             "package it under another model's name"
         )
-    with closing(env), closing(other):
+    with closing(env), closing(other), in_stage(f"plays {name} with {mine.origin.name} and with {theirs.origin.name}"):
         left, right = played(mine, env, asked, seed), played(theirs, other, asked, seed)
     both = [(one.success, other.success) for one, other in zip(left, right, strict=True) if not one.lost + other.lost]
     if len(both) < 2:

@@ -16,6 +16,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered, fetch, packaged
 from coevo.tasks.publish.mlflow.store import Store
+from coevo.tasks.publish.report import in_stage
 
 PACKAGE = "package"
 """Name of the digest among the settings of a version."""
@@ -39,7 +40,8 @@ def prove(
     Raises:
         CoevoError: MLflow has no files of a version, they are not a package, or a part of it is not confirmed.
     """
-    packages = [packaged(fetch(store, each, into / str(each.version))) for each in versions]
+    with in_stage(f"fetches {' and '.join(each.name for each in versions)} from MLflow"):
+        packages = [packaged(fetch(store, each, into / str(each.version))) for each in versions]
     pairs = zip(versions, packages, strict=True)
     consent(place.trust, {each.name: [*_unproven(package, place), *chosen(package.config)] for each, package in pairs})
     for package in packages:

@@ -21,6 +21,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.tasks import telemetry
 from coevo.tasks.package.registry import find
 from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.tasks.publish.report import in_stage
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""
@@ -95,8 +96,9 @@ def serve(
         try:
             url = f"http://{LOOPBACK if host == ANYWHERE else host}:{port}"
             with at_once(process.kill):
-                if not wait_ready(lambda: answers(f"{url}/ping"), process.runs, STARTUP):
-                    raise CoevoError(f"the server at {url} did not start: see {log}")
+                with in_stage(f"starts the server of {name}"):
+                    if not wait_ready(lambda: answers(f"{url}/ping"), process.runs, STARTUP):
+                        raise CoevoError(f"the server at {url} did not start: see {log}")
                 yield Serving(name, url, process, log)
         finally:
             process.stop()
@@ -112,7 +114,8 @@ def _package(what: str, place: Workspace, consent: Consent) -> Iterator[tuple[st
                 made, name = package(opened, scratch / "package"), opened.name
         else:
             store = tracking_store(place.root)
-            registered = find(store, what)
+            with in_stage(f"looks for {what.removeprefix('models:/')} in MLflow"):
+                registered = find(store, what)
             (made,), name = prove(store, [registered], scratch, place, consent), registered.name
         yield name, made.directory
 

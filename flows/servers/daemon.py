@@ -21,9 +21,11 @@ from coevo.flows.servers.secret import VARIABLE
 from coevo.flows.servers.server import Server, ServerError
 from coevo.lineage.files import make_private
 from coevo.tasks import telemetry
+from coevo.tasks.publish.report import in_stage
 
 STARTUP = 120.0
 """Seconds for a server to start."""
+TITLES = {"prefect": "Prefect", "mlflow": "MLflow"}
 CLOSING = 2.0
 """Seconds for the threads of a killed process to close its port."""
 
@@ -50,16 +52,17 @@ def ensure(workspace: Path, name: str, command: Sequence[str], health: str, sett
                 return known
             known.stop()
         log = workspace / f"{name}.log"
-        server = _start(log, name, command, health, settings, _port_like(known))
-        try:
-            _record(workspace, server)  # before it answers: a command killed meanwhile leaves no stray
-        except (OSError, ServerError):
+        with in_stage(f"starts the {TITLES.get(name, name)} server"):
+            server = _start(log, name, command, health, settings, _port_like(known))
+            try:
+                _record(workspace, server)  # before it answers: a command killed meanwhile leaves no stray
+            except (OSError, ServerError):
+                server.stop()
+                raise
+            if wait_ready(server.answers, server.runs, STARTUP):
+                return server
             server.stop()
-            raise
-        if wait_ready(server.answers, server.runs, STARTUP):
-            return server
-        server.stop()
-        raise ServerError(f"the {name} server did not start on port {server.port}: see {log}, then try again")
+            raise ServerError(f"the {name} server did not start on port {server.port}: see {log}, then try again")
 
 
 def recorded(workspace: Path) -> list[Server]:

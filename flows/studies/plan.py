@@ -15,6 +15,7 @@ from coevo.lineage.revision.code import flat
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.preflight.forecast import check_fits
+from coevo.tasks.publish.report import in_stage
 
 TRAINING = "train"
 """Name of the training tasks among the panels of a metric."""
@@ -94,10 +95,11 @@ def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> Non
     """
     for each in runs:
         check_name(each, place)
-    for each in arms_of(runs):
-        _check_metrics(study, each)
-        with closing(make(each.config.env)) as env:
-            check_fits(each.config, env, place.root)
+    with in_stage("checks that each arm fits this machine"):
+        for each in arms_of(runs):
+            _check_metrics(study, each)
+            with closing(make(each.config.env)) as env:
+                check_fits(each.config, env, place.root)
 
 
 def check_parts(runs: list[Planned]) -> None:
@@ -106,13 +108,12 @@ def check_parts(runs: list[Planned]) -> None:
     Raises:
         CoevoError: the environment has no such panel, does not repeat, or lacks what a warm start is made from.
     """
-    from coevo.tasks.run.assemble import check_panels, check_repeats, check_warm_start
+    from coevo.tasks.run.assemble import environment_of
 
-    for each in arms_of(runs):
-        with closing(make(each.config.env)) as env:
-            check_panels(each.config, env)
-            check_repeats(each.config, env)
-            check_warm_start(each.config, env)
+    with in_stage("checks each arm with its environment"):
+        for each in arms_of(runs):
+            with environment_of(each.config):
+                pass
 
 
 def check_name(each: Planned, place: Workspace) -> None:

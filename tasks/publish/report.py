@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Lock
-from typing import Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from coevo.lineage.revision.manifest import Manifest
+if TYPE_CHECKING:
+    from coevo.lineage.revision.manifest import Manifest
 
 
 @runtime_checkable
@@ -26,7 +27,7 @@ class Reporter(Protocol):
         """Report a problem that does not stop the run."""
         ...
 
-    def revision(self, manifest: Manifest) -> None:
+    def revision(self, manifest: "Manifest") -> None:
         """Report a committed revision."""
         ...
 
@@ -40,7 +41,7 @@ class Silent:
     def warn(self, text: str) -> None:
         """Ignore the warning."""
 
-    def revision(self, manifest: Manifest) -> None:
+    def revision(self, manifest: "Manifest") -> None:
         """Ignore the revision."""
 
 
@@ -91,7 +92,7 @@ def counting(text: str) -> Callable[..., None]:
     return add if name else lambda **_: None
 
 
-def headline(manifest: Manifest) -> str:
+def headline(manifest: "Manifest") -> str:
     """A revision in one line: its number and iteration, success rates and bank size, as far as they were measured."""
     metrics, panel = manifest.metrics, next(iter(manifest.state["config"]["evaluation"]["panels"]), None)
     known = {"training": "agent/success/train", "held out": f"agent/success/{panel}", "bank": "bank/size"}

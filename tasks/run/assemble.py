@@ -1,12 +1,16 @@
 """Putting a run together: the parts that its configuration names, at the policy that it stands at."""
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from coevo.configs.errors import ConfigError
 from coevo.configs.placement import SharedPlacement
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
+from coevo.envs.registry import make
 from coevo.memory.admission.base import admission_of
 from coevo.memory.writers.base import writer_of
 from coevo.models.engines.base import Engine
@@ -19,6 +23,7 @@ from coevo.models.trainer.client import Trainer
 from coevo.records.task import key_by
 from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
+from coevo.tasks.publish.report import in_stage
 from coevo.tasks.steps.gate import episode_limits
 from coevo.tasks.writing.author import Writing
 
@@ -59,6 +64,22 @@ def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Pl
     """A player of a policy in this process under the run's prompt and sampling settings, whatever the run's engine."""
     context, rollout = Context(config.context, policy.tokenizer), config.rollout
     return Player(env, context, embedded_engine(policy, rollout), rollout.max_turns)
+
+
+@contextmanager
+def environment_of(config: RunConfig) -> Iterator[Environment[Any]]:
+    """The environment of a run inside the block.
+
+    Raises:
+        CoevoError: it cannot be built, or does not fit the settings of the run.
+    """
+    with in_stage("builds the environment"):
+        env = make(config.env)
+    with closing(env):
+        check_panels(config, env)
+        check_repeats(config, env)
+        check_warm_start(config, env)
+        yield env
 
 
 def check_panels(config: RunConfig, env: Environment[object]) -> None:

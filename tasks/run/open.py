@@ -8,7 +8,6 @@ from pathlib import Path
 
 from coevo.configs.placement import SharedPlacement
 from coevo.configs.run import RunConfig
-from coevo.envs.registry import make
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.files import check_file_system
 from coevo.lineage.lineage import Lineage
@@ -29,8 +28,8 @@ from coevo.tasks.play import unfinished
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.prune import pruner
-from coevo.tasks.publish.report import Reporter
-from coevo.tasks.run.assemble import assemble, check_engine, check_panels, check_repeats, open_engine
+from coevo.tasks.publish.report import Reporter, in_stage
+from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.author import is_budgeted, journal_after, open_writing, spent_before
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.space import require_start
@@ -60,26 +59,28 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
         stack.enter_context(writer_lock(paths))
         config = paths.read_config()
         workspace.trust.demand(run, config)
-        env = stack.enter_context(closing(make(config.env)))
-        check_panels(config, env)
-        check_repeats(config, env)
+        env = stack.enter_context(environment_of(config))
         check_engine(config)
-        lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
-        bank = Bank(paths.bank)
-        lineage.recover(bank)
-        Cursor(paths.published).check(lineage)
-        paths.clear_staging()
-        head = lineage.head()
-        weights = digests(config, root)
-        accepted = check_unchanged(config, head, run, accept_change, weights)
+        with in_stage("recovers the last revision"):
+            lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
+            bank = Bank(paths.bank)
+            lineage.recover(bank)
+            Cursor(paths.published).check(lineage)
+            paths.clear_staging()
+            head = lineage.head()
+            weights = digests(config, root)
+            accepted = check_unchanged(config, head, run, accept_change, weights)
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         require_start(config, start, lineage.sizes(), paths.root)
-        trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
-        if trainer is not None and isinstance(config.placement, SharedPlacement):
-            trainer.wait()  # a server takes what its GPU has left while it starts
-        engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
-        publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
-        pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, pruner(root)))
+        with in_stage("starts the trainer and the engine"):
+            trainer = stack.enter_context(open_trainer(config, start, lineage, head, paths)) if config.update else None
+            if trainer is not None and isinstance(config.placement, SharedPlacement):
+                trainer.wait()  # a server takes what its GPU has left while it starts
+            engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
+        with in_stage("opens the pages of MLflow and Prefect"):
+            publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
+            prune = pruner(root)
+            pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, prune))
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
         writing = stack.enter_context(take_up_writing(config, stores, engine, head))
         session = Session(config, assemble(config, env, engine, trainer, writing), stores)

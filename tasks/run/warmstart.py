@@ -29,7 +29,7 @@ from coevo.records.task import Task
 from coevo.tasks.gates.incoming import check_demonstrations
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses
-from coevo.tasks.publish.report import Reporter
+from coevo.tasks.publish.report import Reporter, in_stage
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.reflections import reflections, teaches, undetermined
@@ -114,7 +114,8 @@ def _make(config: RunConfig, env: Environment[object], directory: Path, reporter
     torch.set_num_threads(threads)
     policy = build(config.policy, words, draws)
     if config.warmstart is not None and config.warmstart.steps > 0:
-        report = _clone(config, config.warmstart, env, policy, directory, reporter)
+        with in_stage("warm start"):
+            report = _clone(config, config.warmstart, env, policy, directory, reporter)
         (directory / REPORT).write_text(json.dumps(report.figures(), sort_keys=True))
     save(policy, directory)
 

@@ -120,6 +120,7 @@ def search(
     """
     from coevo.flows.console.trust import trust_run
     from coevo.tasks.play.retrieve import index_of
+    from coevo.tasks.publish.report import in_stage
     from coevo.tasks.run.weights import check_weights
 
     place = workspace_at(workspace)
@@ -130,7 +131,8 @@ def search(
         assert settings is not None
         retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})
         asked = settings.model_copy(update={"retrieval": retrieval})
-        hits = index_of(bank, opened.config.model_copy(update={"bank": asked})).search(query, scope or "")
+        with in_stage("searches the bank"):
+            hits = index_of(bank, opened.config.model_copy(update={"bank": asked})).search(query, scope or "")
     rows = [{"score": hit.score, **asdict(hit.entry)} for hit in hits]
     _print(rows, HIT_COLUMNS, as_json, f"Nothing in {opened.name} matches {query!r}.")
 

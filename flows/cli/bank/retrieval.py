@@ -52,13 +52,15 @@ def retrieval(
 
     Example: coevo bank retrieval homerules-coevo-rl-1 --pools 5,20,100
     """
+    from coevo.tasks.publish.report import in_stage
     from coevo.tasks.run.weights import check_weights
 
     sizes, place = _sizes(pools), workspace_at(workspace)
     with reading(run, place) as opened:
         trust_run(place, opened.paths.name, opened.config, trust, ask=not as_json)
         check_weights(opened.manifest, opened.config, place.root, opened.name)
-        found = _measured(opened, sizes, unscoped)
+        with in_stage("measures each retrieval"):
+            found = _measured(opened, sizes, unscoped)
     if as_json:
         output.document(found)
     elif not found["entries"]:

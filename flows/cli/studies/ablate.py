@@ -89,8 +89,15 @@ def _settings(study: str | None, recipe: str | None, overrides: list[str] | None
 
 def _list(as_json: bool) -> int:
     from coevo.flows.studies.listing import COLUMNS, listed
+    from coevo.tasks.publish.report import counting, in_stage
 
-    rows = list(listed(load_studies()))
+    studies = load_studies()
+    with in_stage("forecasts the cost of the studies"):
+        count = counting(f"{{done}} of {len(studies)}")
+        rows = []
+        for row in listed(studies):
+            rows.append(row)
+            count(done=1)
     if as_json:
         output.document(rows)
     else:

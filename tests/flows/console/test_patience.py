@@ -32,3 +32,41 @@ def test_nothing_is_said_after_an_error(capsys):
         _ = 1 / 0
     time.sleep(0.1)
     assert capsys.readouterr().err == ""
+
+
+def test_the_insides_of_a_library_are_left_out(tmp_path, monkeypatch, capsys):
+    (tmp_path / "library_that_waits.py").write_text("import time\n\ndef wait():\n    time.sleep(0.5)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("coevo.flows.console.patience.sysconfig.get_path", lambda name: str(tmp_path))
+    from library_that_waits import wait
+
+    with patience("the check", 0.2):
+        wait()
+    said = capsys.readouterr().err.splitlines()[0]
+    assert re.fullmatch(rf"the check has taken 0.2 s, and is at {__file__}, line \d+, in test_.*; Ctrl-C ends it", said)
+
+
+def test_the_insides_of_a_package_that_adds_an_environment_are_not(tmp_path, monkeypatch, capsys):
+    (tmp_path / "plug_in_that_waits.py").write_text("import time\n\ndef wait():\n    time.sleep(0.5)\n")
+    about = tmp_path / "plug_in-1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plug-in\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[coevo.envs]\nplug = plug_in_that_waits:Env\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("coevo.flows.console.patience.sysconfig.get_path", lambda name: str(tmp_path))
+    from plug_in_that_waits import wait
+
+    with patience("the check", 0.2):
+        wait()
+    place = re.escape(f"{tmp_path / 'plug_in_that_waits.py'}, line 4, in wait")
+    assert re.match(f"the check has taken 0.2 s, and is at {place}; ", capsys.readouterr().err)
+
+
+def test_code_of_coevo_is_left_out(capsys):
+    from coevo.configs.processes import wait
+
+    script = "from coevo.flows.console.patience import patience\nfrom coevo.configs.processes import wait\n"
+    assert wait is not None
+    namespace = {"__name__": "__main__"}
+    exec(compile(f"{script}with patience('the check', 0.1):\n    wait(lambda: False, 0.4)", "coevo", "exec"), namespace)
+    assert capsys.readouterr().err.splitlines()[0].startswith("the check has taken 0.1 s")

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 from rich.console import Console
+from rich.markup import escape
 
 from coevo.flows.console import progress as module
 from coevo.flows.console.interrupt import _Heed
@@ -103,6 +104,59 @@ def test_a_stage_that_reports_nothing_is_named_as_well(monkeypatch):
         wait_until(out.getvalue)
     assert out.getvalue().splitlines()[0] == "r3 update: 0 min so far"
     assert not progress.watcher.is_alive()
+
+
+def test_a_stage_is_named_once_however_often_another_takes_turns_with_it():
+    def notes(progress):
+        for probed in range(7):
+            progress.note(f"warm start: step {probed}")
+            for episode in range(2):
+                progress.note(f"initial policy: {episode} of 2 episodes are over")
+        progress.note("")
+        progress.note("initial policy")
+
+    assert shown(notes) == ["warm start ...", "initial policy ..."]
+
+
+def test_a_stage_that_takes_turns_with_another_is_told_of_all_the_same():
+    now, out = [0.0], io.StringIO()
+    progress = Progress(Console(file=out, width=60), 4, lambda: now[0])
+    for step in range(8):
+        for name in ("r3 rollout", "r3 reflect"):
+            now[0] += 10.0
+            progress.note(f"{name}: {step} of 8")
+    progress.close()
+    assert out.getvalue().splitlines() == [
+        "r3 reflect: 3 of 8, 1 min so far",
+        "r3 reflect: 6 of 8, 2 min so far",
+    ]
+
+
+def test_on_a_terminal_a_long_stage_shows_how_long_it_has_taken():
+    now, out = [0.0], io.StringIO()
+    console = Console(file=out, width=80, force_terminal=True, highlight=False)
+    with closing(Progress(console, 4, lambda: now[0])) as progress:
+        progress.note("opens [the] stores")
+        for now[0], text in ((5.0, "opens [the] stores"), (12.0, "opens [the] stores: 12 s so far")):
+            progress.remind()
+            assert progress.status.status == escape(text)
+        progress.note("r3 rollout: 2 of 8 episodes are over")
+        now[0] += 600.0
+        progress.remind()
+        assert progress.status.status == "r3 rollout: 2 of 8 episodes are over, 10 min so far"
+    assert "opens [the] stores ...\n" in out.getvalue()
+    assert "r3 rollout ..." not in out.getvalue()
+
+
+def test_a_terminal_without_escape_codes_gets_a_line_every_ten_seconds(monkeypatch):
+    now, out = [0.0], io.StringIO()
+    monkeypatch.setattr(out, "isatty", lambda: True)
+    progress = Progress(Console(file=out, width=80, force_terminal=False, color_system=None), 4, lambda: now[0])
+    progress.note("r3 update")
+    for now[0] in range(1, 31):
+        progress.remind()
+    progress.close()
+    assert out.getvalue().splitlines() == [f"r3 update: {seconds} s so far" for seconds in (10, 20, 30)]
 
 
 def test_on_a_terminal_the_stage_stands_beside_the_spinner():
