@@ -12,9 +12,10 @@ from rich.markup import escape
 from rich.status import Status
 
 from coevo.flows.console.interrupt import at_once
-from coevo.flows.console.steps import TERMINAL_INTERVAL_S, StageClock
+from coevo.flows.console.steps import TERMINAL_INTERVAL_S, StageClock, Steps
 from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.publish.report import reporter
 
 COLUMNS = (
     ("rev", 3), ("iter", 4), ("train", 5), ("held-out", 8), ("reward", 6), ("adv sd", 6), ("bank", 4),
@@ -160,8 +161,14 @@ class Progress:
 
 @contextmanager
 def shown(console: Console, iterations: int) -> Iterator[Progress]:
-    """Progress on a console inside the block; at an immediate exit, too, the terminal has its cursor."""
+    """Progress on a console inside the block; at an immediate exit, too, the terminal has its cursor.
+
+    Steps that the command has named before are not named again.
+    """
     with closing(Progress(console, iterations)) as progress, at_once(progress.show_cursor):
+        before = reporter()
+        if isinstance(before, Steps):
+            progress.stages.named |= before.stages.named
         yield progress
 
 

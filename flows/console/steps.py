@@ -51,6 +51,7 @@ class StageClock:
     Attributes:
         stage: the current one, empty between two.
         text: the stage, or ``stage: how far it is``.
+        named: stages that were current so far.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -58,7 +59,7 @@ class StageClock:
         self.clock = clock
         self.said = clock()
         self._began: dict[str, float] = {}
-        self._named: set[str] = set()
+        self.named: set[str] = set()
 
     def enter(self, text: str) -> bool:
         """Take up a note of a reporter; return True for a stage that was never current before."""
@@ -68,8 +69,8 @@ class StageClock:
             return False
         if self.stage not in self._began:
             self._began[self.stage] = self.said = self.clock()
-        is_new = self.stage not in self._named
-        self._named.add(self.stage)
+        is_new = self.stage not in self.named
+        self.named.add(self.stage)
         return is_new
 
     def elapsed(self) -> float:
@@ -103,7 +104,7 @@ class Steps:
     def __init__(self, command: str, stream: TextIO) -> None:
         self._command = command
         self._stream = os.fdopen(os.dup(stream.fileno()), "w", encoding=stream.encoding, errors="replace")
-        self._stages = StageClock()
+        self.stages = StageClock()
         self._lock = threading.RLock()
         self._ended, self._began = threading.Event(), False
         self._watcher = threading.Thread(target=self._watch, name="steps", daemon=True)
@@ -113,8 +114,8 @@ class Steps:
         """Print the name of a step that begins."""
         with self._lock:
             self._began = True
-            if self._stages.enter(text):
-                self._say(f"{self._stages.stage} ...")
+            if self.stages.enter(text):
+                self._say(f"{self.stages.stage} ...")
 
     def warn(self, text: str) -> None:
         """Print a warning."""
@@ -139,8 +140,8 @@ class Steps:
                     self._say(f"{self._command} starts ...")
         while not self._ended.wait(POLL_INTERVAL_S):
             with self._lock:
-                if self._stream.isatty() and self._stages.is_due(TERMINAL_INTERVAL_S):
-                    self._say(self._stages.lasting())
+                if self._stream.isatty() and self.stages.is_due(TERMINAL_INTERVAL_S):
+                    self._say(self.stages.lasting())
 
     def _say(self, line: str) -> None:
         with suppress(OSError, ValueError):  # closed, or without a reader: the command itself finds out

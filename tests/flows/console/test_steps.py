@@ -1,6 +1,7 @@
 """Each command soon shows that it works, names its steps, and names each once."""
 
 import importlib.util
+import io
 import os
 import pty
 import sys
@@ -10,8 +11,10 @@ from contextlib import contextmanager
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from coevo.flows.console import steps as module
+from coevo.flows.console.progress import shown as progress_shown
 from coevo.flows.console.steps import StageClock, Steps, steps_shown
 from coevo.tasks.publish.report import in_stage, reporter
 
@@ -55,6 +58,16 @@ def test_a_stage_lasts_from_its_first_note_also_if_another_took_a_turn():
     clock.enter("a")
     now[0] = 300.0
     assert clock.lasting() == "a: 4 min so far"
+
+
+def test_progress_does_not_name_a_step_again():
+    out = io.StringIO()
+    with shown("log") as lines:
+        reporter().note("builds the environment")
+        with progress_shown(Console(file=out, width=60), 4) as progress:
+            progress.note("builds the environment")
+            progress.note("warm start")
+    assert (lines, out.getvalue()) == (["builds the environment ..."], "warm start ...\n")
 
 
 def test_a_command_without_a_step_says_that_it_starts(monkeypatch):
