@@ -7,8 +7,9 @@ from pathlib import Path
 from prefect import flow
 
 from coevo.flows.console.interrupt import committing
-from coevo.flows.history.mark import marked
+from coevo.flows.servers.end_state import name_end
 from coevo.flows.servers.stale import mark_crashed
+from coevo.lineage.status import FIRST_EVALUATION, record_reason, record_stage
 from coevo.memory.writers.base import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.commit.commit import Committer
@@ -16,7 +17,6 @@ from coevo.tasks.publish.report import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open import open_session
 from coevo.tasks.session import Session
-from coevo.tasks.stage import recording
 from coevo.tasks.steps.advantage import advantage
 from coevo.tasks.steps.bank import admit, credit, write
 from coevo.tasks.steps.batch import sample
@@ -31,7 +31,7 @@ from coevo.tasks.steps.trial import trial_is_over, weigh
 from coevo.tasks.steps.update import update
 
 
-@flow(name="coevolve", persist_result=False)
+@flow(name="coevolve", persist_result=False, on_completion=[name_end], on_crashed=[name_end])
 def coevolve(
     run: str,
     workspace: str,
@@ -42,18 +42,18 @@ def coevolve(
 ) -> str | None:
     """Continue a run from its last committed revision to its last iteration, or to a limit; return the reached limit.
 
-    Prefect shows the parameters, so they are plain values. Reports go to the reporter of ``reporting_to``.
+    Prefect shows the parameters, so they are plain values; its flow run ends in a state with the run's status. Reports
+    go to the reporter of ``reporting_to``.
     """
     limit = Limit(iterations, max_hours, RESERVE if unattended else 0)
     with (
         committing(),
         open_session(run, Path(workspace), reporter(), accept_change) as session,
-        marked(session.stores.paths),
-        recording(session.seconds),
         closing(Committer(session)) as committer,
     ):
         mark_crashed(run, workspace)
         if session.is_new():
+            record_stage(session.stores.paths, FIRST_EVALUATION)
             gate_panels(session)
             session.draft.measure(evaluate(session))
             if session.config.evaluation.internalization:
@@ -61,6 +61,7 @@ def coevolve(
             committer.begin()
         while session.iteration < session.config.iterations and limit.allows(session):
             iterate(session, committer)
+        record_reason(session.stores.paths, limit.reason)
     return limit.reason
 
 
@@ -71,6 +72,7 @@ def iterate(session: Session, committer: Committer) -> None:
     pass before their results are evaluated or committed.
     """
     record = session.draft.record
+    record_stage(session.stores.paths, session.stage(), session.draft.revision)
     tasks = record(sample(session))
     episodes = record(rollout(session, tasks))
     committer.wait()

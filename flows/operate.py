@@ -16,11 +16,11 @@ from coevo.flows.servers.watch import watching
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.preflight.notices import notices
 from coevo.tasks.publish.report import in_stage, reporting_to
 from coevo.tasks.run.changes import check_unchanged
-from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.weights import digests
 
 WAITING = 3

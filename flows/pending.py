@@ -9,6 +9,7 @@ from coevo.flows.history.history import time_of
 from coevo.flows.history.reference import Reading, Reference, reading
 from coevo.flows.history.standing import readable
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
 from coevo.lineage.workspace import Workspace
 from coevo.memory.admission.pending import Pending
 from coevo.memory.bank.diff import diff_entries
@@ -17,7 +18,6 @@ from coevo.tasks.artifacts import episodes_of
 from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.publish.proposal_page import proposal_page
 from coevo.tasks.run.approval import FOLDER, read_proposal, required
-from coevo.tasks.run.waiting import waits
 
 if TYPE_CHECKING:
     from coevo.tasks.package.champion import Asked

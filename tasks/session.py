@@ -71,6 +71,10 @@ class Session:
         """Phase of the schedule in this iteration."""
         return phase_of(self.config.schedule, self.iteration, len(self.bank.entries))
 
+    def stage(self) -> str:
+        """The present iteration in words."""
+        return f"iteration {self.iteration + 1} of {self.config.iterations}"
+
     def learns(self) -> bool:
         """Return True if this iteration updates the policy."""
         return self.parts.trainer is not None and self.phase().learns
@@ -171,6 +175,16 @@ class Session:
     def recall(self, index: Index | None) -> Experience:
         """The answers of an index in this iteration."""
         return recall(index, self.key("retrieve"))
+
+    def begin_clock(self, began: float, seconds: dict[str, float]) -> None:
+        """Count the time since ``began``, at which the run was opened, towards this revision: it is preparation.
+
+        Args:
+            began: reading of ``perf_counter``.
+            seconds: of the stages so far, by name; those of all later stages are added to it.
+        """
+        seconds["preparation"] = perf_counter() - began - sum(seconds.values())
+        self.since, self.seconds = began, seconds
 
     def next_revision(self) -> None:
         """Begin the revision after this one; its clock starts now."""

@@ -16,8 +16,8 @@ from benchmarks.gpu.cases import CASES, build_policy
 from benchmarks.gpu.servers import load, nap
 from benchmarks.gpu.updates import measure
 from coevo.configs.policy import LoraConfig
-from coevo.flows.history.cost import stages
 from coevo.models.capacity.devices import here
+from coevo.tasks.cost import stages
 
 MINUTES = 9
 """No part is begun that is expected to end later."""

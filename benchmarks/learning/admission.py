@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
-from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import stages
 
 RECIPE = "homerules-coevo-rl"
 ITERATIONS = 12

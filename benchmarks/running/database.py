@@ -15,13 +15,13 @@ from pathlib import Path
 
 from benchmarks.bench import ROOT, Bench, Result
 from benchmarks.command import coevo, reach
-from coevo.flows.history.cost import stages
 from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.tasks.cost import stages
 from coevo.tasks.publish.catchup import unpublished
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.report import Silent

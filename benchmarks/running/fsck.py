@@ -13,6 +13,7 @@ from benchmarks.command import coevo
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.status import RunStatus
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
@@ -61,7 +62,7 @@ def build(bench: Bench, config: RunConfig) -> None:
             bank.merge(_change(revision))
             manifest = lineage.commit(_stage(paths, revision), _state(config, bank, revision), _observed(paths, bank))
             tracker.publish(Publication(manifest, lineage.commit_hash(revision), bank.active()))
-    tracker.finish()
+    tracker.finish(RunStatus("finished"), 1.0)
     paths.published.write_text(f'{{"published": {REVISIONS - 1}}}\n', encoding="utf-8")
 
 

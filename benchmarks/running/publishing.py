@@ -15,6 +15,7 @@ from benchmarks.speed.seconds import between
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import RunStatus
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.catchup import unpublished
@@ -61,7 +62,7 @@ def published(workspace: Workspace, run: str) -> Iterator[float]:
             start = perf_counter()
             tracker.publish(publication)
             yield perf_counter() - start
-    tracker.finish()
+    tracker.finish(RunStatus("finished"), 1.0)
 
 
 def report(result: Result) -> None:

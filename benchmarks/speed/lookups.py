@@ -5,8 +5,8 @@ from statistics import fmean
 
 from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
-from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import stages
 
 RECIPE = "homerules-slea-rl"
 ITERATIONS = 12

@@ -10,8 +10,8 @@ from statistics import median
 from benchmarks.bench import Bench, Result
 from benchmarks.command import reach
 from benchmarks.speed.seconds import LEARNING, orchestration, share
-from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import stages
 
 RECIPE = "homerules-coevo-rl"
 ITERATIONS = 40

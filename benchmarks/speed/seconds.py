@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from coevo.flows.history.cost import learning_seconds, stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import learning_seconds, stages
 
 LEARNING = ("rollout", "update", "judge", "evaluate")
 """Stages that do the work of an iteration; all else is orchestration."""

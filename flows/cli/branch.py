@@ -35,6 +35,7 @@ def branch(
     """
     from coevo.flows.console.trust import confirm_run
     from coevo.flows.upkeep.branch import branch as make_branch
+    from coevo.flows.upkeep.publishing import publish
 
     place = workspace_at(workspace)
     with reading(run, place) as opened:
@@ -42,6 +43,7 @@ def branch(
             confirm_run(place, opened.paths.name, opened.config, trust)
         made, config = make_branch(opened, name, overrides or [], place, left_out(without_optimizer))
         start = opened.name
+    publish(place, place.existing(name))
     changed = made.state["accepted_change"]
     output.line(f"Created {name}@{made.revision} from {start}" + (f": {'; '.join(changed)}" if changed else ""))
     output.line(f"Continue with: {resuming(name, made.iteration, config.iterations, place)}")

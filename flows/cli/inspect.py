@@ -1,5 +1,6 @@
 """Lists of runs and of revisions: ``coevo runs`` and ``coevo log``."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -9,18 +10,19 @@ from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_a
 from coevo.flows.history import history
 from coevo.flows.history.listing import run_row
 from coevo.flows.history.reference import reading
-from coevo.flows.history.standing import Standing, faults, standings
+from coevo.flows.history.standing import Standing, standings
 from coevo.lineage.lock import holder
 
-SHOWN = ("run", "recipe", "status", "iteration", "success")
+SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
 LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what")
 
 
 def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """List the runs, newest last.
 
-    `status`: running, waiting (for approval), finished, stopped (by an interrupt or a limit), crashed (its process was
-    killed or failed), new (without a revision) or faulty. Processes and faults are listed below the table.
+    `status`: running, waiting (for approval), finished, stopped (in order, before the last iteration), failed (by an
+    error), crashed (its process was killed), new or faulty; `stage`: what it does, or where it ended. Processes,
+    reasons and the runs that others branched from are listed below the table.
 
     `success`: success rate on the first held-out panel, at the start and at the last evaluation. Empty after a
     rollback to a revision without an evaluation, until the next evaluation.
@@ -35,10 +37,8 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
     elif rows:
         output.table([_cells(one, row) for one, row in zip(found, rows, strict=True)], SHOWN)
         for one in found:
-            if one.process is not None:
-                output.line(f"{one.paths.name} is running: process {one.process}")
-        for fault in faults(found):
-            output.line(fault)
+            for text in _below(one):
+                output.line(f"{one.paths.name} {text}")
     else:
         output.line(f"No runs in {place.root}; start one with: coevo run homerules-coevo-rl")
 
@@ -86,10 +86,21 @@ def _what(row: dict[str, Any]) -> str:
     return ", ".join([*filter(None, [row["what"]]), *tags, *([] if row["kept"] else ["dropped by gc"])])
 
 
+def _below(one: Standing) -> Iterator[str]:
+    """Lines below the table about a run."""
+    status = one.status
+    if one.parent is not None:
+        yield f"branched from {one.parent}"
+    if one.process is not None:
+        yield f"is running: process {one.process}"
+    elif status.status != "finished":
+        yield f"{'is ' * (status.status not in ('stopped', 'failed', 'crashed'))}{status.status}: {status.reason}"
+
+
 def _cells(one: Standing, row: dict[str, Any]) -> dict[str, object]:
     total = "" if one.config is None else f"/{one.config.iterations}"
     success = [f"{row[at]:.3f}" for at in ("start_success", "final_success") if row[at] is not None]
-    iteration = None if row["iteration"] is None else f"{row['iteration']}{total}"
+    iteration = f"{row['iteration'] or 0}{total}"
     return row | {"iteration": iteration, "success": " → ".join(success)}
 
 

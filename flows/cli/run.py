@@ -100,7 +100,7 @@ def _of(earlier: Standing, option: str) -> str:
     name = earlier.paths.name
     if earlier.process is not None:
         return f"{name} is running: process {earlier.process}"
-    if earlier.status == "waiting":
+    if earlier.status.status == "waiting":
         return f"{name} waits for approval: coevo approve --list {name}{option}"
     return f"{name} is unfinished; to continue it: coevo resume {name}{option}"
 

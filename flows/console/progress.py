@@ -13,8 +13,8 @@ from rich.status import Status
 
 from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.steps import TERMINAL_INTERVAL_S, StageClock, Steps
-from coevo.flows.history.cost import stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import stages, wall_seconds
 from coevo.tasks.publish.report import reporter
 
 COLUMNS = (
@@ -133,7 +133,7 @@ class Progress:
 
     def _cells(self, manifest: Manifest) -> list[str]:
         metrics, seconds = manifest.metrics, stages(manifest)
-        wall = manifest.rates["cost/seconds/wall"]
+        wall = wall_seconds(manifest)
         panel = manifest.state["config"]["evaluation"]["panels"][0]
         main = {name: seconds.get(name) for name in ("rollout", "update", "judge")}
         return [

@@ -8,11 +8,11 @@ from coevo.flows.console.output import line, table
 from coevo.flows.history.history import headline_panel
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.stats import Stats
 from coevo.records.entry import Entry
-from coevo.tasks.run.waiting import waits
 
 COLUMNS = ("held-out success", "start", "end", "description")
 
@@ -64,9 +64,11 @@ def in_plain_words(entry: Entry) -> str:
 def look_further(run: str, head: Manifest, kept: Sequence[int]) -> tuple[str, ...]:
     """Commands for the next steps of a run; ``kept``: revisions that it can be rolled back to."""
     last, config = head.revision, head.state["config"]
+    if waits(head):
+        return (f"approve --list {run}", f"approve {run}@{last}", f"approve {run}@{last} --reject", f"log {run}")
     middle = min(kept, key=lambda revision: abs(revision - last // 2))
     banked = config["bank"] is not None
     of_bank = (f"bank log {run}",) if banked else ()
     further = f"resume {run} --iterations {2 * max(1, head.iteration)}"
-    onwards = (further,) if not waits(head) and (banked or config["update"] is not None) else ()
+    onwards = (further,) if banked or config["update"] is not None else ()
     return (f"log {run}", *of_bank, f"rollback {run} --to {middle}", *onwards, "ui")

@@ -6,11 +6,11 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from coevo.configs.errors import CoevoError
-from coevo.flows.history.cost import KINDS
 from coevo.flows.history.evaluations import Evaluated, Side, side
 from coevo.flows.history.reference import Reference, reading
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import Interval, paired
+from coevo.tasks.cost import KINDS
 
 if TYPE_CHECKING:
     from coevo.flows.evaluation import Evaluation

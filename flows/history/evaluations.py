@@ -6,11 +6,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
-from coevo.flows.history.cost import Spent, is_by_hand, spending
 from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
 from coevo.lineage.revision.code import flat
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import Spent, is_by_hand, spending
 
 if TYPE_CHECKING:
     from coevo.flows.evaluation import Evaluation

@@ -1,6 +1,7 @@
-"""Expense of a run by part: rollout, writing, judging and retiring, each apart.
+"""Expense of a run by part: rollout, update, writing, judging, retiring, evaluation and what else takes time.
 
-The budgets of a comparison at equal cost contain some of it: ``PARTS`` names them.
+The budgets of a comparison at equal cost contain some of it: ``PARTS`` names them. The seconds of all parts sum to the
+run's wall-clock seconds.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,8 +9,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import and_
 
-from coevo.flows.history.cost import KINDS, played, stages
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import KINDS, played, time_by_part
 
 BRIEF = 0.05
 """Seconds below which a part that counts nothing is not shown: its stage had nothing to do."""
@@ -20,23 +21,24 @@ class Part:
     """Part of a run's expense.
 
     Attributes:
-        name: name, and folder of its metrics below ``cost/``.
-        stage: stage whose seconds it has.
+        name: name, and folder of its metrics below ``cost/``; its seconds are those of ``time_by_part``.
         budgets: kinds of equal cost that contain it.
     """
 
     name: str
-    stage: str
     budgets: tuple[str, ...]
 
 
 PARTS = (
-    Part("rollout", "rollout", KINDS),
-    Part("writing", "write candidates", ("seconds",)),
-    Part("judging", "judge", KINDS),
-    Part("retiring", "retire", KINDS),
-    Part("internalization", "internalization", ()),
-    Part("evaluation", "", ()),  # questions to the writer's author; the seconds of its stage are mostly episodes
+    Part("preparation", ()),
+    Part("rollout", KINDS),
+    Part("update", ("seconds",)),
+    Part("writing", ("seconds",)),
+    Part("judging", KINDS),
+    Part("retiring", KINDS),
+    Part("evaluation", ()),
+    Part("internalization", ()),
+    Part("other", ()),
 )
 
 
@@ -49,7 +51,7 @@ class Expense:
         episodes: number of its episodes.
         questions: number of questions to the writer's author.
         tokens: tokens of its prompts and answers.
-        seconds: duration of its stage.
+        seconds: wall-clock seconds of its stages.
         budgets: kinds of equal cost that contain it.
         money: price of its tokens, in the currency of ``bank.writer.author.price``.
     """
@@ -103,13 +105,13 @@ def _is_apart(manifest: Manifest) -> bool:
 
 
 def _of(manifest: Manifest, part: Part) -> Expense:
+    seconds = time_by_part([manifest]).get(part.name)
     if not played(manifest):
-        return Expense(part.name, None, None, None, None, part.budgets)
+        return Expense(part.name, None, None, None, seconds, part.budgets)
     episodes, questions, *tokens = (
         manifest.metrics.get(f"cost/{part.name}/{kind}")
         for kind in ("episodes", "questions", "tokens", "prompt_tokens", "answer_tokens")
     )
-    seconds = stages(manifest).get(part.stage)
     paid = manifest.metrics.get(f"cost/{part.name}/money")
     return Expense(part.name, _whole([episodes]), _whole([questions]), _whole(tokens), seconds, part.budgets, paid)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import time_by_part
 
 
 def predecessor(manifest: Manifest) -> int | None:
@@ -64,7 +65,7 @@ def check(history: Sequence[Manifest]) -> None:
             if manifest.revision != number or not (before is None or 0 <= before < number):
                 raise CoevoError(f"revision {number} says it is {manifest.revision!r:.20}, after {before!r:.20}")
             held_out(manifest), happened(manifest), time_of(manifest), int(manifest.iteration)
-        seconds(history), bank_sizes(history)
+        time_by_part(history), bank_sizes(history)
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise CoevoError(f"a manifest is not as coevo writes it: {type(error).__name__}: {error}") from error
 
@@ -78,11 +79,6 @@ def bank_sizes(history: Sequence[Manifest]) -> list[int | None]:
         known = manifest.metrics.get("bank/size")
         sizes.append(int(known) if known is not None else start if before is None else sizes[before])
     return sizes
-
-
-def seconds(history: Sequence[Manifest]) -> float:
-    """Wall-clock seconds of all revisions, including those that a rollback left behind."""
-    return sum(float(manifest.rates.get("cost/seconds/wall", 0)) for manifest in history)
 
 
 def happened(manifest: Manifest) -> str:

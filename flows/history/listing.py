@@ -1,16 +1,18 @@
 """Rows of the list of runs: each with its standing and the success of its evaluations."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from coevo.flows.history import history
 from coevo.flows.history.standing import Standing, standings
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.cost import wall_seconds
 
 COLUMNS = (
-    "run", "recipe", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
-    "status", "process", "fault",
+    "run", "recipe", "parent", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
+    "status", "stage", "reason", "process", "fault",
 )  # fmt: skip
 
 
@@ -23,8 +25,8 @@ def run_row(one: Standing) -> dict[str, Any]:
     """Row of ``COLUMNS`` for one run."""
     recipe = None if one.config is None else one.config.recipe
     figures = _figures(one.revisions) if one.revisions else {}
-    about = {"run": one.paths.name, "recipe": recipe, "status": one.status, "process": one.process, "fault": one.fault}
-    return dict.fromkeys(COLUMNS) | figures | about
+    about = {"run": one.paths.name, "recipe": recipe, "parent": one.parent, "process": one.process, "fault": one.fault}
+    return dict.fromkeys(COLUMNS) | figures | about | asdict(one.status)
 
 
 def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
@@ -35,5 +37,5 @@ def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
         "start_success": history.held_out(revisions[0]),
         "final_success": None if last is None else history.held_out(last),
         "evaluated": None if last is None else last.revision,
-        "seconds": round(history.seconds(revisions), 3),
+        "seconds": round(sum(map(wall_seconds, revisions)), 3),
     }

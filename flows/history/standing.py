@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.flows.history import history
-from coevo.flows.history.mark import is_marked
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import LoopRecord, RunStatus, read_record, status_of
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.tasks.run.waiting import waits
 
 DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
 """Exceptions that reading a damaged run may raise, from missing to undecodable files."""
@@ -29,6 +28,7 @@ class Standing:
         revisions: its revisions, oldest first; empty with a fault.
         process: id and purpose of the process that writes to it, or None.
         fault: reason why it cannot be read, in one line, or None.
+        record: of the last process that ran its loop in this workspace, or None.
     """
 
     paths: RunPaths
@@ -36,25 +36,24 @@ class Standing:
     revisions: Sequence[Manifest]
     process: str | None
     fault: str | None = None
+    record: LoopRecord | None = None
 
     @property
-    def status(self) -> str:
-        """Status of the run, in one word.
-
-        ``running``: a process writes to it. ``faulty``: it cannot be read. ``waiting``: for a person's approval.
-        ``finished``: all its iterations are done. ``crashed``: its process was killed or failed. ``new``: it has no
-        revision yet. ``stopped``: it ended in order before its last iteration, by an interrupt or a limit.
-        """
+    def status(self) -> RunStatus:
+        """Status of the run, with its stage and reason."""
         if self.process is not None:
-            return "running"
+            runs = self.record is not None and self.record.end is None
+            return RunStatus("running", self.record.stage if self.record is not None and runs else None)
         if self.config is None:
-            return "faulty"
+            return RunStatus("faulty", None, self.fault)
         head = self.revisions[-1] if self.revisions else None
-        if waits(head):
-            return "waiting"
-        if head is not None and head.iteration >= self.config.iterations:
-            return "finished"
-        return "crashed" if is_marked(self.paths) else "new" if head is None else "stopped"
+        return status_of(self.paths.name, self.config.iterations, head, self.record)
+
+    @property
+    def parent(self) -> str | None:
+        """``RUN@N`` that the run branched from; None if it began by itself."""
+        origins = [revision.observed.get("branched_from") for revision in self.revisions]
+        return next((f"{origin['run']}@{origin['revision']}" for origin in reversed(origins) if origin), None)
 
 
 def standings(place: Workspace) -> list[Standing]:
@@ -77,7 +76,7 @@ def standing(paths: RunPaths, place: Workspace) -> Standing:
     """Standing of one run, damaged or not."""
     try:
         config, revisions = _read(paths, place)
-        return Standing(paths, config, revisions, holder(paths))
+        return Standing(paths, config, revisions, holder(paths), record=read_record(paths))
     except DAMAGE as error:
         return Standing(paths, None, (), _holder(paths), _fault(paths, error))
 
@@ -86,7 +85,7 @@ def unfinished(recipe: str, place: Workspace) -> Standing | None:
     """The latest run of a recipe if iterations remain; runs with a fault are skipped."""
     found = (one for one in reversed(readable(place)) if one.config is not None and one.config.recipe == recipe)
     latest = next(found, None)
-    return None if latest is None or latest.status == "finished" else latest
+    return None if latest is None or latest.status.status == "finished" else latest
 
 
 def _read(paths: RunPaths, place: Workspace) -> tuple[RunConfig, list[Manifest]]:

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from coevo.flows.history.cost import stages
 from coevo.flows.history.history import predecessor, trail
 from coevo.flows.report.charts import Curve, Mark, Plot, Scale, across, area, line, upwards
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import stages
 
 HEIGHT = 300
 LARGEST = 7

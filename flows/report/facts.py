@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
-from coevo.flows.history.cost import Spent, spending
 from coevo.flows.history.expenses import Expense, expenses
 from coevo.flows.history.reference import Reading
+from coevo.flows.history.standing import standing
 from coevo.flows.history.verdicts import latest_credits, ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
 from coevo.flows.report.lives import COLUMNS, Life, extremes, lives
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import RunStatus
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.cost import Spent, spending
 
 if TYPE_CHECKING:
     from coevo.memory.bank.change import Judged, Ruling
@@ -39,6 +41,7 @@ class Facts:
 
     Attributes:
         name: ``RUN@N``.
+        status: status of the run, whichever revision the report is of.
         manifests: manifests of revisions 0 to N.
         commits: commit of each revision.
         kept: revisions that are retained in full.
@@ -58,6 +61,7 @@ class Facts:
     """
 
     name: str
+    status: RunStatus
     manifests: Sequence[Manifest]
     commits: Sequence[str]
     kept: frozenset[int]
@@ -88,6 +92,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
     stories = _stories(opened, [*highest, *lowest], judged, rulings)
     return Facts(
         name=opened.name,
+        status=standing(opened.paths, place).status,
         manifests=manifests,
         commits=opened.lineage.commits()[: last + 1],
         kept=frozenset(opened.lineage.retained()),

@@ -17,6 +17,7 @@ from coevo.flows.report.curves import panels
 from coevo.flows.report.facts import Facts
 from coevo.flows.report.lives import Life
 from coevo.lineage.revision.code import flat
+from coevo.tasks.cost import time_line, wall_seconds
 
 MOST = 500
 """Most rows of a table; a line below it counts the omitted ones."""
@@ -38,6 +39,7 @@ def headline(facts: Facts) -> list[tuple[str, str]]:
     panel = history.headline_panel(facts.manifests[0])
     start, end = history.held_out(facts.manifests[0]), None if evaluated is None else history.held_out(evaluated)
     found = [
+        ("status", str(facts.status)),
         ("iterations", str(facts.manifests[-1].iteration)),
         ("revisions", str(len(facts.manifests))),
         ("rollbacks", str(sum(history.is_rollback(m) for m in facts.manifests))),
@@ -59,6 +61,7 @@ def _expense(facts: Facts) -> Iterator[tuple[str, str]]:
         if count is not None:
             yield f"{name} for learning", f"{count:,}"
     yield "seconds of learning", f"{spent.seconds:,.0f}"
+    yield "time", time_line(facts.manifests)
 
 
 def revision_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
@@ -80,7 +83,7 @@ def revision_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
                 "standing": ", ".join(word for word in (*standing, *tags) if word),
                 **{name: manifest.metrics.get(name) for name in names},
                 "bank": size,
-                "seconds": manifest.rates.get("cost/seconds/wall"),
+                "seconds": wall_seconds(manifest) or None,
                 "tokens so far": spent.tokens,
                 "commit": commit[:12],
             }

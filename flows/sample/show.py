@@ -10,9 +10,10 @@ from coevo.flows.upkeep.publishing import Aloud
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.status import read_record
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.tasks.publish.catchup import tracker_of, unpublished
+from coevo.tasks.publish.catchup import finish, tracker_of, unpublished
 from coevo.tasks.publish.prefect import artifacts_of
 
 
@@ -37,6 +38,6 @@ def show(run: str, workspace: str) -> None:
             tracker.publish(made)
             said = [each for each in judged if each.verdict.revision == made.revision]
             artifacts.submit(replace(made, judged=said))
-        tracker.finish()
+        finish(tracker, paths, lineage.log(), read_record(paths))
         cursor.advance(len(lineage.commits()) - 1)
         cursor.close()

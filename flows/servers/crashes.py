@@ -9,10 +9,12 @@ from prefect.events import EventTrigger
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import AutomationCore, Posture
 
+from coevo.flows.servers.end_state import IN_ORDER
+
 NAME = "coevo: mark dead runs Crashed"
 SILENCE = timedelta(seconds=120)
 """Time without heartbeats after which a run counts as dead: four heartbeats, since a busy machine sends some late."""
-ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
+ENDS = ("Completed", "Failed", "Cancelled", "Crashed", *IN_ORDER)
 FLOWS = ("session", "coevolve")
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from coevo.flows.history.history import trail
 from coevo.lineage.revision.manifest import Manifest
-from coevo.tasks.run.waiting import waits
+from coevo.lineage.status import waits
 
 
 @dataclass(frozen=True, slots=True)

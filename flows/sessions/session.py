@@ -12,6 +12,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.faults import fault
 from coevo.flows.coevolve import coevolve
 from coevo.flows.operate import head_of, lengthen
+from coevo.flows.servers.end_state import name_end
 from coevo.flows.servers.servers import going_on
 from coevo.flows.servers.watch import watching
 from coevo.flows.sessions.account import Account
@@ -21,11 +22,11 @@ from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holding_for
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.publish.prefect import dashed, tag
 from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.run.changes import check_unchanged
-from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.weights import digests
 
 PURPOSE = "a scheduled session"
@@ -36,7 +37,9 @@ def flow_run_name() -> str:
     return f"{runtime.flow_run.parameters['run']} {runtime.flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
-@flow(name="session", flow_run_name=flow_run_name, persist_result=False)
+@flow(
+    name="session", flow_run_name=flow_run_name, persist_result=False, on_completion=[name_end], on_crashed=[name_end]
+)
 def session(
     run: str,
     workspace: str,

@@ -9,11 +9,11 @@ from statistics import fmean
 from coevo.configs.errors import CoevoError, nearest
 from coevo.configs.study import MetricConfig, StudyConfig
 from coevo.flows.history import history
-from coevo.flows.history.cost import Spent, spending
 from coevo.flows.studies.plan import Planned, check_name
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.cost import Spent, spending
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,12 @@ def complete(place: Workspace, paths: RunPaths) -> None:
             publish_committed(place, paths, lineage, bank)
 
 
+def publish(place: Workspace, paths: RunPaths) -> None:
+    """Publish the committed revisions of a run that no process writes to, as ``publish_if_quick``."""
+    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+        publish_if_quick(place, paths, lineage, Bank(paths.bank))
+
+
 def publish_if_quick(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
     """Publish committed revisions, or report that the next resume does: a command must not wait for a long history."""
     waiting = len(Cursor(paths.published).unpublished(lineage))
@@ -57,6 +63,6 @@ def publish_committed(place: Workspace, paths: RunPaths, lineage: Lineage, bank:
     try:
         place.trust.demand(paths.name, paths.read_config())
         experiment = find(paths.read_config().env.type).name
-        publish_now(place.root, paths, bank, lineage, experiment, reporter)
+        publish_now(paths, bank, lineage, experiment, reporter)
     except CoevoError as error:
         reporter.warn(f"not published: {error}; `coevo resume` publishes the rest")

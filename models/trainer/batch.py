@@ -68,7 +68,7 @@ def read(path: Path) -> Batch:
         groups=_index(columns["group"]),
         episodes=_index(columns["episode"]),
         behaviour=_pad(logprobs),
-        mask=_pad([torch.ones(len(values), dtype=torch.bool) for values in logprobs]),
+        mask=_pad([torch.ones(len(values), dtype=torch.bool) for values in logprobs], torch.bool),
         advantages=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["advantage"]]),
         values=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["value"]]),
         returns=_pad([torch.tensor(values, dtype=torch.float32) for values in columns["return"]]),
@@ -92,5 +92,6 @@ def _index(names: list[str]) -> Tensor:
     return torch.from_numpy(np.unique(np.asarray(names, dtype=np.str_), return_inverse=True)[1])
 
 
-def _pad(rows: list[Tensor]) -> Tensor:
-    return pad_sequence(rows, batch_first=True) if rows else torch.zeros(0, 0, dtype=torch.bool)
+def _pad(rows: list[Tensor], dtype: torch.dtype = torch.float32) -> Tensor:
+    """Rows of different lengths, right-padded; without any row, of the same type."""
+    return pad_sequence(rows, batch_first=True) if rows else torch.zeros(0, 0, dtype=dtype)

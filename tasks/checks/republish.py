@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from coevo.envs.registry import make
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.fsck.history import Revision
+from coevo.lineage.status import read_record
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.checks.published import cursor_of, gaps, read_published
-from coevo.tasks.publish.catchup import entries_at
+from coevo.tasks.publish.catchup import entries_at, finish
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.store import Store
 from coevo.tasks.publish.mlflow.tracker import Tracker
@@ -47,5 +48,5 @@ def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], drop
         tracker.publish(Publication(revision.manifest, revision.commit, entries))
         cursor.advance(number)
     tracker.rename()
-    tracker.finish()
+    finish(tracker, paths, [revision.manifest for revision in revisions], read_record(paths))
     cursor.close()

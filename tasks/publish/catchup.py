@@ -3,21 +3,24 @@
 This module needs neither the loop nor a policy, so commands that commit without them need not load them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import LoopRecord, RunStatus, last_record, read_record, status_of
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
 from coevo.models.policy.decoder import Decoder
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.tasks.artifacts import episodes_of
+from coevo.tasks.cost import wall_seconds
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.mlflow.store import TrackingError, tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
@@ -27,29 +30,46 @@ from coevo.tasks.publish.report import Reporter
 
 @contextmanager
 def open_publisher(
-    root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter
+    paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter
 ) -> Iterator[Publisher]:
-    """Open the publisher of a run; revisions committed but not published go first."""
-    tracker = tracker_of(root, paths, experiment)
-    with publishing(tracker, Cursor(paths.published), reporter) as publisher:
+    """Open the publisher of a run that its loop plays; revisions committed but not published go first."""
+    tracker, config = tracker_of(paths.workspace.root, paths, experiment), paths.read_config().model_dump(mode="json")
+
+    stage = last_record(paths).stage
+
+    def end(error: BaseException | None) -> None:
+        finish(tracker, paths, lineage.log(), last_record(paths).ended(error))
+
+    with publishing(tracker, Cursor(paths.published), reporter, end) as publisher:
+        publisher.announce(lambda: tracker.begin(config, RunStatus("running", stage)))
         for publication in unpublished(Cursor(paths.published), lineage, bank, reporter, paths.scratch):
             publisher.submit(publication)
         yield publisher
 
 
-def publish_now(root: Path, paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter) -> None:
+def publish_now(paths: RunPaths, bank: Bank, lineage: Lineage, experiment: str, reporter: Reporter) -> None:
     """Publish the revisions that a run has committed and not published, in order.
 
     Raises:
         CoevoError: MLflow cannot be reached or refuses, or the cursor is wrong; published revisions are not repeated.
     """
-    tracker, cursor = tracker_of(root, paths, experiment), Cursor(paths.published)
+    tracker, cursor = tracker_of(paths.workspace.root, paths, experiment), Cursor(paths.published)
     for publication in unpublished(cursor, lineage, bank, reporter, paths.scratch):
         tracker.publish(publication)
         cursor.advance(publication.revision)
     if cursor.is_open():
-        tracker.finish()
+        finish(tracker, paths, lineage.log(), read_record(paths))
         cursor.close()
+
+
+def finish(tracker: Tracker, paths: RunPaths, revisions: Sequence[Manifest], record: LoopRecord | None) -> None:
+    """Give the MLflow run the status and the seconds of a run that no process writes to any more.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses.
+    """
+    status = status_of(paths.name, paths.read_config().iterations, revisions[-1] if revisions else None, record)
+    tracker.finish(status, sum(map(wall_seconds, revisions)))
 
 
 def tracker_of(root: Path, paths: RunPaths, experiment: str) -> Tracker:
@@ -100,30 +120,34 @@ def episodes_at(lineage: Lineage, revision: int, reporter: Reporter, scratch: Pa
 
 
 @contextmanager
-def publishing(tracker: Tracker, cursor: Cursor, reporter: Reporter) -> Iterator[Publisher]:
+def publishing(
+    tracker: Tracker, cursor: Cursor, reporter: Reporter, end: Callable[[BaseException | None], None]
+) -> Iterator[Publisher]:
     """Open a publisher of one run; on exit, remaining revisions are tried once more.
 
-    Then the MLflow run is closed, even if an earlier process that was killed had left it open.
+    Then ``end`` closes the MLflow run, even if an earlier process that was killed had left it open; it is given what
+    ended the block.
     """
-    publisher, status = Publisher(tracker.publish, cursor.read, cursor.advance, reporter.warn), "FAILED"
+    publisher, raised = Publisher(tracker.publish, cursor.read, cursor.advance, reporter.warn), None
     try:
         yield publisher
-        status = "FINISHED"
-    except KeyboardInterrupt:
-        publisher.leave()
+    except BaseException as error:
+        raised = error
+        if isinstance(error, KeyboardInterrupt):
+            publisher.leave()
         raise
     finally:
         left = publisher.close()
         if left is not None:
             reporter.warn(left)
-        elif cursor.is_open():
-            finish(tracker, cursor, status, reporter)
+        else:
+            _close(cursor, reporter, partial(end, raised))
 
 
-def finish(tracker: Tracker, cursor: Cursor, status: str, reporter: Reporter) -> None:
+def _close(cursor: Cursor, reporter: Reporter, end: Callable[[], None]) -> None:
     """Close the MLflow run; a failure is a warning, since the run itself must not fail."""
     try:
-        tracker.finish(status)
+        end()
         cursor.close()
     except TrackingError as error:
         reporter.warn(f"the MLflow run stays open: {error}")

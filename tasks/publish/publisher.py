@@ -49,6 +49,10 @@ class Publisher:
         self._waiting.append(publication)
         self._attempt = self._thread.submit(self._drain)
 
+    def announce(self, tell: Callable[[], None]) -> None:
+        """Schedule a message beside the revisions; one that fails is not repeated, as each revision says the same."""
+        self._thread.submit(self._tell, tell)
+
     def leave(self) -> None:
         """Publish only the revision in progress, so that ``close`` is quick."""
         self._left = True
@@ -68,6 +72,12 @@ class Publisher:
         if failure is None and not self._waiting:
             return None
         return f"{self._number()} not published: {failure or 'interrupted'}; `coevo resume` publishes the rest"
+
+    def _tell(self, tell: Callable[[], None]) -> None:
+        try:
+            tell()
+        except TrackingError as error:
+            self._fail(error)
 
     def _drain(self) -> TrackingError | None:
         while self._waiting and not self._left:

@@ -14,6 +14,7 @@ from coevo.lineage.files import write_atomically
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import trail_since
+from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.admission.pending import Pending
 from coevo.memory.bank.bank import Bank
@@ -21,7 +22,7 @@ from coevo.memory.state import BankState
 from coevo.records.episode import Episode
 from coevo.tasks.artifacts import episodes_of
 from coevo.tasks.run.by_hand import commit_by_hand
-from coevo.tasks.run.waiting import Vote, waits
+from coevo.tasks.run.waiting import Vote
 from coevo.tasks.steps.bank import counts
 
 FOLDER = "proposal"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 
 from coevo.configs.placement import SharedPlacement
 from coevo.configs.run import RunConfig
@@ -14,6 +15,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import trail_since
+from coevo.lineage.status import PREPARATION, WARM_START, record_stage, recording_status, waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.engines.base import Engine
@@ -33,10 +35,10 @@ from coevo.tasks.run.assemble import assemble, check_engine, environment_of, ope
 from coevo.tasks.run.author import is_budgeted, journal_after, open_writing, spent_before
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.space import require_start
-from coevo.tasks.run.waiting import waits
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 from coevo.tasks.run.weights import digests
 from coevo.tasks.session import Session
+from coevo.tasks.stage import recording
 from coevo.tasks.steps import ahead
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.artifact import read_writing
@@ -55,21 +57,25 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
     workspace = Workspace(root)
     paths = workspace.existing(run)
     check_file_system(paths.root)
+    seconds, began = dict[str, float](), perf_counter()
     with ExitStack() as stack:
         stack.enter_context(writer_lock(paths))
+        stack.enter_context(recording(seconds))
+        stack.enter_context(recording_status(paths))
         config = paths.read_config()
         workspace.trust.demand(run, config)
         env = stack.enter_context(environment_of(config))
         check_engine(config)
         with in_stage("recovers the last revision"):
-            lineage = stack.enter_context(Lineage.open(paths.lineage, workspace.cache))
-            bank = Bank(paths.bank)
-            lineage.recover(bank)
-            Cursor(paths.published).check(lineage)
-            paths.clear_staging()
+            lineage, bank = stack.enter_context(recovered(paths, workspace))
             head = lineage.head()
             weights = digests(config, root)
             accepted = check_unchanged(config, head, run, accept_change, weights)
+        with in_stage("opens the pages of MLflow and Prefect"):
+            record_stage(paths, WARM_START if head is None else PREPARATION)
+            publisher = stack.enter_context(open_publisher(paths, bank, lineage, env.name, reporter))
+            prune = pruner(root)
+            pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, prune))
         start = warm_start(config, env, workspace.warmstarts, reporter) if head is None else lineage.path("policy")
         require_start(config, start, lineage.sizes(), paths.root)
         with in_stage("starts the trainer and the engine"):
@@ -77,16 +83,24 @@ def open_session(run: str, root: Path, reporter: Reporter, accept_change: bool) 
             if trainer is not None and isinstance(config.placement, SharedPlacement):
                 trainer.wait()  # a server takes what its GPU has left while it starts
             engine = stack.enter_context(closing(open_engine(config, start, paths.engine)))
-        with in_stage("opens the pages of MLflow and Prefect"):
-            publisher = stack.enter_context(open_publisher(root, paths, bank, lineage, env.name, reporter))
-            prune = pruner(root)
-            pages = stack.enter_context(artifacts_of(run, config.iterations, config.recipe, reporter.warn, prune))
         stores = Stores(paths, bank, lineage, publisher, reporter, pages)
         writing = stack.enter_context(take_up_writing(config, stores, engine, head))
         session = Session(config, assemble(config, env, engine, trainer, writing), stores)
         session.accepted, session.weights = accepted, weights
         position(session, head, start)
+        session.begin_clock(began, seconds)
         yield session
+
+
+@contextmanager
+def recovered(paths: RunPaths, workspace: Workspace) -> Iterator[tuple[Lineage, Bank]]:
+    """Lineage and bank of a run at its last revision, whatever an earlier process left behind."""
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
+        bank = Bank(paths.bank)
+        lineage.recover(bank)
+        Cursor(paths.published).check(lineage)
+        paths.clear_staging()
+        yield lineage, bank
 
 
 def open_trainer(config: RunConfig, start: Path, lineage: Lineage, head: Manifest | None, paths: RunPaths) -> Trainer:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from coevo.configs.errors import CoevoError
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.admission.retirement import ruling
 from coevo.memory.bank.bank import Bank
@@ -12,7 +13,6 @@ from coevo.memory.bank.change import BankChange
 from coevo.memory.clusters import Cluster, Clusters
 from coevo.records.entry import Entry
 from coevo.tasks.run.by_hand import commit_by_hand
-from coevo.tasks.run.waiting import waits
 
 
 def retire_entry(

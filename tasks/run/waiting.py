@@ -1,8 +1,6 @@
-"""Pending approval of a run, and the decision of a person."""
+"""Decision of a person about a pending approval."""
 
 from dataclasses import dataclass
-
-from coevo.lineage.revision.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +14,3 @@ class Vote:
 
     approved: bool
     by: str
-
-
-def waits(head: Manifest | None) -> bool:
-    """Return True if the run stops at this revision until a person has decided."""
-    return head is not None and bool(head.state.get("waiting", False))

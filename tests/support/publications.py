@@ -6,6 +6,7 @@ from coevo.tasks.publish.mlflow.publication import Publication
 CONFIG = {
     "recipe": "steps-grpo",
     "seed": 7,
+    "iterations": 3,
     "env": {"type": "steps"},
     "rollout": {"tasks": 16, "sampling": {"temperature": 1.0}},
     "evaluation": {"panels": ["seen-houses"]},
@@ -16,6 +17,7 @@ def publication(revision, entries=(), config=CONFIG, config_hash="c0"):
     state = {
         "revision": revision,
         "parent": revision - 1,
+        "iteration": revision,
         "config": config,
         "config_hash": config_hash,
         "panels": {"seen-houses": "p" * 64},

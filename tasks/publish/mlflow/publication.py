@@ -1,16 +1,18 @@
 """Data published of one revision: the manifest, its bank and the previous bank, and its episodes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from coevo.configs.run import digest
 from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import RunStatus, iteration_stage
 from coevo.memory.bank.change import Judged
 from coevo.memory.bank.content_hash import content_hash
 from coevo.records.arrow import entries_to_table
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
+from coevo.tasks.cost import wall_seconds
 
 INCIDENTAL = ("seed", "iterations", "recipe")
 """Settings that may differ between runs of one ``coevo.setting``."""
@@ -49,6 +51,11 @@ class Publication:
         return int(self.manifest.observed["timestamp"])
 
     @property
+    def began(self) -> int:
+        """Time at which the work on the revision began, in ms since 1970."""
+        return self.timestamp - round(wall_seconds(self.manifest) * 1000)
+
+    @property
     def evaluated(self) -> bool:
         """Report whether held-out panels were played; pictures, checkpoint and traces are published only then."""
         return bool(self.manifest.state["panels"])
@@ -67,9 +74,21 @@ def tags_of(publication: Publication) -> dict[str, str]:
         "coevo.commit": publication.commit,
         "coevo.parent": str(manifest.parent),
         "coevo.config": state["config_hash"],
+        **status_tags(RunStatus("running", iteration_stage(manifest.iteration + 1, state["config"]))),
+        **_branch_tag(manifest),
         **_bank_tag(publication.entries),
         **{f"coevo.panel.{name}": value for name, value in state["panels"].items()},
     }
+
+
+def status_tags(status: RunStatus) -> dict[str, str]:
+    """Tags of a run's status; an empty one where it has no stage or reason."""
+    return {f"coevo.{name}": value or "" for name, value in asdict(status).items()}
+
+
+def _branch_tag(manifest: Manifest) -> dict[str, str]:
+    origin = manifest.observed.get("branched_from")
+    return {} if origin is None else {"coevo.branched_from": f"{origin['run']}@{origin['revision']}"}
 
 
 def identity(config: Mapping[str, Any], env: str) -> dict[str, str]:

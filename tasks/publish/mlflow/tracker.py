@@ -5,6 +5,7 @@ traces have fixed ids, and the tag of the last revision is written in the same b
 else. The constructor does not contact MLflow, so an unreachable server does not prevent a run from starting.
 """
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,19 +14,25 @@ from typing import Any
 from filelock import FileLock
 
 from coevo.lineage.revision.code import flat
+from coevo.lineage.status import RunStatus
 from coevo.models.policy.decoder import Decode
 from coevo.tasks.publish.mlflow.checkpoints import publish_checkpoint
 from coevo.tasks.publish.mlflow.datasets import publish_datasets
 from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.names import free_name, is_right, other_names
 from coevo.tasks.publish.mlflow.pictures import publish_pictures
-from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, tags_of
+from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, status_tags, tags_of
 from coevo.tasks.publish.mlflow.renamed import repeat_points
 from coevo.tasks.publish.mlflow.store import Store, check_database, client, package, translated
 from coevo.tasks.publish.mlflow.tables import TAG as TABLES
 from coevo.tasks.publish.mlflow.tables import publish_bank
 from coevo.tasks.publish.mlflow.traces import Place, publish_traces
 
+MLFLOW_STATUS = {
+    "running": "RUNNING", "new": "SCHEDULED", "waiting": "SCHEDULED", "finished": "FINISHED", "stopped": "KILLED",
+    "failed": "FAILED", "crashed": "FAILED", "faulty": "FAILED",
+}  # fmt: skip
+"""Status of the MLflow run for each status of a run, which its tag ``coevo.status`` has in coevo's own word."""
 BATCH = 100
 """Most parameters per call of MLflow."""
 ABOUT = """**{method}** on **{env}**, seed {seed}: the run `{run}`.
@@ -63,7 +70,6 @@ class Tracker:
         self._origin = origin
         self._decode = decode
         self._run_info: Any = None
-        self._until: int | None = None
         self._tags: dict[str, str] = {}
 
     def publish(self, publication: Publication) -> None:
@@ -74,7 +80,7 @@ class Tracker:
         """
         with translated(self._store):
             check_database(self._store)
-            run = self._connect(publication)
+            run = self._connect(publication.manifest.state["config"], publication.began)
             tags = tags_of(publication)
             if tags["coevo.config"] != self._tags.get("coevo.config"):
                 self._publish_config(run.run_id, publication)
@@ -85,12 +91,26 @@ class Tracker:
                 self._publish_evaluation(run, publication)
             self._publish_points(run.run_id, publication, tags)
             self._tags |= tags
-            self._until = publication.timestamp
 
-    def finish(self, status: str = "FINISHED") -> None:
-        """Close the MLflow run with ``FINISHED``, ``FAILED`` or ``KILLED``; a later revision opens it again.
+    def begin(self, config: Mapping[str, Any], status: RunStatus) -> None:
+        """Show a run that is running, from before its first revision on.
 
-        Its end time is that of the last published revision; a run left open by another process ends now.
+        Raises:
+            TrackingError: MLflow cannot be reached or refuses.
+        """
+        with translated(self._store):
+            check_database(self._store)
+            run = self._connect(config, int(time.time() * 1000))
+            self._set_tags(run.run_id, status_tags(status))
+
+    def finish(self, status: RunStatus, seconds: float) -> None:
+        """Give the MLflow run the status of a run that no process writes to; a later revision opens it again.
+
+        MLflow shows the end time minus the start time as the duration, so that the end is ``seconds`` after the start.
+
+        Args:
+            status: status of the run.
+            seconds: wall-clock seconds of its revisions.
 
         Raises:
             TrackingError: MLflow cannot be reached or refuses.
@@ -99,7 +119,9 @@ class Tracker:
             check_database(self._store)
             info = self._run_info or self._known()
             if info is not None:
-                self._client.set_terminated(info.run_id, status, self._until)
+                self._set_tags(info.run_id, {**status_tags(status), "coevo.seconds": f"{seconds:.1f}"})
+                end = info.start_time + max(1, round(seconds * 1000))
+                self._client.set_terminated(info.run_id, MLFLOW_STATUS[status.status], end)
 
     def rename(self) -> None:
         """Give the MLflow run the run's name, where it has another one or shares it: earlier versions chose others.
@@ -131,12 +153,12 @@ class Tracker:
     def _client(self) -> Any:
         return client(self._store)
 
-    def _connect(self, publication: Publication) -> Any:
-        """MLflow's info of the run, looked up or created once."""
+    def _connect(self, config: Mapping[str, Any], started: int) -> Any:
+        """MLflow's info of the run, looked up or created once; ``started`` is its start in ms since 1970."""
         if self._run_info is None:
             with FileLock(self._store.lock):
                 experiment = writable_experiment(self._client, self._store, self._experiment)
-                run = self._find_or_create(experiment, publication)
+                run = self._find_or_create(experiment, config, started)
             self._client.update_run(run.info.run_id, status="RUNNING")
             repeat_points(self._client, run)
             self._run_info, self._tags = run.info, dict(run.data.tags)
@@ -147,16 +169,15 @@ class Tracker:
         found = () if experiment is None else self._search(experiment.experiment_id)
         return found[0].info if found else None
 
-    def _find_or_create(self, experiment: str, publication: Publication) -> Any:
+    def _find_or_create(self, experiment: str, config: Mapping[str, Any], started: int) -> Any:
         found = self._search(experiment)
         if found:
             return found[0]
-        who = identity(publication.manifest.state["config"], self._experiment)
+        who = identity(config, self._experiment)
         method, env, seed = (who[f"coevo.{part}"] for part in ("method", "env", "seed"))
         about = {"mlflow.note.content": ABOUT.format(method=method, env=env, seed=seed, run=self._run)}
-        source = {"mlflow.source.name": publication.manifest.state["config"]["recipe"], "mlflow.source.type": "LOCAL"}
+        source = {"mlflow.source.name": config["recipe"], "mlflow.source.type": "LOCAL"}
         tags = {"coevo.run": self._run, "coevo.origin": self._origin, **who, **about, **source}
-        started = publication.timestamp
         name = free_name(self._run, other_names(self._client, experiment, self._run))
         return self._client.create_run(experiment, start_time=started, tags=tags, run_name=name)
 
@@ -184,4 +205,18 @@ class Tracker:
     def _publish_points(self, run_id: str, publication: Publication, tags: Mapping[str, str]) -> None:
         entities, when = package().entities, (publication.timestamp, publication.revision)
         points = [entities.Metric(name, value, *when) for name, value in figures(publication.manifest).items()]
+        tags = {**tags, **self._parent_run(publication)}
         self._client.log_batch(run_id, metrics=points, tags=[entities.RunTag(*pair) for pair in tags.items()])
+
+    def _parent_run(self, publication: Publication) -> dict[str, str]:
+        """Tag that shows a branch below the run that it branched from, if that is in the same experiment."""
+        origin = publication.manifest.observed.get("branched_from")
+        experiment = None if origin is None else self._client.get_experiment_by_name(self._experiment)
+        if origin is None or experiment is None:
+            return {}
+        query = f"tags.`coevo.run` = '{origin['run']}'"
+        found = self._client.search_runs([experiment.experiment_id], query, max_results=1)
+        return {"mlflow.parentRunId": found[0].info.run_id} if found else {}
+
+    def _set_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
+        self._client.log_batch(run_id, tags=[package().entities.RunTag(*pair) for pair in tags.items()])

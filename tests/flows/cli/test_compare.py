@@ -12,8 +12,8 @@ from support import small_run
 from coevo.flows import api
 from coevo.flows.cli import compare
 from coevo.flows.history.comparison import Comparison, differences_of
-from coevo.flows.history.cost import KINDS, Spent
 from coevo.flows.history.evaluations import Evaluated, Side
+from coevo.tasks.cost import KINDS, Spent
 
 
 def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):

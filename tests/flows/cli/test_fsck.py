@@ -16,6 +16,7 @@ from support.fsck import fingerprint, fsck
 
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.status import RunStatus
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.catchup import entries_at
@@ -45,7 +46,7 @@ def publish(paths, place, revisions):
             commit = lineage.commit_hash(manifest.revision)
             tracker.publish(Publication(manifest, commit, entries_at(bank, manifest, Silent())))
     paths.published.write_text(json.dumps({"published": revisions - 1}))
-    tracker.finish()
+    tracker.finish(RunStatus("finished"), 1.0)
 
 
 @pytest.fixture

@@ -22,7 +22,10 @@ def test_runs_are_listed_newest_last_with_their_headline_figures(coevo):
         "final_success": 0.5,
         "evaluated": 3,
         "seconds": 8.0,
+        "parent": None,
         "status": "stopped",
+        "stage": "iteration 3 of 40",
+        "reason": "no process has run it in this workspace",
         "process": None,
         "fault": None,
     }
@@ -30,7 +33,9 @@ def test_runs_are_listed_newest_last_with_their_headline_figures(coevo):
 
 def test_a_run_without_revisions_is_listed_without_figures(coevo):
     row = json.loads(coevo("runs", "--json").out)[-1]
-    assert row == dict.fromkeys(row) | {"run": "new", "recipe": RECIPE, "status": "new"}
+    assert row == dict.fromkeys(row) | {
+        "run": "new", "recipe": RECIPE, "status": "new", "reason": "no process has run it in this workspace",
+    }  # fmt: skip
 
 
 def test_an_empty_workspace_has_no_runs_and_says_how_to_start_one(coevo, tmp_path):

@@ -26,7 +26,7 @@ CASES = {
     "stage": (*EVOLVING, "update.deepspeed.processes=2", "update.deepspeed.zero_stage=3"),
     "author": (*EVOLVING, "AUTHOR"),
     "ahead": (*EVOLVING, "rollout.ahead=1", "update.loss.importance_cap=2.0"),
-    "unfinished": ("homerules-context-lite", *BRIEF, "rollout.turns=2"),
+    "unfinished": ("homerules-context-lite", *BRIEF, "rollout.group_size=1", "rollout.turns=2"),
 }
 
 

@@ -14,7 +14,7 @@ KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",
     "coevo.tasks.writing.journal:Journal.append@2",
     "coevo.lineage.repository:Repository.seal@2",
-    "coevo.tasks.writing.artifact:write_writing@2+",
+    "coevo.tasks.writing.artifact:write_writing@1+",
 )
 
 

@@ -3,9 +3,9 @@
 import pytest
 
 from coevo.flows.history.comparison import differences_of
-from coevo.flows.history.cost import Spent
 from coevo.flows.history.evaluations import Evaluated, Side
 from coevo.records.intervals import paired
+from coevo.tasks.cost import Spent
 
 
 def side(name, outcomes):

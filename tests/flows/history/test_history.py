@@ -4,6 +4,7 @@ import pytest
 
 from coevo.flows.history import history
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import time_by_part
 
 
 def revision(number, parent, restored=None, bank=True, wall=None, **metrics):
@@ -47,7 +48,7 @@ def test_a_revision_that_did_not_touch_the_bank_has_its_predecessors_size():
 
 
 def test_time_spent_on_what_was_left_behind_counts():
-    assert history.seconds(ROLLED_BACK) == 7.0
+    assert sum(time_by_part(ROLLED_BACK).values()) == 7.0
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,9 @@
 import pytest
 
 from coevo.configs.load.study import stored_study
-from coevo.flows.history.cost import Spent
 from coevo.flows.studies.outcome import Outcome, area
 from coevo.flows.studies.result import compared
+from coevo.tasks.cost import Spent
 
 SETTINGS = {
     "name": "few",

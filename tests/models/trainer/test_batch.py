@@ -1,6 +1,7 @@
 """Reading samples, and dealing them out."""
 
 import pytest
+import torch
 
 from coevo.models.trainer.batch import minibatches, read
 from coevo.records.draws import key
@@ -19,6 +20,10 @@ def test_an_empty_file_is_an_empty_batch(empty_path):
     batch = read(empty_path)
     assert (len(batch), batch.tokens) == (0, 0)
     assert minibatches(batch, 2, key(0)) == []
+    assert {name: getattr(batch, name).dtype for name in ("behaviour", "mask", "advantages", "values", "returns")} == {
+        "behaviour": torch.float32, "mask": torch.bool, "advantages": torch.float32, "values": torch.float32,
+        "returns": torch.float32,
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("count", "parts"), [(1, 1), (2, 2), (3, 3), (9, 4)])

@@ -122,9 +122,15 @@ def test_the_distance_to_the_policy_before_the_update_is_fresh(
     assert abs(metrics["kl_previous"] / metrics["kl"] - 1) > 0.2
 
 
-def test_a_batch_without_samples_changes_nothing(policy, empty_path, joined):
+@pytest.mark.parametrize(
+    "loss",
+    [{}, {"importance_cap": 2.0}, {"aggregation": "traj-mean-step-mean"}, {"kl_coefficient": 0.0}],
+    ids=["", "cap", "action", "kl"],
+)
+def test_a_batch_without_samples_changes_nothing(policy, empty_path, joined, loss):
     model = copy.deepcopy(policy.model)
-    metrics = learner(model, settings())[0].update(read(empty_path), key(0))
+    config = settings().model_copy(update={"loss": LossConfig(**loss)})
+    metrics = learner(model, config)[0].update(read(empty_path), key(0))
     assert metrics["steps"] == metrics["samples"] == metrics["loss"] == metrics["kl_previous"] == 0
     assert all(torch.isfinite(torch.tensor(value)) for value in metrics.values())
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), policy.model.parameters(), strict=True))

@@ -17,6 +17,7 @@ from support.batches import entry
 from support.dying import Killed, dying
 from support.publications import CONFIG, publication
 
+from coevo.lineage.status import RunStatus
 from coevo.tasks.publish.mlflow.publication import identity
 from coevo.tasks.publish.mlflow.store import Store, TrackingError, tracking_store, without_login
 from coevo.tasks.publish.mlflow.tracker import Tracker
@@ -74,6 +75,9 @@ def test_revisions_are_steps_of_one_run_however_often_they_are_published(store, 
         "coevo.parent": "1",
         "coevo.config": "c0",
         "coevo.panel.seen-houses": "p" * 64,
+        "coevo.status": "running",
+        "coevo.stage": "iteration 3 of 3",
+        "coevo.reason": "",
     }
 
 
@@ -106,6 +110,7 @@ def test_configuration_is_a_file_its_first_version_the_parameters_and_its_panels
     assert run.data.params == {
         "recipe": "steps-grpo",
         "seed": "7",
+        "iterations": "3",
         "env.type": "steps",
         "rollout.tasks": "16",
         "rollout.sampling.temperature": "1.0",
@@ -121,7 +126,7 @@ def test_configuration_is_a_file_its_first_version_the_parameters_and_its_panels
 def test_more_parameters_than_one_call_takes(store, client):
     config = CONFIG | {f"option{n}": n for n in range(250)}
     Tracker(store, "many", "demo-1", "abc").publish(publication(0, config=config))
-    assert len(found(client, "many")[0].data.params) == 256
+    assert len(found(client, "many")[0].data.params) == 257
 
 
 def test_the_bank_is_a_table_only_where_it_changed_and_is_there(store, client):
@@ -227,15 +232,54 @@ def test_artifacts_stay_in_the_workspace(store, client):
 
 def test_a_finished_run_is_opened_again_and_closed_by_any_process(store, client):
     first = Tracker(store, "status", "demo-1", "abc")
-    first.finish()
+    first.finish(RunStatus("finished"), 1.0)
     first.publish(publication(0))
-    first.finish()
+    first.finish(RunStatus("finished"), 1.5)
     (closed,) = found(client, "status")
-    assert (closed.info.status, closed.info.end_time) == ("FINISHED", publication(0).timestamp)
+    assert (closed.info.status, closed.info.end_time - closed.info.start_time) == ("FINISHED", 1500)
     Tracker(store, "status", "demo-1", "abc").publish(publication(1))
     assert found(client, "status")[0].info.status == "RUNNING"
-    Tracker(store, "status", "demo-1", "abc").finish()
+    Tracker(store, "status", "demo-1", "abc").finish(RunStatus("finished"), 2.5)
     assert found(client, "status")[0].info.status == "FINISHED"
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        (RunStatus("waiting", "approval of revision 0", "revision 0 waits for approval"), "SCHEDULED"),
+        (RunStatus("finished", "iteration 3 of 3", "all 3 iterations are done"), "FINISHED"),
+        (RunStatus("stopped", "iteration 1 of 3", "interrupted"), "KILLED"),
+        (RunStatus("failed", "iteration 2 of 3", "no room"), "FAILED"),
+        (RunStatus("crashed", "warm start", "its process was killed"), "FAILED"),
+        (RunStatus("new"), "SCHEDULED"),
+    ],
+)
+def test_the_status_of_a_run_is_the_same_in_its_tags_and_the_nearest_of_mlflow(store, client, status, shown):
+    experiment = f"status-{status.status}"
+    tracker = Tracker(store, experiment, "demo-1", "abc")
+    tracker.begin(CONFIG, RunStatus("running", "warm start"))
+    (run,) = found(client, experiment)
+    said = [run.data.tags[f"coevo.{name}"] for name in ("status", "stage", "reason")]
+    assert (run.info.status, said) == ("RUNNING", ["running", "warm start", ""])
+    tracker.publish(publication(0))
+    assert found(client, experiment)[0].data.tags["coevo.stage"] == "iteration 1 of 3"
+    tracker.finish(status, 12.5)
+    (run,) = found(client, experiment)
+    said = [run.data.tags[f"coevo.{name}"] for name in ("status", "stage", "reason", "seconds")]
+    assert (run.info.status, said) == (shown, [status.status, status.stage or "", status.reason or "", "12.5"])
+    assert run.info.end_time - run.info.start_time == 12500
+
+
+def test_a_branch_stands_below_the_run_that_it_branched_from(store, client):
+    Tracker(store, "branches", "trunk", "abc").publish(publication(0))
+    made = publication(1)
+    branched = replace(
+        made.manifest, observed={**made.manifest.observed, "branched_from": {"run": "trunk", "revision": 0}}
+    )
+    Tracker(store, "branches", "twig", "def").publish(replace(made, manifest=branched))
+    trunk, twig = sorted(found(client, "branches"), key=lambda run: run.info.run_name)
+    assert twig.data.tags["coevo.branched_from"] == "trunk@0"
+    assert twig.data.tags["mlflow.parentRunId"] == trunk.info.run_id
 
 
 def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
@@ -272,11 +316,11 @@ def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_pat
         with pytest.raises(TrackingError, match="does not take the run: database is locked"):
             tracker.publish(publication(1))
         with pytest.raises(TrackingError, match="database is locked"):
-            tracker.finish()
+            tracker.finish(RunStatus("finished"), 1.0)
         assert time.monotonic() - started < 5
         other.execute("ROLLBACK")
     tracker.publish(publication(1))
-    tracker.finish()
+    tracker.finish(RunStatus("finished"), 1.0)
     from mlflow import MlflowClient
 
     (run,) = found(MlflowClient(store.uri), "locked")

@@ -1,9 +1,12 @@
 """Expenses of a run, on histories worked out by hand."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from coevo.flows.history.cost import Spent, spending
 from coevo.lineage.revision.manifest import Manifest
+from coevo.tasks.cost import OF_PART, PARALLEL, Spent, spending, time_by_part, time_line
 
 
 def revision(number, restored=None, seconds=None, **metrics):
@@ -14,7 +17,7 @@ def revision(number, restored=None, seconds=None, **metrics):
     )
 
 
-START = revision(0, seconds={"evaluate": 9.0})
+START = revision(0, seconds={"evaluate": 9.0, "wall": 9.0})
 PLAYED = {"spent_episodes": 4.0, "spent_tokens": 100.0}
 
 
@@ -45,3 +48,15 @@ def test_what_one_revision_does_not_say_nobody_knows_from_there_on():
     history = [START, revision(1, **PLAYED), revision(2, seconds={"rollout": 1.0}), revision(3, **PLAYED)]
     assert [spent.tokens for spent in spending(history)] == [0, 100, None, None]
     assert spending(history)[-1].seconds == 1.0
+
+
+def test_every_stage_has_its_part_and_the_parts_sum_to_the_wall_clock():
+    root = Path(__file__).parents[2]
+    sources = [path.read_text("utf-8") for room in ("tasks", "flows") for path in (root / room).rglob("*.py")]
+    named = {name for text in sources for name in re.findall(r'^@(?:stage|untracked)\("([^"]+)"', text, re.M)}
+    assert len(named) > 15
+    assert named | {"preparation"} == OF_PART.keys() | set(PARALLEL)
+    seconds = {name.replace(" ", "_"): 1.0 for name in named}
+    history = [revision(1, seconds=seconds | {"wall": 100.0}, **PLAYED)]
+    assert sum(time_by_part(history).values()) == 100.0
+    assert time_line(history).startswith("100 s: preparation 1, rollout 2, ")
