@@ -29,21 +29,20 @@ def around(mean: float, stderr: float) -> Interval:
     return Interval(mean, mean - NORMAL * stderr, mean + NORMAL * stderr)
 
 
-def paired(ours: Sequence[float], theirs: Sequence[float], quantile: float = NORMAL) -> Interval:
-    """95 % interval of the mean paired difference, ours minus theirs.
+def paired(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
+    """95 % interval of the mean paired difference, ours minus theirs, as ``of_gains``.
 
     Args:
-        ours: one value per pair, at least two; outcomes of tasks are 0 or 1.
+        ours: one value per pair, at least two; outcomes of tasks are 0 or 1. Values that differ by more are rewards:
+            the largest difference among them counts as the largest possible one.
         theirs: values of the other side, in the same order.
-        quantile: half the interval's width in standard errors; few pairs need that of Student's t.
 
     Raises:
         ValueError: the two sides differ in length.
         StatisticsError: there are fewer than two pairs.
     """
     gains = [float(a) - float(b) for a, b in zip(ours, theirs, strict=True)]
-    mean, half = fmean(gains), quantile * stdev(gains) / len(gains) ** 0.5
-    return Interval(mean, mean - half, mean + half)
+    return of_gains(fmean(gains), stdev(gains) / len(gains) ** 0.5, len(gains), max(1.0, *map(abs, gains)))
 
 
 def of_gains(mean: float, stderr: float, pairs: int, most: float = 1.0) -> Interval:
@@ -91,7 +90,9 @@ def student(ours: Sequence[float], theirs: Sequence[float]) -> Interval:
     # Imported on use: the import takes longer than most commands.
     from scipy.special import stdtrit
 
-    return paired(ours, theirs, float(stdtrit(len(ours) - 1, 0.975)))
+    gains = [float(a) - float(b) for a, b in zip(ours, theirs, strict=True)]
+    mean, half = fmean(gains), float(stdtrit(len(gains) - 1, 0.975)) * stdev(gains) / len(gains) ** 0.5
+    return Interval(mean, mean - half, mean + half)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,13 @@ def ui(
     """Print the addresses of the Prefect and MLflow pages.
 
     Starts their servers if they are not running. The sample has servers of its own. A link works once; the browser that
-    opened it keeps access. The MLflow page shows the newest environment's runs with recipe, seed and commit.
+    opened it keeps access. The MLflow page shows the newest environment's runs with recipe, seed and commit. Both pages
+    show runs whose process was killed as crashed from now on.
 
     Example: coevo ui --open
     """
     from coevo.flows.history.standing import faults, standings
+    from coevo.flows.servers.end_state import name_crashed
     from coevo.flows.servers.mlflow_pages import mlflow_pages
     from coevo.flows.servers.prefect_pages import page_to, prefect_pages
     from coevo.tasks.publish.report import in_stage
@@ -42,8 +44,8 @@ def ui(
             typer.launch(page_to(url, root, name.lower()) if LINK in url else url)
     if LINK in prefect.result() + mlflow.result():
         output.line(f"A link works once, within {OPEN_WITHIN / 60:.0f} minutes; this command prints new ones.")
-    for fault in faults(standings(Workspace(root))):
-        output.line(fault)
+    for line in (*name_crashed(Workspace(root)), *faults(standings(Workspace(root)))):
+        output.line(line)
     output.line(f"Stop them with: coevo down{f' --workspace {root}' if sample else ''}")
 
 

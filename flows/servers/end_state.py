@@ -1,5 +1,6 @@
 """Last state of a flow run: its name is the status of the run, its message has the stage, the reason and the time."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,9 +9,15 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.states import Cancelled, Completed
 
-from coevo.flows.history.standing import standing
+from coevo.configs.errors import CoevoError
+from coevo.envs.registry import find
+from coevo.flows.history.standing import Standing, standing, standings
+from coevo.flows.servers.servers import use_prefect
+from coevo.flows.servers.stale import mark_crashed
+from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.cost import time_line
+from coevo.tasks.cost import time_line, wall_seconds
+from coevo.tasks.publish.catchup import tracker_of
 
 IN_ORDER = ("Finished", "Waiting", "Stopped")
 """Names of states of a flow run that ended in order."""
@@ -29,3 +36,22 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     ended: State[Any] = named(name=found.status.status.capitalize(), message=message)
     with get_client(sync_client=True) as client:
         client.set_flow_run_state(flow_run.id, ended, force=True)
+
+
+def name_crashed(place: Workspace) -> list[str]:
+    """Tell MLflow and Prefect of the runs whose process was killed; return a line for each that could not be told."""
+    crashed = [found for found in standings(place) if found.status.status == "crashed"]
+    if crashed:
+        use_prefect(place.root)
+    return [line for found in crashed for line in _name_crashed(found, place)]
+
+
+def _name_crashed(found: Standing, place: Workspace) -> Iterator[str]:
+    try:
+        place.trust.demand(found.paths.name, found.paths.read_config())
+        with writer_lock(found.paths):
+            tracker = tracker_of(place.root, found.paths, find(found.paths.read_config().env.type).name)
+            tracker.finish(found.status, sum(map(wall_seconds, found.revisions)))
+            mark_crashed(found.paths.name, str(place.root))
+    except CoevoError as error:
+        yield f"{found.paths.name}: {error}"

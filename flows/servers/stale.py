@@ -38,7 +38,7 @@ def mark_crashed(run: str, workspace: str) -> int:
         found = client.read_flow_runs(flow_run_filter=unfinished)
         stale = [each for each in found if each.parameters.get("workspace") == workspace and str(each.id) != _own()]
         for each in stale:
-            client.set_flow_run_state(each.id, Crashed(message="its process died; resumed since"), force=True)
+            client.set_flow_run_state(each.id, Crashed(message="its process was killed"), force=True)
     return len(stale)
 
 

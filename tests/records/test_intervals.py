@@ -1,7 +1,6 @@
 """95 % intervals against the textbook, and to the last bit against the formula that earlier revisions used."""
 
 import random
-from statistics import mean, stdev
 
 import numpy as np
 import pytest
@@ -25,20 +24,23 @@ from coevo.records.intervals import (
 
 
 def test_the_interval_of_paired_outcomes():
-    # Gains 1, 1, 0, 0: mean 1/2, deviation sqrt(1/3), half width 1.96 * .5774 / 2.
+    # Gains 1, 1, 0, 0: mean 1/2, deviation sqrt(1/3), half width 3.18245 * .57735 / 2 by t with 3 degrees.
     found = paired([1, 1, 1, 0], [0, 0, 1, 0])
-    assert (found.mean, found.low, found.high) == pytest.approx((0.5, -0.065803, 1.065803), abs=1e-6)
-    assert str(found) == "+0.500 [-0.066, +1.066]"
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, -0.418693, 1.418693), abs=1e-6)
+    assert str(found) == "+0.500 [-0.419, +1.419]"
 
 
-def test_outcomes_give_the_bits_of_earlier_revisions():
+def test_paired_outcomes_have_the_interval_of_students_t_and_equal_ones_are_never_certain():
     draws = random.Random(0)
-    for count in range(2, 200):
+    for count in range(2, 100):
         ours, theirs = ([draws.randrange(2) for _ in range(count)] for _ in range(2))
         gains = [a - b for a, b in zip(ours, theirs, strict=True)]
-        half = 1.96 * stdev(gains) / len(gains) ** 0.5
         found = paired(ours, theirs)
-        assert (found.mean, found.low, found.high) == (mean(gains), mean(gains) - half, mean(gains) + half)
+        if len(set(gains)) > 1:
+            wanted = ttest_1samp(gains, 0).confidence_interval(0.95)
+            assert (found.low, found.high) == pytest.approx((wanted.low, wanted.high))
+        equal = paired([1] * count, [0] * count)
+        assert (equal.mean, equal.low, equal.high) == pytest.approx((1, 1 - 2 * (1 - 0.025 ** (1 / count)), 1))
 
 
 def test_the_interval_around_a_mean():

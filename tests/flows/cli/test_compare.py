@@ -28,7 +28,7 @@ def test_comparison_names_what_differs_and_pairs_the_tasks(coevo):
     difference = found["differences"][0]
     assert (difference["equal"], difference["budget"]) == ("end", None)
     # 1111 against 1010: gains 0, -1, 0, -1, whose standard deviation is sqrt(1/3).
-    half = 1.96 * math.sqrt(1 / 3) / 2
+    half = 3.1824463 * math.sqrt(1 / 3) / 2  # t with 3 degrees
     assert (difference["run"], difference["against"], difference["tasks"]) == ("other@3", "first@3", 4)
     assert [difference[key] for key in ("difference", "low", "high")] == pytest.approx([-0.5, -0.5 - half, -0.5 + half])
 
@@ -184,7 +184,7 @@ def test_the_differences_as_latex(coevo):
     lines = coevo("compare", "first", "other", "--latex").out.splitlines()
     assert lines[0] == "% minus first@3, whose revisions and success are behind the stroke; 95 % over tasks, paired"
     assert r"\toprule" in lines
-    assert r"at the end & seen-houses & other@3 & 3 / 3 & 0.500 / 1.000 & -0.500 & [-1.066, +0.066] & 4 \\" in lines
+    assert r"at the end & seen-houses & other@3 & 3 / 3 & 0.500 / 1.000 & -0.500 & [-1.419, +0.419] & 4 \\" in lines
 
 
 def test_frames_for_notebooks(small_workspace):
@@ -212,13 +212,13 @@ def test_the_expense_of_each_part_is_reported_at_every_revision_compared(coevo, 
     assert set(told) == {
         (run, revision, part)
         for run, revision in (("one@2", 2), ("two@3", 3), ("two@3", 2))
-        for part in ("rollout", "judging")
+        for part in ("rollout", "judging", "other")
     }
     assert told["two@3", 3, "judging"] == {
         "run": "two@3", "revision": 3, "part": "judging", "episodes": 24, "questions": None, "tokens": None,
         "seconds": None, "budgets": ["episodes", "tokens", "seconds"],
     }  # fmt: skip
-    assert (told["one@2", 2, "rollout"]["tokens"], told["one@2", 2, "rollout"]["seconds"]) == (800, 3.0)
+    assert (told["one@2", 2, "rollout"]["tokens"], told["one@2", 2, "rollout"]["seconds"]) == (800, 4.5)
     lines = coevo("compare", "one@2", "two", "--workspace", tmp_path).out.splitlines()
     head = next(line for line in lines if line.startswith("run ") and "in equal" in line)
     assert " ".join(head.split()) == "run up to revision part episodes questions tokens seconds in equal"
@@ -227,5 +227,5 @@ def test_the_expense_of_each_part_is_reported_at_every_revision_compared(coevo, 
 
 def test_a_run_that_did_not_count_its_parts_has_seconds_alone(coevo):
     found = json.loads(coevo("compare", "first", "other", "--json").out)["expenses"]
-    assert {row["part"] for row in found} == {"rollout"}
+    assert {row["part"] for row in found} == {"rollout", "other"}
     assert {(row["episodes"], row["tokens"]) for row in found} == {(None, None)}

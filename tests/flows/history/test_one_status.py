@@ -19,7 +19,14 @@ BRIEF = (
     "homerules-coevo-rl", "warmstart=null", "iterations=2", "rollout.tasks=2", "rollout.group_size=2",
     "bank.admission.replays=2", "evaluation.tasks=4", "evaluation.final_panels=[]",
 )  # fmt: skip
-MLFLOW = {"finished": "FINISHED", "stopped": "KILLED", "waiting": "SCHEDULED", "new": "SCHEDULED", "failed": "FAILED"}
+MLFLOW = {
+    "finished": "FINISHED",
+    "stopped": "KILLED",
+    "waiting": "SCHEDULED",
+    "new": "SCHEDULED",
+    "failed": "FAILED",
+    "crashed": "FAILED",
+}
 
 
 def listed(place, run):
@@ -59,8 +66,8 @@ def same_everywhere(place, run, of_prefect=True):
     if of_prefect:
         name, message = flow_run(place, run)
         assert name == row["status"].capitalize()
-        if row["status"] != "failed":
-            assert message.startswith(f"{row['status']}, {row['stage']}, {row['reason']}; {row['seconds']:,.0f} s")
+        if row["status"] not in ("failed", "crashed"):
+            assert message.startswith(f"{row['status']}, {row['stage']}, {row['reason']}; {row['seconds'] or 0:,.0f} s")
     if row["revision"] is not None:
         report = coevo("report", run, "--json", workspace=place)
         page = Path(json.loads(report.stdout)["file"]).read_text(encoding="utf-8")
@@ -110,6 +117,9 @@ def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
     dead = coevo("run", *BRIEF, "--name", "dead", workspace=tmp_path, kill="coevo.tasks.commit.commit:commit@2")
     assert dead.returncode == -signal.SIGKILL
     assert [listed(tmp_path, "dead")[name] for name in ("status", "reason")] == ["crashed", "its process was killed"]
+    shown = coevo("ui", workspace=tmp_path)
+    assert shown.returncode == 0, shown.stderr
+    assert same_everywhere(tmp_path, "dead")["status"] == "crashed"
     assert coevo("resume", "dead", workspace=tmp_path).returncode == 0
     assert same_everywhere(tmp_path, "dead")["status"] == "finished"
 
