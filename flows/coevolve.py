@@ -13,6 +13,7 @@ from coevo.lineage.status import FIRST_EVALUATION, record_reason, record_stage
 from coevo.memory.writers.base import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.commit.commit import Committer
+from coevo.tasks.preflight.pace import report_pace
 from coevo.tasks.publish.report import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open import open_session
@@ -83,6 +84,7 @@ def iterate(session: Session, committer: Committer) -> None:
         if session.writer_is_due() or trial_is_over(session):
             evolve_bank(session)
     measure(session)
+    report_pace(session)
     session.iteration += 1
     if session.commit_is_due():
         committer.begin()

@@ -19,6 +19,7 @@ from pathlib import Path
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
+from coevo.configs.threads import with_threads
 from coevo.envs.registry import make, with_panel
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import workspace_at
@@ -112,6 +113,6 @@ if __name__ == "__main__":
         try:
             recipe = load_recipe(RECIPE)
             extend_path(recipe)
-            STAGES[sys.argv[1]](with_panel(recipe))
+            STAGES[sys.argv[1]](with_threads(with_panel(recipe)))
         except CoevoError as error:
             sys.exit(f"coevo: {error}")

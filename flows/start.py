@@ -14,6 +14,8 @@ SILENT = {
     "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
 }
 """Settings of libraries that show no progress bars."""
+PATIENT = {"OMP_WAIT_POLICY": "PASSIVE"}
+"""Setting under which waiting threads leave their core to others, which matters on a busy machine."""
 
 
 def main() -> None:
@@ -51,6 +53,7 @@ def _settle_interpreter() -> None:
     Files are read and written as UTF-8 in every locale. Transformers needs its docstrings, which ``PYTHONOPTIMIZE=2``
     removes; a warning of a library is no error of the user.
     """
+    os.environ.update({name: value for name, value in PATIENT.items() if name not in os.environ})
     settled = dict(os.environ)
     if getencoding().lower() not in ("utf-8", "utf8"):
         settled["PYTHONUTF8"] = "1"

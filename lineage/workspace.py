@@ -21,6 +21,7 @@ from secrets import token_hex
 from coevo.configs.errors import CoevoError, unknown
 from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
+from coevo.configs.threads import with_threads
 from coevo.configs.trust import chosen
 from coevo.lineage.files import check_file_system, make_private, remove, write_atomically
 from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
@@ -262,10 +263,12 @@ class Workspace:
     def create(self, name: str, config: RunConfig) -> RunPaths:
         """Create a run; of two processes with the same name, one succeeds. Its settings count as confirmed.
 
+        Its number of threads is chosen now, unless the settings have one.
+
         Raises:
             CoevoError: the name is invalid or taken, or the workspace cannot be written to.
         """
-        with self.staged(name, config):
+        with self.staged(name, with_threads(config)):
             self.trust.begin(name, chosen(config))
             return self.run(name)
 

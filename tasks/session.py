@@ -31,7 +31,7 @@ class Session:
         self.fired = 0
         self.accepted: list[str] = []
         self.weights: dict[str, str] = {}
-        self.waiting = False
+        self.waiting = self.paced = False
         self.recent: list[Episode] = []
         self.ended: list[Episode] = []
         self.baselines: dict[str, float] = {}

@@ -23,7 +23,8 @@ class TransformersEngineConfig(Config):
     rows: int = Field(default=512, ge=1, le=ROWS)
     """Maximum number of sequences decoded at once."""
     threads: int = Field(default=1, ge=1, le=FEW)
-    """CPU threads per tensor operation, here and in the trainer; part of the run's identity."""
+    """CPU threads per tensor operation, here and in the trainer; part of the run's identity. A run that sets none gets
+    its number when it is created: ``OMP_NUM_THREADS``, or with a pretrained policy the usable cores."""
 
 
 class VllmEngineConfig(Config):
@@ -32,7 +33,8 @@ class VllmEngineConfig(Config):
     type: Literal["vllm"]
     """Name of the engine."""
     threads: int = Field(default=1, ge=1, le=FEW)
-    """CPU threads per tensor operation in the trainer, and in each server that computes on a CPU."""
+    """CPU threads per tensor operation in the trainer, and in each server that computes on a CPU. A run that sets none
+    gets ``OMP_NUM_THREADS``, up to the usable cores, when it is created."""
     urls: Annotated[tuple[str, ...], Trusted("sends prompts there and trusts the answers")] = Field(
         default=(), max_length=FEW
     )

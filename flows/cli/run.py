@@ -8,6 +8,7 @@ import typer
 from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
+from coevo.configs.threads import with_threads
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.console.output import console
 from coevo.flows.history.standing import Standing, unfinished
@@ -46,6 +47,8 @@ def run(
     config = load_recipe(recipe, overrides or [])
     extend_path(config)
     config = with_panel(config)
+    if dry_run and on is None:
+        config = with_threads(config)
     if dry_run:
         return _dry_run(config, workspace_at(workspace), on, as_json)
     if on is not None or as_json:

@@ -127,6 +127,8 @@ def check_name(each: Planned, place: Workspace) -> None:
         place.check_vacant(each.name)
         return
     there, here = (flat(config.model_dump(mode="json")) for config in (paths.read_config(), each.config))
+    if "threads" not in each.config.rollout.engine.model_fields_set:  # chosen when the run was created
+        here["rollout.engine.threads"] = there["rollout.engine.threads"]
     key = next((key for key in sorted(there.keys() | here.keys()) if there.get(key) != here.get(key)), None)
     if key is not None:
         raise CoevoError(

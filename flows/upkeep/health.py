@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from coevo.configs.space import free
+from coevo.configs.threads import usable_cores
 from coevo.flows.console.home import is_known
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.server import ServerError
@@ -104,7 +105,7 @@ def _git() -> Finding:
 
 
 def _cores() -> Finding:
-    return Finding("cores", str(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()))
+    return Finding("cores", str(usable_cores()))
 
 
 def _memory() -> Finding:

@@ -50,6 +50,9 @@ class Trainer:
         optimizer: directory that ``save`` wrote; None starts afresh.
         log: file that the child's standard error is appended to.
         variables: of the child's environment, in addition to our own or overriding them.
+
+    Attributes:
+        waited: seconds that the first call waited for the child to load.
     """
 
     def __init__(
@@ -67,6 +70,7 @@ class Trainer:
         self._timeout = config.deepspeed.timeout
         self._log = log
         self._ready = False
+        self.waited = 0.0
         self._heard = b""
         self._launched = Launched(config.deepspeed, log, variables or {})
         self._write(
@@ -86,8 +90,9 @@ class Trainer:
     def wait(self) -> None:
         """Wait until the child has loaded policy and optimizer. Raises ``TrainerError``."""
         if not self._ready:
+            since = time.monotonic()
             self._read("start")
-            self._ready = True
+            self._ready, self.waited = True, time.monotonic() - since
 
     def update(self, batch: Path, key: Key, answers: Path | None = None) -> UpdateReport:
         """Train on samples in ``batch`` (``coevo.models.trainer.samples``); ``key`` decides the order of minibatches.

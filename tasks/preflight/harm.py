@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from coevo.configs.base import TOKENS
 from coevo.configs.rollout.rollout import COLD
 from coevo.configs.run import RunConfig
+from coevo.configs.threads import usable_cores
 from coevo.envs.base import Environment
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import tokenizer_of
@@ -31,6 +32,17 @@ def greedy(config: RunConfig) -> Iterator[str]:
         yield (
             f"at rollout.sampling.temperature={temperature:g} the attempts at a task are nearly equal, and "
             f"bank.writer.type={bank.writer.type} compares successes with failures: {remedy}"
+        )
+
+
+def crowded(config: RunConfig) -> Iterator[str]:
+    """Say that threads have to share cores; their number is part of the run's identity, and stays."""
+    threads, cores = config.rollout.engine.threads, usable_cores()
+    if threads > cores:
+        yield (
+            f"rollout.engine.threads={threads} is more than the {cores} usable cores, so that threads wait for each "
+            f"other; results stay those of {threads} threads: in a new run or a branch, set "
+            f"rollout.engine.threads={cores}"
         )
 
 

@@ -24,7 +24,7 @@ from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
 from coevo.tasks.preflight.environment import asked, guided, sampled
-from coevo.tasks.preflight.harm import closed, greedy, leaked, misrewarded, without_room
+from coevo.tasks.preflight.harm import closed, crowded, greedy, leaked, misrewarded, without_room
 from coevo.tasks.writing.teacher import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0
@@ -47,7 +47,7 @@ def notices(
     """
     unproven = None if config.bank is None else notice(config.bank.admission)
     said = [*([unproven] if unproven else []), *_unfired(config), *_sampling(config), *_marks(config)]
-    said += [*greedy(config), *closed(config)]
+    said += [*greedy(config), *closed(config), *crowded(config)]
     with nullcontext(env) if env is not None else closing(make(config.env)) as there:
         said += [*_guide(config, there), *misrewarded(there, outcomes)]
         said += _unread(config, there, plays=env is not None)

@@ -85,6 +85,8 @@ def identity(config: RunConfig, env: Environment[object]) -> str:
     if teaches(config) is not None:
         parts |= config.model_dump(mode="json", include={"bank": {"writer", "key"}})
         parts["writing_code"] = code_of("memory", "tasks")
+    if config.rollout.engine.threads > 1:
+        parts["threads"] = config.rollout.engine.threads
     if isinstance(config.policy, PretrainedPolicyConfig):
         parts["model"] = _files(folder_of(config.policy.path))
     return digest({**parts, "env_version": env.version, "code": code, "torch": packages()["torch"]})[:16]
