@@ -19,7 +19,7 @@ from coevo.tasks.publish.report import in_stage, reporting_to
 if TYPE_CHECKING:
     from coevo.lineage.revision.manifest import Manifest
 
-SILENCE_S = 1.0
+SILENCE_S = 1.5
 """Seconds until a command that has not reported a step says that it starts."""
 TERMINAL_INTERVAL_S = 10.0
 """Seconds between two reports of the current stage on a terminal."""

@@ -14,6 +14,7 @@ from coevo.flows.console.options import workspace_of
 from coevo.flows.history.reference import Reference, reading
 from coevo.lineage.trust import Consent, Trust, described
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.publish.report import reporter
 
 
 def trust_run(place: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
@@ -111,6 +112,7 @@ def _named(settings: Sequence[Setting], name: str, run: str) -> Setting:
 def _ask(run: str, settings: Iterable[Setting]) -> None:
     """Prompt for each setting; nothing is recorded unless all are confirmed."""
     kind = "Model" if "/" in run else "Run"
+    reporter().note("")  # no step is reported while the user reads
     output.line(
         f"{kind} {run} comes from elsewhere, or its settings have changed. Confirm the settings that coevo may act on:"
     )

@@ -89,7 +89,7 @@ def test_the_loop_runs_it(example, prefect_url):
         env["PREFECT_API_URL"] = prefect_url
         done = subprocess.run(command, cwd=example, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
+        return done.stderr if code else done.stdout
 
     coevo("run", "lockers.yaml", "--name", "example")
     (run,) = json.loads(coevo("runs", "--json"))

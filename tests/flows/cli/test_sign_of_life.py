@@ -29,7 +29,7 @@ COMMANDS = [
     ("run", "homerules-grpo", "--dry-run"),
     ("run", "homerules-grpo", "--dry-run", "--json"),
     ("run", "homerules-grpo", "evaluation.panels=[none]"),
-    ("resume", "new"),
+    ("resume", "first"),
     ("evaluate", "first"),
     ("serve", "first"),
     ("package", "first"),

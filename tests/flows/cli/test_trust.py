@@ -293,6 +293,7 @@ def test_on_a_terminal_each_setting_is_asked_for(pulled, tmp_path):
 
     code, said = answered("y", "n")
     assert code == 2
+    assert " starts ..." not in said.partition("Trust ")[2]
     assert 'env.type = "evil_env:Evil" (coevo imports it)' in said
     assert "env.options is not confirmed, so nothing was started" in said
     assert not (pulled / "trusted.json").exists()

@@ -80,6 +80,14 @@ def test_a_command_without_a_step_says_that_it_starts(monkeypatch):
     assert lines == ["coevo starts ..."]
 
 
+def test_a_command_that_asks_its_user_says_nothing_of_itself(monkeypatch):
+    monkeypatch.setattr(module, "SILENCE_S", 0.1)
+    with shown("log") as lines:
+        reporter().note("")
+        time.sleep(0.3)
+    assert lines == []
+
+
 def test_a_quick_command_says_nothing_of_itself():
     with shown("log") as lines:
         pass
