@@ -67,7 +67,7 @@ def _played(place: Workspace, trust: str | None, ask: bool, reference: str) -> "
     from coevo.tasks.publish.report import reporting_to
 
     trust_revision(place, reference, trust, ask=ask)
-    with shown(output.console(stderr=True), 0) as progress, reporting_to(progress):
+    with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
         return evaluate_panels(reference, place)
 
 

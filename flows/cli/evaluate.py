@@ -81,7 +81,7 @@ def _played(run: str, request: "Request", through: str | None, place: Workspace)
     from coevo.flows.packages.through import evaluate_through
     from coevo.tasks.publish.report import reporting_to
 
-    with shown(output.console(stderr=True), 0) as progress, reporting_to(progress):
+    with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
         if through is None:
             return evaluate_revision(run, request, place)
         return evaluate_through(through, run, request, place)

@@ -43,6 +43,7 @@ class Progress:
         self.status: Status | None = None
         self.stages = StageClock(clock)
         self.rows = 0
+        self.is_silent = False
         self.clock = clock
         self.started = clock()
         self.first_iteration: int | None = None
@@ -57,7 +58,7 @@ class Progress:
             if self.console.quiet:
                 return  # a spinner would swallow what others print
             begins = self.stages.enter(text)
-            if begins and not self._is_of_revision():
+            if begins and not (self.is_silent or self._is_of_revision()):
                 self.console.print(f"{self.stages.stage} ...", markup=False, soft_wrap=True)
             if self.console.is_terminal:
                 self._spin(text)
@@ -160,15 +161,17 @@ class Progress:
 
 
 @contextmanager
-def shown(console: Console, iterations: int) -> Iterator[Progress]:
+def shown(console: Console, iterations: int, is_aside: bool = False) -> Iterator[Progress]:
     """Progress on a console inside the block; at an immediate exit, too, the terminal has its cursor.
 
-    Steps that the command has named before are not named again.
+    Steps that the command has named before are not named again. ``is_aside`` names steps only where the command does: a
+    program that calls it expects a result or an error.
     """
     with closing(Progress(console, iterations)) as progress, at_once(progress.show_cursor):
         before = reporter()
         if isinstance(before, Steps):
             progress.stages.named |= before.stages.named
+        progress.is_silent = is_aside and not isinstance(before, Steps)
         yield progress
 
 
