@@ -38,7 +38,7 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
         output.table([_cells(one, row) for one, row in zip(found, rows, strict=True)], SHOWN)
         for one in found:
             for text in _below(one):
-                output.line(f"{one.paths.name} {text}")
+                output.line(text)
     else:
         output.line(f"No runs in {place.root}; start one with: coevo run homerules-coevo-rl")
 
@@ -88,13 +88,13 @@ def _what(row: dict[str, Any]) -> str:
 
 def _below(one: Standing) -> Iterator[str]:
     """Lines below the table about a run."""
-    status = one.status
+    name, status = one.paths.name, one.status
     if one.parent is not None:
-        yield f"branched from {one.parent}"
+        yield f"{name} branched from {one.parent}"
     if one.process is not None:
-        yield f"is running: process {one.process}"
+        yield f"{name} is running: process {one.process}"
     elif status.status != "finished":
-        yield f"{'is ' * (status.status not in ('stopped', 'failed', 'crashed'))}{status.status}: {status.reason}"
+        yield f"{name}: {status.reason}" if one.fault is not None else f"{name} {status.status}: {status.reason}"
 
 
 def _cells(one: Standing, row: dict[str, Any]) -> dict[str, object]:
