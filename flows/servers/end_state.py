@@ -26,11 +26,17 @@ INTERRUPTED = "Execution was aborted by an interrupt signal."
 
 
 def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
-    """Replace the state of a flow run that ended in order, by an interrupt too, which Prefect takes for a crash."""
+    """Replace the state of a flow run that ended in order, by an interrupt too, which Prefect takes for a crash.
+
+    A scheduled session that played its iterations is Completed, whatever the run still has to do; one whose run waits
+    for approval is Waiting.
+    """
     if not (state.is_completed() or state.message == INTERRUPTED):
         return
     place = Workspace(Path(flow_run.parameters["workspace"]))
     found = standing(place.run(flow_run.parameters["run"]), place)
+    if flow.name == "session" and found.status.status != "waiting":
+        return
     message = f"{found.status}; {time_line(found.revisions)}"
     named = Completed if state.is_completed() else Cancelled
     ended: State[Any] = named(name=found.status.status.capitalize(), message=message)

@@ -37,9 +37,7 @@ def flow_run_name() -> str:
     return f"{runtime.flow_run.parameters['run']} {runtime.flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
 
 
-@flow(
-    name="session", flow_run_name=flow_run_name, persist_result=False, on_completion=[name_end], on_crashed=[name_end]
-)
+@flow(name="session", flow_run_name=flow_run_name, persist_result=False, on_completion=[name_end])
 def session(
     run: str,
     workspace: str,

@@ -83,7 +83,7 @@ def test_mlflow_learns_of_it_at_once(coevo, copied, monkeypatch, tmp_path):
     client = MlflowClient(f"sqlite:///{tmp_path / 'mlflow.db'}")
     experiment = client.get_experiment_by_name("homerules").experiment_id
     (run,) = client.search_runs([experiment], "tags.`coevo.run` = 'first'")
-    assert (run.info.status, run.data.tags["coevo.revision"]) == ("FINISHED", "5")
+    assert (run.info.status, run.data.tags["coevo.revision"]) == ("KILLED", "5")
     assert [point.step for point in client.get_metric_history(run.info.run_id, "agent/success/seen-houses")] == [5]
 
 
