@@ -13,6 +13,8 @@ from coevo.models.trainer.session import Session
 class LocalTrainer:
     """Answers what ``coevo.models.trainer.client.Trainer`` answers."""
 
+    waited = 0.0
+
     def __init__(self, config, policy: Path) -> None:
         join()
         self._session = Session(

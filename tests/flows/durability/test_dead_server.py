@@ -54,7 +54,7 @@ def test_a_dead_server_ends_a_run_in_half_a_minute(untouched, workspace, tmp_pat
     mark = tmp_path / "mark"
     with stopped_in(phase, name, workspace, mark) as run, load(2 * os.cpu_count() if busy else 0):
         children = psutil.Process(run.pid).children(recursive=True)
-        assert children  # its trainer
+        assert children or name == "close"  # its trainer, which has ended by then
         (server,) = (server for server in recorded(workspace) if server.name == "prefect")
         os.kill(server.pid, signal.SIGKILL)
         begun = time.monotonic()
