@@ -5,7 +5,7 @@ An expert plays that obeys what it reads. Seeds were fixed before anything was m
 """
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from functools import partial
 
@@ -21,7 +21,7 @@ from coevo.records.entry import entry_id
 from coevo.tasks.steps.bank import write
 from coevo.tasks.steps.judge import replay
 
-SEEDS = (100, 101)
+SEEDS, FIRINGS = (100, 101), 3
 SMALL = ["warmstart=null", "update=null", "evaluation.tasks=4"]
 
 
@@ -37,11 +37,20 @@ def misplaced(entries, draws):
 
 
 def admitted(session, candidates, confidence):
+    """How many enter: by the mean of one firing, or with confidence in one of three that share their evidence."""
     config = ReplayAdmissionConfig(per="entry", replays=64 if confidence else 8, confidence=confidence)
-    decision = admission(config).decide(
-        Proposal(tuple(candidates)), session.bank.library(), partial(replay, session, Counter()), 1
-    )
-    return len(decision.entries)
+    waiting, library, looks = list(candidates), session.bank.library(), defaultdict(list)
+    library.looks = lambda lesson: looks[lesson]
+    for firing in range(FIRINGS if confidence else 1):
+        session.iteration = firing  # which the draws of a replay follow
+        decision = admission(config).decide(
+            Proposal(tuple(waiting)), library, partial(replay, session, Counter()), firing + 1
+        )
+        for each in decision.judged:
+            looks[each.candidates[0].id].append(each.verdict)
+        waiting = [entry for entry in waiting if entry not in decision.entries]
+    session.iteration = 0
+    return len(candidates) - len(waiting)
 
 
 @pytest.mark.full
