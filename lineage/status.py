@@ -134,7 +134,7 @@ def status_of(name: str, iterations: int, head: Manifest | None, record: LoopRec
     if head is not None and head.iteration >= iterations:
         return RunStatus("finished", done, f"all {iterations} iterations are done")
     if head is not None and (reason := _by_hand(head, record)):
-        return RunStatus("stopped" if record else "new", done, reason)
+        return RunStatus("new" if record is None and "branched_from" in head.observed else "stopped", done, reason)
     if record is None:
         return RunStatus("new" if head is None else "stopped", done, "no process has run it in this workspace")
     return _as_recorded(record, done, iterations)

@@ -22,7 +22,7 @@ NAMES = "env.type,env.options,policy.path,rollout.engine.python,update.deepspeed
 READING = (
     ("runs",),
     ("log", "first"),
-    ("compare", "first@1", "first@3"),
+    ("compare", "first@2", "first@3"),
     ("report", "first", "--output", "{at}/report.html"),
     ("bank", "log", "first"),
     ("bank", "show", "first"),
