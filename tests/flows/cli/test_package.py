@@ -53,7 +53,7 @@ def test_from_a_run_to_a_champion_and_back(call, place):
     assert stays.code == 1, stays.err
     assert "seen-houses, 4 tasks: household/2 0.000, household/1 0.000, difference +0.000 [-0.602, +0.602]" in stays.out
     assert stays.out.splitlines()[-1] == "household/1 stays champion of household"
-    passed = call("promote", "household/2", "--tasks", "4", "--margin", "-0.5", "--json")
+    passed = call("promote", "household/2", "--tasks", "12", "--margin", "-0.5", "--json")
     assert (passed.code, json.loads(passed.out)["promoted"], json.loads(passed.out)["against"]) == (0, True, 1)
     shutil.move(kept, place / "runs" / "first")
 
