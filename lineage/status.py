@@ -101,11 +101,13 @@ def _write(paths: RunPaths, record: LoopRecord) -> None:
 
 
 def read_record(paths: RunPaths) -> LoopRecord | None:
-    """LoopRecord of the last process that ran the loop; None if there was none, or its file cannot be read."""
+    """Record of the last process that ran the loop; None if there was none, or its file is damaged."""
     try:
-        return LoopRecord(**json.loads((paths.root / NAME).read_text(encoding="utf-8")))
+        found = LoopRecord(**json.loads((paths.root / NAME).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError):
         return None
+    texts = (found.stage, found.end or "", found.reason or "")
+    return found if type(found.revision) is int and all(isinstance(text, str) for text in texts) else None
 
 
 def waits(head: Manifest | None) -> bool:

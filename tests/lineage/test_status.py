@@ -77,7 +77,20 @@ def test_the_status_follows_from_the_last_revision_and_the_record_of_the_loop(ca
     assert reason in found.reason
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"stage": 1, "odd": 2}', "null"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{"stage": 1, "odd": 2}',
+        "null",
+        '{"stage": 1}',
+        '{"stage": "a", "revision": "b"}',
+        '{"stage": "a", "reason": [1]}',
+        '{"stage": "a", "end": 1}',
+    ],
+)
 def test_a_damaged_record_counts_as_none(tmp_path, text):
     paths = small_run.build(tmp_path)
     (paths.root / "status.json").write_text(text)

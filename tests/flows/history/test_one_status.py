@@ -11,8 +11,6 @@ from subprocess import PIPE, Popen
 import pytest
 from support.runs import coevo, command
 
-from coevo.lineage.workspace import Workspace
-
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 BRIEF = (
@@ -66,7 +64,7 @@ def same_everywhere(place, run, of_prefect=True):
     if of_prefect:
         name, message = flow_run(place, run)
         assert name == row["status"].capitalize()
-        if row["status"] not in ("failed", "crashed"):
+        if row["status"] != "crashed":
             assert message.startswith(f"{row['status']}, {row['stage']}, {row['reason']}; {row['seconds'] or 0:,.0f} s")
     if row["revision"] is not None:
         report = coevo("report", run, "--json", workspace=place)
@@ -76,7 +74,7 @@ def same_everywhere(place, run, of_prefect=True):
 
 
 def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
-    """Beside ``tests/lineage/test_status.py``, which has all ends: here real processes and servers say them."""
+    """Beside ``tests/lineage/test_status.py``, which has all ends: here real processes and servers say some of them."""
     warm = [*BRIEF[:1], *BRIEF[2:], "warmstart.steps=100000", "warmstart.probe_every=100000"]
     with Popen(command("run", *warm, "--name", "warming", workspace=tmp_path), stdout=PIPE, stderr=PIPE) as process:
         for _ in range(600):
@@ -107,13 +105,6 @@ def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
     row = same_everywhere(tmp_path, "whole", of_prefect=False)
     assert (row["status"], row["reason"]) == ("stopped", "rolled back to revision 1")
 
-    asked = coevo("run", *BRIEF, "approval.admission=person", "bank.every=1", "--name", "asking", workspace=tmp_path)
-    assert asked.returncode in (0, 3), asked.stderr
-    row = same_everywhere(tmp_path, "asking")
-    if asked.returncode == 3:
-        assert (row["status"], row["stage"]) == ("waiting", f"approval of revision {row['revision']}")
-        assert "coevo approve asking" in asked.stdout
-
     dead = coevo("run", *BRIEF, "--name", "dead", workspace=tmp_path, kill="coevo.tasks.commit.commit:commit@2")
     assert dead.returncode == -signal.SIGKILL
     assert [listed(tmp_path, "dead")[name] for name in ("status", "reason")] == ["crashed", "its process was killed"]
@@ -123,14 +114,9 @@ def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
     assert coevo("resume", "dead", workspace=tmp_path).returncode == 0
     assert same_everywhere(tmp_path, "dead")["status"] == "finished"
 
-    Workspace(tmp_path).existing("twig").engine.write_text("in the way")
-    failed = coevo("resume", "twig", "--accept-change", workspace=tmp_path)
-    if failed.returncode != 0:
-        assert same_everywhere(tmp_path, "twig")["status"] == "failed"
-
 
 def tracked_soon(place, run):
-    """Whether MLflow has the run by now."""
+    """Return True if MLflow has the run by now."""
     try:
         return bool(tracked(place, run))
     except (ValueError, sqlite3.Error):
