@@ -13,6 +13,7 @@ SMALL = (
     "rollout.tasks=4", "evaluation.tasks=8", "evaluation.every=2", "evaluation.final_panels=[]",
 )  # fmt: skip
 BANK = ("bank.every=1", "bank.retrieval.warmup=0")
+REPLAYS = "bank.admission.replays=4"
 EVALUATED = ("homerules-react",)
 """Recipes that learn nothing."""
 THEIRS = {
@@ -37,6 +38,7 @@ TABLES = ("entries", "verdicts", "operations")
 def configured(recipe):
     shipped = load_recipe(recipe)
     settings = [*SMALL, *(BANK if shipped.bank else ()), *(("schedule.switch_at=1",) if staged(shipped) else ())]
+    settings += [REPLAYS] if shipped.bank and shipped.bank.admission.type == "replay" else []
     return load_recipe(
         recipe, [*settings, *THEIRS.get(recipe, ()), *(() if recipe in EVALUATED else ("iterations=2",))]
     )
