@@ -6,14 +6,14 @@ settings that this type does not have are forgotten.
 """
 
 import json
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, reduce
 from io import StringIO
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -63,7 +63,7 @@ def load_env(name: str, overrides: Sequence[str] = ()) -> EnvConfig:
     Raises:
         ConfigError: there is no such setting, or its value is not possible.
     """
-    merged = _merged({"type": name}, *map(_override, overrides), source="env")
+    merged = _merged({"type": name}, *map(_override, overrides))
     try:
         return TypeAdapter(EnvConfig).validate_json(json.dumps(merged))
     except ValidationError as error:
@@ -80,9 +80,8 @@ def load_recipe(recipe: str, overrides: Sequence[str] = ()) -> RunConfig:
     if not recipe.endswith((".yaml", ".yml")) and recipe not in known:
         raise ConfigError(unknown("recipe", recipe, known, "`coevo recipes` lists them; a file ends in .yaml"))
     path = known.get(recipe, Path(recipe))
-    above = [_override(text) for text in overrides]
-    base = _fitted(_part(path) if recipe in known else _read(path), _merge(*above, source=path.stem), source=path.stem)
-    return written(_merged(base, {"recipe": path.stem}, *above, source=path.stem), source=path.stem)
+    base = _part(path) if recipe in known else _read(path)
+    return written(change(base | {"recipe": path.stem}, overrides), source=path.stem)
 
 
 def load_method(name: str) -> RunConfig:
@@ -95,7 +94,7 @@ def load_method(name: str) -> RunConfig:
         raise ConfigError(unknown("method", name, names("methods"), "`coevo methods` lists them"))
     bases = ("envs/homerules", "models/scratch")
     parts = (_part(ROOT / f"{part}.yaml") for part in (*bases, f"methods/{name}"))
-    return validate(_merged({"recipe": name, "iterations": ALONE}, *parts, source=name), source=name)
+    return validate(_merged({"recipe": name, "iterations": ALONE}, *parts), source=name)
 
 
 def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
@@ -104,8 +103,7 @@ def change(settings: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]
     Raises:
         ConfigError: an override is not written so.
     """
-    above = [_override(text) for text in overrides]
-    return _merged(_fitted(settings, _merge(*above, source="settings"), source="settings"), *above, source="settings")
+    return _above(settings, _merged(*map(_override, overrides)))
 
 
 def validate(settings: dict[str, Any], source: str) -> RunConfig:
@@ -127,7 +125,7 @@ def _validated(settings: dict[str, Any], source: str, context: object) -> RunCon
         raise ConfigError(f"{source}: {_line(error)}") from None
 
 
-def mapping_of(path: Path, what: str = "recipe") -> DictConfig:
+def mapping_of(path: Path, what: str = "recipe") -> dict[str, Any]:
     """Mapping that a YAML file holds, as it is written; ``what`` is its kind, for messages.
 
     Raises:
@@ -138,7 +136,7 @@ def mapping_of(path: Path, what: str = "recipe") -> DictConfig:
         root = check(text)
         if not isinstance(root, MappingNode | None):  # a text would be read as YAML once more
             raise SourceError(f"a {what} is a mapping of keys to values")
-        return cast(DictConfig, OmegaConf.load(StringIO(text)))
+        return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.load(StringIO(text))))
     except SourceError as error:
         raise ConfigError(f"{_shown(path)}: {_line(error)}") from None
     except (YAMLError, OmegaConfBaseException, ValueError) as error:
@@ -147,27 +145,24 @@ def mapping_of(path: Path, what: str = "recipe") -> DictConfig:
         raise ConfigError(f"{_shown(path)}: {error.strerror}: name a {what} that is there, or a .yaml file") from None
 
 
-def _read(path: Path) -> DictConfig:
-    settings, built = mapping_of(path), OmegaConf.create()
-    for part in (*map(_part, _bases(settings, path)), settings):
-        built = _merge(_fitted(built, part, source=str(path)), part, source=str(path))
-    return built
+def _read(path: Path) -> dict[str, Any]:
+    settings = mapping_of(path)
+    bases = [_part(base) for base in _bases(settings.pop("defaults", []), path)]
+    return reduce(_above, (*bases, settings))
 
 
 @cache
-def _part(path: Path) -> DictConfig:
-    """A shipped file, read once in a process; whoever merges it copies it."""
+def _part(path: Path) -> dict[str, Any]:
+    """A shipped file, read once in a process; nobody may change it."""
     return _read(path)
 
 
-def _bases(settings: DictConfig, path: Path) -> list[Path]:
+def _bases(bases: object, path: Path) -> list[Path]:
     """The files that a recipe builds on; shipped ones, each named by kind and name."""
     known = {f"{kind}/{name}": file for kind in KINDS for name, file in sorted(shipped(kind).items())}
-    bases = OmegaConf.to_container(settings).get("defaults", [])
     if not isinstance(bases, list):
         example = bases if isinstance(bases, str) and bases in known else "models/scratch"
         raise ConfigError(f"{_shown(path)}: defaults = {_shown(bases)}: write a list: defaults: [{example}]")
-    settings.pop("defaults", None)
     for base in bases:
         if not isinstance(base, str) or base not in known:
             raise ConfigError(
@@ -183,7 +178,7 @@ def _some(known: Sequence[str]) -> str:
     return f"{', '.join(parts)}, or one of {len(known) - len(parts)} recipes (`coevo recipes`) as recipes/NAME"
 
 
-def _override(text: str) -> DictConfig:
+def _override(text: str) -> dict[str, Any]:
     key, separator, value = text.partition("=")
     if not separator or not key:
         raise ConfigError(f"{_shown(text)}: an override is written key=value, for example seed=11")
@@ -193,28 +188,25 @@ def _override(text: str) -> DictConfig:
         raise ConfigError(f"{_shown(text)}: name a setting by its keys, as in env.level=2, and set a list as a whole")
     try:
         check(value)
-        return OmegaConf.from_dotlist([text])
+        return cast(dict[str, Any], OmegaConf.to_container(OmegaConf.from_dotlist([text])))
     except (YAMLError, OmegaConfBaseException, ValueError) as error:
         raise ConfigError(f"{_shown(text)}: not readable as key=value: {_line(error)}") from None
 
 
-def _merged(*parts: Any, source: str) -> dict[str, Any]:
-    return cast(dict[str, Any], OmegaConf.to_container(_merge(*parts, source=source)))
+def _above(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings over others, which lose what a part's new ``type`` does not have."""
+    return _merged(fitted(below, above, RunConfig), above)
 
 
-def _fitted(below: Any, above: Any, source: str) -> dict[str, Any]:
-    return fitted(_plain(below), _plain(above), RunConfig)
-
-
-def _plain(settings: Any) -> Any:
-    return OmegaConf.to_container(settings) if isinstance(settings, DictConfig) else settings
-
-
-def _merge(*parts: Any, source: str) -> DictConfig:
-    try:
-        return cast(DictConfig, OmegaConf.merge({}, *parts))
-    except (OmegaConfBaseException, TypeError, ValueError) as error:
-        raise ConfigError(f"{source}: settings do not go together: {_line(error)}") from None
+def _merged(*parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Mappings merged at every level; of two other values the later one stays."""
+    merged: dict[str, Any] = {}
+    for part in parts:
+        for name, value in part.items():
+            below = merged.get(name)
+            nested = isinstance(below, Mapping) and isinstance(value, Mapping)
+            merged[name] = _merged(cast(Mapping[str, Any], below), value) if nested else value
+    return merged
 
 
 def mistakes(error: ValidationError, kind: Any) -> str:

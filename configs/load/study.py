@@ -6,7 +6,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from omegaconf import OmegaConf
 from pydantic import ValidationError
 
 from coevo.configs.errors import ConfigError, unknown
@@ -30,8 +29,7 @@ def load_study(study: str) -> StudyConfig:
     if not study.endswith((".yaml", ".yml")) and study not in known:
         raise ConfigError(unknown("study", study, known, "`coevo ablate --list` lists them; a file ends in .yaml"))
     path = known.get(study, Path(study))
-    settings: Any = OmegaConf.to_container(mapping_of(path, "study"))
-    return stored_study({"name": path.stem, **settings}, path.stem)
+    return stored_study({"name": path.stem, **mapping_of(path, "study")}, path.stem)
 
 
 def load_studies() -> list[StudyConfig]:

@@ -14,7 +14,9 @@ from coevo.lineage.files import make_private
 from coevo.lineage.revision.code import flat
 from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.preflight.forecast import check_fits
+from coevo.models.capacity.devices import here
+from coevo.tasks.preflight.forecast import check_fits, forecast
+from coevo.tasks.preflight.rehearse import Rehearsal, rehearse
 from coevo.tasks.publish.report import in_stage
 
 TRAINING = "train"
@@ -114,6 +116,25 @@ def check_parts(runs: list[Planned]) -> None:
         for each in arms_of(runs):
             with environment_of(each.config):
                 pass
+
+
+def hours_of(runs: list[Planned]) -> dict[str, float]:
+    """Rough hours that one run of each arm takes on this machine. Arms of equal prompts share a rehearsal.
+
+    Raises:
+        CoevoError: the shape of an arm's model is not known here.
+    """
+    rehearsals: dict[str, Rehearsal] = {}
+    hours: dict[str, float] = {}
+    for each in arms_of(runs):
+        config = each.config
+        key = f"{config.env.model_dump_json()} {config.context.model_dump_json()} {config.bank is None}"
+        if key not in rehearsals:
+            with closing(make(config.env)) as env:
+                rehearsals[key] = rehearse(config, env)
+        seconds = forecast(config, rehearsals[key], here()).seconds
+        hours[each.arm.name] = config.iterations * sum(seconds.values()) / 3600
+    return hours
 
 
 def check_name(each: Planned, place: Workspace) -> None:

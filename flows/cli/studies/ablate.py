@@ -17,7 +17,7 @@ from coevo.lineage.workspace import Workspace
 OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
 """Headings of the tables, by ``over`` of a metric."""
 ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
-PLAN = ("arm", "expected", "iterations", "episodes", "finished", "settings")
+PLAN = ("arm", "expected", "iterations", "episodes", "hours", "finished", "settings")
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of every arm.")]
 Name = Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")]
@@ -32,8 +32,10 @@ def ablate(
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None,
     name: Name = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the studies and their cost.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every arm; start nothing.")] = False,
+    list_all: Annotated[bool, typer.Option("--list", help="List the studies and their size.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")
+    ] = False,
     show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -89,39 +91,32 @@ def _settings(study: str | None, recipe: str | None, overrides: list[str] | None
 
 def _list(as_json: bool) -> int:
     from coevo.flows.studies.listing import COLUMNS, listed
-    from coevo.tasks.publish.report import counting, in_stage
 
-    studies = load_studies()
-    with in_stage("forecasts the cost of the studies"):
-        count = counting(f"{{done}} of {len(studies)}")
-        rows = []
-        for row in listed(studies):
-            rows.append(row)
-            count(done=1)
+    rows = list(listed(load_studies()))
     if as_json:
         output.document(rows)
     else:
-        output.table(
-            [row | {"hours": None if row["hours"] is None else f"{row['hours']:.1f}"} for row in rows], COLUMNS
-        )
+        output.table(rows, COLUMNS)
     return 0
 
 
 def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
     from coevo.flows.studies.listing import episodes
     from coevo.flows.studies.outcome import is_finished, revisions_of
-    from coevo.flows.studies.plan import arms_of, check_parts, check_runs, runs_of
+    from coevo.flows.studies.plan import arms_of, check_parts, check_runs, hours_of, runs_of
 
     runs = runs_of(study)
     check_runs(study, runs, place)
     check_parts(runs)
     done = [each.arm.name for each in runs if is_finished(each, revisions_of(each, place))]
+    hours = hours_of(runs)
     rows: list[dict[str, Any]] = [
         {
             "arm": each.arm.name,
             "expected": "reference" if each.arm is study.base else each.arm.expected,
             "iterations": each.config.iterations,
             "episodes": episodes(each.config),
+            "hours": round(hours[each.arm.name], 2),
             "finished": f"{done.count(each.arm.name)} of {study.seeds}",
             "settings": " ".join(each.arm.settings),
         }
@@ -132,7 +127,8 @@ def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
         return 0
     output.line(f"{study.name}: {study.finding}")
     output.table(rows, PLAN)
-    output.line(f"every arm is possible: {len(runs)} runs, {sum(episodes(each.config) for each in runs)} episodes")
+    count, longest = sum(episodes(each.config) for each in runs), study.seeds * sum(hours.values())
+    output.line(f"every arm is possible: {len(runs)} runs, {count} episodes, about {longest:.1f} hours on this machine")
     return 0
 
 
