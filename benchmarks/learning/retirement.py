@@ -44,8 +44,8 @@ def measure(bench: Bench, seeds: Sequence[int], iterations: int) -> dict[str, li
 
 
 def control(retired: Result) -> str:
-    """Setting of a bank of the same size as that of a cell, from which drawn entries retire."""
-    size = round(last_third(retired, "active"))
+    """Setting of a bank of the same size as that of a cell, at least 1, from which drawn entries retire."""
+    size = max(1, round(last_third(retired, "active")))
     return f"bank.retirement={{entries: 0, capacity: {size}, beyond: random}}"
 
 

@@ -23,9 +23,8 @@ def test_figures_are_of_the_last_third_and_its_halves():
 
 def test_every_arm_plays_and_the_control_has_the_size_of_the_retiring_bank(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(retirement, "BLOCK", 1)
-    monkeypatch.setattr(
-        retirement, "SETTINGS", ("warmstart=null", "rollout.tasks=4", "rollout.group_size=4", "env.drift=2")
-    )
+    brief = ("rollout.tasks=4", "rollout.group_size=4", "bank.admission.replays=4", "bank.admission.confidence=null")
+    monkeypatch.setattr(retirement, "SETTINGS", ("warmstart=null", "env.drift=2", *brief))
     bench = Bench(tmp_path / "results", Workspace(tmp_path / "workspace"))
     cells = retirement.measure(bench, [1, 2], 6)
     assert [len(found) for found in cells.values()] == [2, 2, 2]
