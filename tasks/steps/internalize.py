@@ -67,7 +67,7 @@ def gains(panel: str, success: dict[str, list[float]]) -> dict[str, float]:
         pairs = [pair for pair in zip(success["top1"], success[other], strict=True) if not any(map(math.isnan, pair))]
         if len(pairs) > 1:
             gain, name = paired([a for a, _ in pairs], [b for _, b in pairs]), f"{folder}/top1_minus_{other}"
-            metrics |= {name: gain.mean, f"{name}_low": gain.low, f"{name}_high": gain.high}
+            metrics |= {name: gain.mean, f"{name}_low_over_tasks": gain.low, f"{name}_high_over_tasks": gain.high}
     return metrics
 
 

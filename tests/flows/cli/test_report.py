@@ -70,7 +70,9 @@ def test_the_curves_are_those_of_the_manifests(page, small_workspace):
 def test_internalization_is_drawn_where_it_was_measured(page, coevo, tmp_path, monkeypatch):
     assert list(page.all("svg", id="figure-internalization")) == []
     folder = f"bank/internalization/{PANEL}"
-    measured = [{f"{folder}/top1_minus_none": n / 4, f"{folder}/top1_minus_none_low": n / 8} for n in range(4)]
+    measured = [
+        {f"{folder}/top1_minus_none": n / 4, f"{folder}/top1_minus_none_low_over_tasks": n / 8} for n in range(4)
+    ]
     rows = [metrics | more for metrics, more in zip(small_run.METRICS, measured, strict=True)]
     monkeypatch.setattr(small_run, "METRICS", rows)
     small_run.build(tmp_path)

@@ -55,7 +55,9 @@ def test_worked_values():
     assert {name: found[f"bank/internalization/p/{name}"] for name in ("top1", "none", "random")} == {
         "top1": 0.75, "none": 0.5, "random": 0.5,
     }  # fmt: skip
-    told = [found[f"bank/internalization/p/top1_minus_none{end}"] for end in ("", "_low", "_high")]
+    told = [
+        found[f"bank/internalization/p/top1_minus_none{end}"] for end in ("", "_low_over_tasks", "_high_over_tasks")
+    ]
     gain = paired([1, 1, 0], [0, 1, 0])
     assert told == [gain.mean, gain.low, gain.high]
     assert found["bank/internalization/p/top1_minus_random"] == 0.5
