@@ -30,6 +30,8 @@ PARTS = {
 }
 """Functions that a trace names besides the stages, and the names that it gives them."""
 PUBLISHING = "coevo.tasks.publish.mlflow.tracker:Tracker.publish"
+PICTURES = "coevo.tasks.publish.mlflow.tracker:publish_pictures"
+"""Taken out of every run: they take most of the time of a publication, and no test of a whole run looks at them."""
 WIDTH = 80
 AND = " + "
 
@@ -142,7 +144,7 @@ def main():
     command = [part for part in arguments.command if part != "--"]
 
     def change():
-        for target in arguments.without:
+        for target in (PICTURES, *arguments.without):
             take_out(target)
         if arguments.kill:
             kill_in(arguments.kill)

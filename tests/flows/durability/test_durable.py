@@ -5,7 +5,7 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from support.runs import RUN, coevo, published, states
+from support.runs import RUN, coevo, published, share, states
 
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -64,13 +64,16 @@ def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_
     assert (planned.returncode, planned.stdout) == (0, "[]\n")
 
 
-def test_two_runs_side_by_side_in_another_workspace_have_the_same_states(untouched, tmp_path, prefect_url, monkeypatch):
+def test_two_runs_side_by_side_in_another_workspace_have_the_same_states(
+    untouched, tmp_path, warmstarts, prefect_url, monkeypatch
+):
     monkeypatch.setenv("PREFECT_API_URL", prefect_url)
+    other = share(warmstarts, tmp_path / "other")
     with ThreadPoolExecutor(2) as both:
-        runs = [both.submit(coevo, *RUN, "--name", name, workspace=tmp_path) for name in ("left", "right")]
+        runs = [both.submit(coevo, *RUN, "--name", name, workspace=other) for name in ("left", "right")]
     for done, name in zip(runs, ("left", "right"), strict=True):
         assert done.result().returncode == 0, done.result().stderr
-        assert states(tmp_path, name) == untouched
+        assert states(other, name) == untouched
 
 
 def test_one_run_has_one_writer(workspace, untouched):
