@@ -106,18 +106,15 @@ def runs(*, workspace: Place = None) -> "pd.DataFrame":
 def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
     """Metrics of every revision up to ``RUN[@N]``: one row per revision, one column per metric.
 
-    Metrics have their current names, in runs of earlier versions too. An old name raises ``KeyError`` with the new one.
-
     Raises:
         CoevoError: the run or revision does not exist.
     """
-    from coevo.flows.history.metrics_frame import MetricsFrame
     from coevo.flows.history.reference import reading
     from coevo.tasks.publish.mlflow.publication import figures
 
     with reading(reference, _place(workspace)) as opened:
         rows = [{"revision": each.revision, "iteration": each.iteration, **figures(each)} for each in opened.history]
-    return MetricsFrame(rows).set_index("revision")
+    return pd.DataFrame(rows).set_index("revision")
 
 
 def bank(reference: str, *, workspace: Place = None) -> "pd.DataFrame":

@@ -2,8 +2,6 @@
 
 ``agent``: success, reward and length of episodes, by panel. ``bank``: its entries, their retrieval and admission.
 ``cost``: episodes, tokens and seconds spent. ``policy``: rewards, advantages and the update.
-
-Earlier versions used other names. Manifests keep the names they were written with; ``current`` translates them.
 """
 
 from coevo.configs.base import named
@@ -32,68 +30,6 @@ UNREAD = "bank/writer/episodes_without_action"
 """Number of episodes without a usable action, about which the writer is not asked; absent where it is zero."""
 UNTAKEN = "bank/firings_without_change"
 """Number of firings in a row after which the bank was as before; absent where it is zero."""
-
-FOLDERS = {
-    "success": "agent/success",
-    "reward": "agent/reward",
-    "turns": "agent/turns",
-    "invalid": "agent/invalid",
-    "truncated": "agent/truncated",
-    "expert": "agent/expert",
-    "rollout": "agent/episodes",
-    "admission": "bank/admission",
-    "append": "bank/admission",
-    "discovery": "bank/discovery",
-    "edits": "bank/edits",
-    "replay": "bank/replay",
-    "retrieval": "bank/retrieval",
-    "writer": "bank/writer",
-    "seconds": "cost/seconds",
-    "spent": "cost",
-    "advantage": "policy/advantage",
-    "advantage_histogram": "policy/advantage_histogram",
-    "critic": "policy/critic",
-    "loss": "policy/loss",
-    "reflection": "policy/reflection",
-    "update": "policy/update",
-    "warmstart": "policy/warmstart",
-}
-"""Current folder by the first component of an old name."""
-
-SHAPING = (
-    "baseline", "capability_evolution", "discount", "discounted", "extrinsic", "guided", "intrinsic",
-    "intrinsic_share", "kl", "progress_guided",
-)  # fmt: skip
-"""Old names below ``reward/`` that are no panels."""
-
-EXCEPTIONS = {
-    **{f"reward/{name}": f"policy/reward/{name}" for name in SHAPING},
-    "replay/with": "bank/replay/reward_with",
-    "replay/without": "bank/replay/reward_without",
-    "retrieval/bare_success": "bank/retrieval/unconditioned_success",
-    "retrieval/shown": "bank/retrieval/enabled",
-    "rollout/cut": "agent/episodes/unfinished",
-    "rollout/staleness": "policy/staleness",
-    "schedule/evolves": "bank/evolves",
-    "schedule/learns": "policy/learns",
-    "update/critic_grad_norm": "policy/critic/grad_norm",
-    "update/critic_loss": "policy/critic/loss",
-    "warmstart/right": "policy/warmstart/success_true_lessons",
-    "warmstart/wrong": "policy/warmstart/success_false_lessons",
-    # Columns of the report's table of entries.
-    "born": "created",
-    "shown": "retrievals",
-    "solved": "successes",
-}
-"""Current name by old name, for names that their folder does not decide."""
-
-
-def current(name: str) -> str:
-    """Current name of a metric; a current or unknown name is returned as it is."""
-    if name in EXCEPTIONS:
-        return EXCEPTIONS[name]
-    first, slash, rest = name.partition("/")
-    return f"{FOLDERS[first]}/{rest}" if slash and first in FOLDERS else name
 
 
 def metric_name(name: str) -> str:

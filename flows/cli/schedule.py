@@ -73,7 +73,7 @@ def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> Non
     run twice or not at all.
 
     `last`: final state of the last session that was not cancelled. A session is cancelled if it is due while another
-    one of the same run is running. Schedules made by an earlier version of coevo follow the table, with the remedy.
+    one of the same run is running.
 
     Example: coevo schedule list
     """
@@ -83,17 +83,14 @@ def list_(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> Non
     if as_json:
         output.document([_row(one) for one in found])
         return
-    output.table([_cells(one) for one in found if not one.outdated], COLUMNS)
-    for zone in dict.fromkeys(one.schedule.timezone for one in found if not one.outdated):
+    output.table([_cells(one) for one in found], COLUMNS)
+    for zone in dict.fromkeys(one.schedule.timezone for one in found):
         change = next_change(zone, datetime.now(UTC))
         if change is not None:
             output.line(
                 f"Clocks in {zone} change on {change.astimezone(ZoneInfo(zone)):%Y-%m-%d to %H:%M}: Prefect plans the "
                 "sessions around that time; one may run twice on one day, or be left out on the next."
             )
-    for one in found:
-        if one.outdated:
-            output.line(one.notice())
     if not found:
         output.line("No run has a schedule: make one with `coevo schedule add`.")
 
@@ -181,7 +178,6 @@ def _row(one: "Planned") -> dict[str, Any]:
         "paused": one.paused,
         "next": when,
         "last": one.last,
-        "outdated": one.outdated,
     }
 
 

@@ -24,8 +24,8 @@ class Server:
         started: start time of the process, in seconds since 1970, since process ids are reused.
         port: port on 127.0.0.1.
         health: path that answers 200.
-        workspace: path of its workspace; empty in records of earlier versions.
-        folder: inode of that directory, which a moved one keeps; 0 in records of earlier versions.
+        workspace: path of its workspace; empty until it is recorded.
+        folder: inode of that directory, which a moved one keeps; 0 until it is recorded.
     """
 
     name: str

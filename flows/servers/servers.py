@@ -72,7 +72,7 @@ def ensure_prefect(workspace: Path) -> str:
         return named
     secret = secret_of(workspace)
     settings = {**SERVER, "PREFECT_HOME": str(home(workspace)), "PREFECT_SERVER_API_AUTH_STRING": secret}
-    # A server without this secret, from earlier versions of coevo, has another health path and is replaced.
+    # A server without this secret has another health path and is replaced.
     return (
         ensure(workspace, "prefect", ["coevo.flows.servers.prefect_server"], health_of(secret), settings).url + "/api"
     )

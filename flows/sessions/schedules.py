@@ -5,7 +5,6 @@ were due while no worker ran, the first one runs and the others are therefore ca
 """
 
 import os
-import shlex
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -28,10 +27,6 @@ if TYPE_CHECKING:
 POOL = "coevo"
 FLOW = "session"
 ENTRYPOINT = "coevo.flows.sessions.session.session"
-OPTIONS = ("cron", "timezone", "iterations", "max_hours", "rollback_on_drop", "notify")
-"""Options of ``coevo schedule add``."""
-FORMER_FLOW = "night"
-"""Name of the flow in earlier versions of coevo: their deployments name code that no longer exists."""
 PATIENCE = 120.0
 """Seconds to wait for Prefect's scheduler to create the runs of a new schedule. The scheduler runs every 60 s, or every
 15 s on a server that coevo started."""
@@ -69,18 +64,6 @@ class Planned:
     paused: bool
     next: datetime | None
     last: str | None
-    outdated: bool = False
-    """True if an earlier version of coevo made it, so that its sessions cannot start."""
-
-    def notice(self) -> str:
-        """Remedy for an outdated schedule, in one line."""
-        given = {"cron": self.schedule.cron, "timezone": self.schedule.timezone, **self.schedule.parameters}
-        options = [(f"--{name.replace('_', '-')}", str(given[name])) for name in OPTIONS if given.get(name) is not None]
-        again = shlex.join(["coevo", "schedule", "add", self.run, *(word for option in options for word in option)])
-        return (
-            f"{self.run}: its schedule was made by an earlier version of coevo and cannot start a session: replace it "
-            f"with `{again}`, or delete it with `coevo schedule remove {self.run}`"
-        )
 
 
 def add(place: Workspace, run: str, schedule: Schedule) -> Planned:
@@ -95,9 +78,6 @@ def add(place: Workspace, run: str, schedule: Schedule) -> Planned:
         _find(place, run, client)
         _ensure_pool(client)
         _deploy(run, schedule)
-        former = _find(place, run, client, FORMER_FLOW)
-        if former is not None:
-            client.delete_deployment(former.id)
         return _planned_soon(place, run, client)
 
 
@@ -116,7 +96,7 @@ def prepare_server(place: Workspace) -> None:
 
 
 def planned(place: Workspace) -> list[Planned]:
-    """Schedules of a workspace by run, including those of an earlier version."""
+    """Schedules of a workspace by run."""
     if _has_none(place):
         return []
     with _client(place) as client:
@@ -169,17 +149,13 @@ def plan_anew(place: Workspace) -> None:
 
 
 def remove(place: Workspace, run: str) -> None:
-    """Delete the schedule of a run, also an outdated one; a session that has begun continues.
+    """Delete the schedule of a run; a session that has begun continues.
 
     Raises:
         CoevoError: the run has no schedule.
     """
     with _client(place) as client:
-        former = _find(place, run, client, FORMER_FLOW)
-        current = _find(place, run, client) if former is not None else _mine(place, run, client)
-        for each in (former, current):
-            if each is not None:
-                client.delete_deployment(each.id)
+        client.delete_deployment(_mine(place, run, client).id)
 
 
 @contextmanager
@@ -206,7 +182,7 @@ def _follow(place: Workspace, client: "SyncPrefectClient") -> None:
 def _all(client: "SyncPrefectClient") -> "list[DeploymentResponse]":
     from prefect.client.schemas.filters import FlowFilter, FlowFilterName
 
-    return client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[FLOW, FORMER_FLOW])))
+    return client.read_deployments(flow_filter=FlowFilter(name=FlowFilterName(any_=[FLOW])))
 
 
 def _check(schedule: Schedule) -> None:
@@ -232,12 +208,12 @@ def _mine(place: Workspace, run: str, client: "SyncPrefectClient") -> "Deploymen
     return found
 
 
-def _find(place: Workspace, run: str, client: "SyncPrefectClient", flow: str = FLOW) -> "DeploymentResponse | None":
+def _find(place: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse | None":
     """Deployment of a run of this workspace, or None."""
     from prefect.exceptions import ObjectNotFound
 
     try:
-        found = client.read_deployment_by_name(f"{flow}/{run}")
+        found = client.read_deployment_by_name(f"{FLOW}/{run}")
     except ObjectNotFound:
         return None
     if not _is_of(found, place):
@@ -307,7 +283,6 @@ def _planned(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> P
         paused=deployment.paused,
         next=None if ahead is None else ahead.expected_start_time,
         last=None if behind is None or behind.state is None else behind.state.name,
-        outdated=deployment.entrypoint != ENTRYPOINT,
     )
 
 

@@ -50,13 +50,12 @@ def work(place: Workspace) -> int:
     named = bool(os.environ.get("PREFECT_API_URL"))
     url = use_prefect(place.root)
     from coevo.flows.history.standing import faults, standings
-    from coevo.flows.sessions.schedules import POOL, planned, prepare_server
+    from coevo.flows.sessions.schedules import POOL, prepare_server
 
     prepare_server(place)
-    outdated = [one.notice() for one in planned(place) if one.outdated]
     pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
     line(f"Running scheduled sessions of {place.root}. {pages}. Stop with Ctrl-C.")
-    for problem in (*faults(standings(place)), *outdated):
+    for problem in faults(standings(place)):
         line(problem)
     looker = Looker(place, url, restarts=not named)
     with runner_storage() as variables:

@@ -20,7 +20,6 @@ from typing import Any, Self, cast
 
 from coevo.configs.errors import CoevoError
 from coevo.lineage.files import write_atomically
-from coevo.records.metric_names import current
 
 
 @dataclass(frozen=True)
@@ -111,13 +110,13 @@ class Manifest:
 
     @cached_property
     def metrics(self) -> Mapping[str, float]:
-        """Metrics of ``state``, under their current names."""
-        return {current(name): value for name, value in self.state["metrics"].items()}
+        """Metrics of ``state``."""
+        return cast(Mapping[str, float], self.state["metrics"])
 
     @cached_property
     def rates(self) -> Mapping[str, float]:
-        """Metrics of ``observed``, which are times or rates, under their current names."""
-        return {current(name): value for name, value in self.observed.get("metrics", {}).items()}
+        """Metrics of ``observed``, which are times or rates."""
+        return cast(Mapping[str, float], self.observed.get("metrics", {}))
 
     @property
     def versions(self) -> Mapping[str, int]:

@@ -10,7 +10,6 @@ from coevo.lineage.cursor import Cursor
 from coevo.lineage.findings import Finding, lost, mendable
 from coevo.lineage.fsck.history import Revision
 from coevo.lineage.workspace import RunPaths
-from coevo.records.metric_names import current
 from coevo.tasks.publish.mlflow.names import is_right, other_names
 from coevo.tasks.publish.mlflow.publication import figures
 from coevo.tasks.publish.mlflow.store import Store, TrackingError, client, database_of, translated
@@ -104,10 +103,7 @@ def _points(mlflow: Any, run: Any) -> Mapping[int, Mapping[str, Sequence[Point]]
     points: dict[int, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
     for name in run.data.metrics:
         for metric in mlflow.get_metric_history(run.info.run_id, name):
-            found, point = points[metric.step][current(name)], (metric.value, metric.timestamp)
-            # A point under an old name may also have its current one.
-            if point not in found:
-                found.append(point)
+            points[metric.step][name].append((metric.value, metric.timestamp))
     return points
 
 

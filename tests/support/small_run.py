@@ -6,7 +6,6 @@ panel tasks goes from 0 to 0.5 to 1; each of revisions 1 to 3 holds four trainin
 before them.
 """
 
-import re
 import shutil
 from dataclasses import replace
 
@@ -108,7 +107,6 @@ METRICS = (
     {"agent/success/train": 0.5, "bank/admitted": 0.0, "bank/rejected": 1.0, "bank/size": 2.0},
     {"agent/success/train": 0.5},
 )
-OLD = re.compile("^(?:agent|cost)/([a-z]+/)")
 OUTCOMES = ("0000", None, "1100", "1111")
 
 
@@ -120,12 +118,10 @@ def build(
     panel="p" * 64,
     tokens=100,
     policy=None,
-    older=0,
     optimizer=False,
 ):
     """Make the run in a workspace; an episode costs so many tokens, None for a run that does not count; ``policy`` is
-    the directory of one that all revisions have; in the first ``older`` revisions, metrics have old
-    names; with ``optimizer``, they have its state too."""
+    the directory of one that all revisions have; with ``optimizer``, they have its state too."""
     place = Workspace(root)
     config = load_recipe(RECIPE, [*overrides])
     paths = place.create(name, config)
@@ -146,22 +142,16 @@ def build(
                 "tables": bank.hashes(),
                 "panels": dict.fromkeys(evaluated, panel),
                 "outcomes": evaluated,
-                "metrics": _named(metrics | success | _spent(played, tokens), revision < older),
+                "metrics": metrics | success | _spent(played, tokens),
             }
             observed = {
                 "run": name,
                 "timestamp": revision * MINUTE,
                 "tables": bank.versions(),
-                "metrics": _named({"cost/seconds/wall": 2.0, "cost/seconds/rollout": 1.5}, revision < older),
+                "metrics": {"cost/seconds/wall": 2.0, "cost/seconds/rollout": 1.5},
             }
             lineage.commit(_stage(paths, revision, played, policy, optimizer), state, observed)
     return paths
-
-
-def _named(metrics, older):
-    return {
-        OLD.sub(r"\1", name).replace("cost/", "spent/") if older else name: value for name, value in metrics.items()
-    }
 
 
 def _spent(played, tokens):

@@ -6,6 +6,7 @@ and end, and can be killed like any other.
 
 import atexit
 import ctypes
+import importlib
 import multiprocessing
 import multiprocessing.forkserver
 import os
@@ -26,7 +27,6 @@ PAUSE = 0.05
 """Seconds between looks at a process."""
 PRELOADED = "tests.support.preloaded"
 _server = multiprocessing.get_context("forkserver")
-_server.set_forkserver_preload([PRELOADED])
 _lock = threading.Lock()
 """Starting one process collects others, and a process can be collected but once."""
 
@@ -37,6 +37,7 @@ def prepare():
     A fork server skips what it cannot import, and does not look in its directory where PYTHONSAFEPATH is set, as it is
     once a test has called a command in this process.
     """
+    _server.set_forkserver_preload([PRELOADED])  # a test's environment has set its own
     with patch.dict(os.environ, PYTHONPATH=str(ROOT)):
         multiprocessing.forkserver.ensure_running()
 
@@ -105,7 +106,7 @@ def run(script, *arguments, environment, timeout, within=None):
 
 
 def _become(line, environment, said, within):
-    assert PRELOADED in sys.modules
+    importlib.import_module(PRELOADED)  # which takes long only in a fork server that a test's environment has started
     os.setpgid(0, 0)
     os.environ.clear()
     os.environ.update(environment)

@@ -22,7 +22,6 @@ from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.names import free_name, is_right, other_names
 from coevo.tasks.publish.mlflow.pictures import publish_pictures
 from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, status_tags, tags_of
-from coevo.tasks.publish.mlflow.renamed import repeat_points
 from coevo.tasks.publish.mlflow.store import Store, check_database, client, package, translated
 from coevo.tasks.publish.mlflow.tables import TAG as TABLES
 from coevo.tasks.publish.mlflow.tables import publish_bank
@@ -124,7 +123,7 @@ class Tracker:
                 self._client.set_terminated(info.run_id, MLFLOW_STATUS[status.status], end)
 
     def rename(self) -> None:
-        """Give the MLflow run the run's name, where it has another one or shares it: earlier versions chose others.
+        """Give the MLflow run the run's name, where it has another one or shares it.
 
         Raises:
             TrackingError: MLflow cannot be reached or refuses.
@@ -160,7 +159,6 @@ class Tracker:
                 experiment = writable_experiment(self._client, self._store, self._experiment)
                 run = self._find_or_create(experiment, config, started)
             self._client.update_run(run.info.run_id, status="RUNNING")
-            repeat_points(self._client, run)
             self._run_info, self._tags = run.info, dict(run.data.tags)
         return self._run_info
 

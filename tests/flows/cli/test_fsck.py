@@ -2,10 +2,8 @@
 
 import json
 import shutil
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 
 import pytest
 from support import damaged_history as history
@@ -169,21 +167,6 @@ def test_what_is_published_again_repeats_nothing(damaged, coevo):
     assert [vars(point) for point in mlflow.get_metric_history(run, "agent/success/train")] == [
         vars(one) for one in before
     ]
-
-
-def test_points_under_old_names_count_and_are_repeated_under_the_current_ones(damaged, coevo):
-    with closing(sqlite3.connect(damaged.root / "mlflow.db")) as database, database:
-        for table in ("metrics", "latest_metrics"):
-            database.execute(f"UPDATE {table} SET key = replace(replace(key, 'agent/', ''), 'cost/s', 's')")
-    assert fsck(damaged.root) == []
-    stores.commit_tag(damaged)
-    assert coevo("fsck", "--repair", "--workspace", damaged.root).code == 0
-    mlflow, run = points(damaged)
-    old, now = (mlflow.get_metric_history(run, name) for name in ("success/train", "agent/success/train"))
-    assert [(point.step, point.value, point.timestamp) for point in old] == [
-        (point.step, point.value, point.timestamp) for point in now
-    ]
-    assert (len(now), fsck(damaged.root)) == (2, [])
 
 
 def test_a_run_without_a_revision_and_one_killed_before_its_first(damaged):

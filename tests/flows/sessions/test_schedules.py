@@ -14,14 +14,11 @@ import psutil
 import pytest
 from prefect import get_client
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
-from prefect.client.schemas.actions import DeploymentScheduleCreate
-from prefect.client.schemas.schedules import CronSchedule
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary_settings
 from support.runs import coevo, published, revisions, states
 from support.scheduled import Scheduled, create, wait_for, worker
 
 from coevo.configs.errors import CoevoError
-from coevo.flows.cli.app import main
 from coevo.flows.servers.daemon import down, recorded
 from coevo.flows.servers.secret import secret_of
 from coevo.flows.servers.servers import CLIENT
@@ -194,40 +191,6 @@ def test_prefect_yaml_deploys_what_schedule_add_does(place, prefect_url):
         assert deployment.global_concurrency_limit.limit == 1
     for run in found:
         schedules.remove(Workspace(place), run)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("run", ["removed", "replaced"])
-def test_a_schedule_of_an_earlier_version_is_named_and_can_be_replaced_or_removed(place, prefect_url, coevo_in, run):
-    with get_client(sync_client=True) as client:
-        flow = client.create_flow_from_name("night")
-        parameters = {"run": run, "workspace": str(place), "iterations": 20, "max_hours": 3, "notify": None}
-        when = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 2 * * *", timezone="UTC"))
-        client.create_deployment(
-            flow, run, entrypoint="flows.night.night", parameters=parameters, schedules=[when], paused=True
-        )
-    said = coevo_in(place, "schedule", "list")
-    assert said.splitlines()[-1].startswith(f"{run}: its schedule was made by an earlier version of coevo")
-    assert f"coevo schedule add {run} --cron '0 2 * * *' --timezone UTC --iterations 20 --max-hours 3" in said
-    assert f"coevo schedule remove {run}" in said
-    if run == "replaced":
-        schedules.add(Workspace(place), run, Schedule("0 3 * * *", "UTC", parameters))
-        assert [row.outdated for row in schedules.planned(Workspace(place)) if row.run == run] == [False]
-    schedules.remove(Workspace(place), run)
-    assert [row.run for row in schedules.planned(Workspace(place)) if row.run == run] == []
-
-
-@pytest.fixture
-def coevo_in(capsys):
-    """Output of a command in a workspace, run in this process."""
-
-    def call(root, *arguments):
-        capsys.readouterr()
-        with pytest.raises(SystemExit):
-            main([*arguments, "--workspace", str(root)])
-        return capsys.readouterr().out
-
-    return call
 
 
 def terms(place, max_hours):
