@@ -19,7 +19,7 @@ iterations: 2
 env: {}
 policy: {}
 context: {}
-warmstart: {steps: 30, probe_every: 30, probe_tasks: 16}
+warmstart: {steps: 30, episodes: 8, drills: 6, probe_every: 30, probe_tasks: 16}
 evaluation: {tasks: 16}
 rollout: {tasks: 4, group_size: 4}
 bank: {admission: {replays: 2, delta: -1.0}}

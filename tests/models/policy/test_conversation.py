@@ -180,7 +180,7 @@ def test_prompts_continue_and_are_what_the_template_renders(name):
     assert counts[Deviation.END] > 5
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_ten_thousand_turns_over_four_templates():
     counts, seed = Counter(), 1000
