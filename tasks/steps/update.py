@@ -42,7 +42,7 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
         metrics[f"policy/loss/{part_name(config.loss.aggregation)}"] = report.metrics["loss"]
     named = {_name(name): value for name, value in report.metrics.items()}
     rates = {name: value for name, value in named.items() if "second" in name}
-    rates |= {f"rollout/weights/{name}": value for name, value in closeness.items()}
+    rates |= {f"policy/weights/{name}": value for name, value in closeness.items()}
     metrics |= _rewards(session)
     return Result(None, metrics | {name: value for name, value in named.items() if name not in rates}, rates)
 

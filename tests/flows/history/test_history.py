@@ -23,10 +23,10 @@ def revision(number, parent, restored=None, bank=True, wall=None, **metrics):
 
 
 ROLLED_BACK = [
-    revision(0, None, wall=1.0, success_held=0.1),
-    revision(1, 0, wall=2.0, success_held=0.3, bank_size=2),
-    revision(2, 1, wall=2.0, success_held=0.9, bank_size=7),
-    revision(3, 2, restored=1, success_held=0.3, bank_size=2),
+    revision(0, None, wall=1.0, agent_success_held=0.1),
+    revision(1, 0, wall=2.0, agent_success_held=0.3, bank_size=2),
+    revision(2, 1, wall=2.0, agent_success_held=0.9, bank_size=7),
+    revision(3, 2, restored=1, agent_success_held=0.3, bank_size=2),
     revision(4, 3, wall=2.0),
 ]
 
@@ -58,7 +58,7 @@ def test_time_spent_on_what_was_left_behind_counts():
         (ROLLED_BACK[3], "restored from 1"),
         (revision(1, 0), ""),
         (revision(1, 0, bank_admitted=3.0, bank_rejected=0.0), "3 admitted"),
-        (revision(1, 0, bank_admitted=0.0, bank_rejected=2.0, success_held=0.5), "2 rejected, evaluated"),
+        (revision(1, 0, bank_admitted=0.0, bank_rejected=2.0, agent_success_held=0.5), "2 rejected, evaluated"),
     ],
 )
 def test_what_happened_is_said_in_words(manifest, words):

@@ -32,7 +32,7 @@ PENDING = Pending(2, Decision((entry("new"),)), (entry("new").id,))
 def revision(number, entries=(), before=(), judged=()):
     made = publication(number, entries)
     made.manifest.state["iteration"] = number
-    made.manifest.state["metrics"] |= {"success/seen-houses": 0.5, "bank/size": 12}
+    made.manifest.state["metrics"] |= {"agent/success/seen-houses": 0.5, "bank/size": 12}
     return replace(made, before=list(before), judged=judged)
 
 
