@@ -109,6 +109,8 @@ def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
     Raises:
         CoevoError: the run or revision does not exist.
     """
+    import pandas as pd
+
     from coevo.flows.history.reference import reading
     from coevo.tasks.publish.mlflow.publication import figures
 

@@ -18,7 +18,7 @@ def revision(number, restored=None, seconds=None, **metrics):
 
 
 START = revision(0, seconds={"evaluate": 9.0, "wall": 9.0})
-PLAYED = {"spent_episodes": 4.0, "spent_tokens": 100.0}
+PLAYED = {"cost_episodes": 4.0, "cost_tokens": 100.0}
 
 
 def test_evaluation_and_the_start_cost_nothing():
