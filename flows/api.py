@@ -146,7 +146,7 @@ def evaluate(
     tasks: int | None = None,
     bank: str = "own",
     discovery: int = 0,
-    through: str | None = None,
+    endpoint: str | None = None,
     workspace: Place = None,
 ) -> "Evaluation":
     """Play a held-out panel with the policy of ``RUN[@N]``; the bank is read-only, and the run does not change.
@@ -157,7 +157,7 @@ def evaluate(
         tasks: number of its tasks; by default as in the run's own evaluations.
         bank: ``own``, ``none``, ``random``, or ``OTHER[@M]``.
         discovery: attempts per task (k of Discovery@k); 0 for one attempt without writing.
-        through: URL of ``coevo serve``, whose agent then plays with its own policy and bank.
+        endpoint: URL of ``coevo serve``, whose agent then plays with its own policy and bank.
         workspace: directory of runs.
 
     Returns:
@@ -168,11 +168,11 @@ def evaluate(
     """
     from coevo.flows.evaluate import evaluate_revision
     from coevo.flows.evaluation import Request
-    from coevo.flows.packages.through import evaluate_through
+    from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 
     place, request = _place(workspace), Request(panel, tasks, bank, discovery)
-    if through is not None:
-        return evaluate_through(through, reference, request, place)
+    if endpoint is not None:
+        return evaluate_endpoint(endpoint, reference, request, place)
     return evaluate_revision(reference, request, place)
 
 

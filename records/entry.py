@@ -142,7 +142,7 @@ class Verdict:
         return found.low, found.high
 
     @property
-    def inside_noise(self) -> bool:
-        """True if the interval contains the threshold: the verdict could be the opposite."""
+    def significant(self) -> bool:
+        """False if the interval contains the threshold: the verdict could be the opposite."""
         low, high = self.interval
-        return low <= self.delta <= high
+        return not low <= self.delta <= high

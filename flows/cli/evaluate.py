@@ -26,7 +26,7 @@ def evaluate(
     discovery: Annotated[
         int, typer.Option(min=0, metavar="K", help="Attempts per task, with lessons from the failed ones.")
     ] = 0,
-    through: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays instead.")] = None,
+    endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays instead.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
@@ -45,7 +45,7 @@ def evaluate(
 
     place = workspace_at(workspace)
     trust_revision(place, run, trust, ask=not as_json)
-    result = _played(run, Request(panel, tasks, bank, discovery), through, place)
+    result = _played(run, Request(panel, tasks, bank, discovery), endpoint, place)
     lost = any(episode.lost for episode in result.episodes)
     row = {"run": run, "panel": result.panel.name, "bank": bank, **_figures(result, lost)}
     row["panel_hash"] = result.panel.hash[:HASH]
@@ -75,16 +75,16 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
     return {"tasks": len(result.episodes), "success": success, "stderr": stderr} | ({"lost": count} if lost else {})
 
 
-def _played(run: str, request: "Request", through: str | None, place: Workspace) -> "Evaluation":
+def _played(run: str, request: "Request", endpoint: str | None, place: Workspace) -> "Evaluation":
     from coevo.flows.console.progress import shown
     from coevo.flows.evaluate import evaluate_revision
-    from coevo.flows.packages.through import evaluate_through
+    from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
     from coevo.tasks.publish.report import reporting_to
 
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        if through is None:
+        if endpoint is None:
             return evaluate_revision(run, request, place)
-        return evaluate_through(through, run, request, place)
+        return evaluate_endpoint(endpoint, run, request, place)
 
 
 COMMANDS = (evaluate,)

@@ -34,7 +34,7 @@ def verdict_row(judged: "Judged", history: Sequence[Manifest]) -> dict[str, Any]
         "difference": verdict.difference,
         "low": low,
         "high": high,
-        "inside_noise": verdict.inside_noise,
+        "significant": verdict.significant,
         "reward_with": verdict.reward_with,
         "reward_without": verdict.reward_without,
         "pairs": verdict.pairs,

@@ -22,7 +22,7 @@ from coevo.tasks.cost import time_line, wall_seconds
 MOST = 500
 """Most rows of a table; a line below it counts the omitted ones."""
 VERDICT_COLUMNS = (
-    "revision", "candidates", "admitted", "difference", "low", "high", "threshold", "pairs", "inside_noise",
+    "revision", "candidates", "admitted", "difference", "low", "high", "threshold", "pairs", "significant",
     "first candidate",
 )  # fmt: skip
 ENTRY_COLUMNS = (

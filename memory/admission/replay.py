@@ -172,7 +172,7 @@ def metrics(verdicts: Sequence[Verdict], part: str = "bank/replay") -> dict[str,
             "high": verdict.interval[1],
             "reward_with": verdict.reward_with,
             "reward_without": verdict.reward_without,
-            "inside_noise": float(verdict.inside_noise),
+            "significant": float(verdict.significant),
         }
         for verdict in verdicts
     ]

@@ -213,10 +213,10 @@ def test_entries_survive_arrow():
         (0.5, 0.125, 0.796, False),
     ],
 )
-def test_a_threshold_within_the_interval_is_inside_noise(difference, stderr, delta, inside):
+def test_a_verdict_is_significant_unless_its_interval_holds_the_threshold(difference, stderr, delta, inside):
     # 0.5 less and plus t(7) * 0.125 = 2.364624 * 0.125 = 0.295578. Eight equal gains: 1 - 0.025^(1/8) = 0.369417 of
     # further ones differ at most, between -1 and 1: from 0.5 - 0.369417 * 1.5 to 0.5 + 0.369417 * 0.5.
-    assert Verdict(1, ("a",), True, 0.6, 0.1, difference, stderr, 8, delta).inside_noise is inside
+    assert Verdict(1, ("a",), True, 0.6, 0.1, difference, stderr, 8, delta).significant is not inside
 
 
 @pytest.mark.parametrize("scope", ["", "a", "z"])

@@ -35,7 +35,7 @@ app = typer.Typer(help="Show or change the experience bank of a run.", rich_mark
 RunArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")]
 
 LOG_COLUMNS = (
-    "revision", "candidates", "admitted", "rejected", "bank", "difference", "low", "high", "inside_noise", "pairs",
+    "revision", "candidates", "admitted", "rejected", "bank", "difference", "low", "high", "significant", "pairs",
 )  # fmt: skip
 ENTRY_COLUMNS = ("id", "scope", "strategy", "condition", "example", "created", "retrievals", "successes")
 HIT_COLUMNS = ("score", "id", "scope", "strategy", "condition", "example")
@@ -47,9 +47,10 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
     """Show the verdicts on candidates and edit operations.
 
     With admission by replay, one row per batch of candidates. `difference`: mean reward with the batch in the bank,
-    minus mean reward without it. `low`, `high`: its 95 % interval. `inside noise`: the interval holds the threshold, so
-    the verdict could have been the opposite. `bound`, with bank.admission.confidence: lower bound of the gain by all
-    replays of the lesson so far, which had to exceed the threshold; empty if too many pairs were lost.
+    minus mean reward without it. `low`, `high`: its 95 % interval. `significant`: the interval does not hold the
+    threshold; where it does, the verdict could have been the opposite. `bound`, with bank.admission.confidence: lower
+    bound of the gain by all replays of the lesson so far, which had to exceed the threshold; empty if too many pairs
+    were lost.
 
     With edit operations, one row per operation: applied, or rejected with the reason. `removed`: taken out by score or
     capacity. `retired`: taken out by a person, with the reason; see `coevo bank retire`.

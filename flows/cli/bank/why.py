@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from coevo.memory.bank.provenance import Provenance
 
 Row = Mapping[str, Any]
-VERDICT_COLUMNS = ("revision", "candidates", "admitted", "difference", "low", "high", "inside_noise")
+VERDICT_COLUMNS = ("revision", "candidates", "admitted", "difference", "low", "high", "significant")
 
 
 def why(

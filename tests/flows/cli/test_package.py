@@ -10,7 +10,7 @@ from support.packages import untrained
 from support.runs import coevo as coevo_at
 
 from coevo.flows.evaluation import Request
-from coevo.flows.packages.through import evaluate_through
+from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.registry import fetch, find, packaged
 from coevo.tasks.publish.mlflow.store import client, tracking_store
@@ -76,11 +76,11 @@ def test_from_a_run_to_a_champion_and_back(call, place):
         (("serve", "first@9"), "revision 9 is not in run 'first'"),
         (("serve", "first", "--host", "192.0.2.1"), "choose another --port or --host"),
         (
-            ("evaluate", "first", "--through", "http://127.0.0.1:1", "--bank", "none"),
+            ("evaluate", "first", "--endpoint", "http://127.0.0.1:1", "--bank", "none"),
             "--bank none: an agent that is served has its own bank",
         ),
-        (("evaluate", "first", "--through", "http://127.0.0.1:1"), "does not answer"),
-        (("evaluate", "first", "--through", "http://127.0.0.1:1", "--panel", "other-houses"), "own bank"),
+        (("evaluate", "first", "--endpoint", "http://127.0.0.1:1"), "does not answer"),
+        (("evaluate", "first", "--endpoint", "http://127.0.0.1:1", "--panel", "other-houses"), "own bank"),
     ],
 )
 def test_a_mistake_is_one_line(call, arguments, message):
@@ -93,7 +93,7 @@ def test_a_panel_that_is_not_there_is_named(place):
     from coevo.configs.errors import CoevoError
 
     with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
-        evaluate_through("http://127.0.0.1:1", "first", Request("attic"), Workspace(place))
+        evaluate_endpoint("http://127.0.0.1:1", "first", Request("attic"), Workspace(place))
 
 
 @pytest.mark.parametrize(

@@ -23,9 +23,9 @@ from support.runs import ROOT, coevo
 from coevo.flows.evaluate import evaluate_revision
 from coevo.flows.evaluation import Request
 from coevo.flows.history.reference import reading
+from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.packages.package import register_revision
 from coevo.flows.packages.promotion import promote
-from coevo.flows.packages.through import evaluate_through
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import restore
 from coevo.tasks.package.registry import Registered, fetch, find, packaged
@@ -79,7 +79,7 @@ def said(episodes):
 
 def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
     here = evaluate_revision("first@3", Request(PANEL, TASKS), place)
-    there = evaluate_through(server[1], "first@3", Request(PANEL, TASKS), place)
+    there = evaluate_endpoint(server[1], "first@3", Request(PANEL, TASKS), place)
     assert said(there.episodes) == said(here.episodes)
     assert there.success == here.success
     assert 0 < there.success < 1
@@ -89,7 +89,7 @@ def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
 
 def test_the_command_plays_through_it(server, place):
     told = ("evaluate", "first", "--tasks", "8", "--json")
-    rows = [coevo(*told, *more, workspace=place.root) for more in ((), ("--through", server[1]))]
+    rows = [coevo(*told, *more, workspace=place.root) for more in ((), ("--endpoint", server[1]))]
     assert json.loads(rows[0].stdout) == json.loads(rows[1].stdout), rows[1].stderr
 
 

@@ -10,8 +10,8 @@ from support.tools import ACTION, CALL, ToolHouse, parrot
 from coevo.flows.endpoint.limits import DEFAULT
 from coevo.flows.evaluate import evaluate_revision
 from coevo.flows.evaluation import Request
+from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.packages.serving import Address, serve
-from coevo.flows.packages.through import evaluate_through
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save
 
@@ -47,7 +47,7 @@ def test_episodes_through_the_endpoint_are_those_that_are_played_here(place, run
     row = {"instruction": "heat mug", "observation": "at hall"}
     idle = {"observation": "at hall", "action": "", "feedback": ""}
     with serve(run, Address(), DEFAULT, place) as server:
-        assert said(evaluate_through(server.url, run, REQUEST, place)) == here
+        assert said(evaluate_endpoint(server.url, run, REQUEST, place)) == here
         status, body = post(server.url, rows(row, {**row, "history": [idle] * 2}))
     assert [len(played) for *_, played in here] == [turns] * 3
     assert [truncated for truncated, *_ in here] == [True] * 3

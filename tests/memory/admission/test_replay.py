@@ -37,7 +37,7 @@ def test_worked_values():
     assert result.stderr == pytest.approx((1 / 3) ** 0.5 / 2)
     assert (result.pairs, result.delta, result.revision) == (4, 0.0, 3)
     assert result.candidates == tuple(entry.id for entry in CANDIDATES)
-    assert result.inside_noise
+    assert not result.significant
     low, high = result.interval
     # t(3) at 0.975 is 3.182446.
     assert (low, high) == pytest.approx((0.5 - 3.182446 * (1 / 3) ** 0.5 / 2, 0.5 + 3.182446 * (1 / 3) ** 0.5 / 2))
@@ -143,7 +143,7 @@ def test_the_figures_are_means_over_verdicts_and_the_sum_of_their_pairs():
             "x/high": (0.5 + half + 1) / 2,
             "x/reward_with": 0.875,
             "x/reward_without": 0.125,
-            "x/inside_noise": 1.0,
+            "x/significant": 0.0,
             "x/pairs": 6.0,
         }
     )

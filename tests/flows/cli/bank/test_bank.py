@@ -36,7 +36,7 @@ def test_log_tells_admitted_from_rejected_with_replay_and_noise(bank):
     assert admitted["difference"] == 0.5
     # Gains 1, 0, 1, 0: standard error sqrt(1/3) / 2.
     assert admitted["high"] - admitted["difference"] == pytest.approx(3.182446 * (1 / 3) ** 0.5 / 2)
-    assert admitted["inside_noise"]
+    assert not admitted["significant"]
     assert [rejected[key] for key in ("revision", "candidates", "admitted", "rejected", "bank")] == [2, 1, 0, 1, 2]
     assert rejected["entries"] == [{"id": REJECTED.id, "strategy": REJECTED.strategy}]
 

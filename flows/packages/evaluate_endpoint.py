@@ -17,7 +17,7 @@ from coevo.tasks.run.weights import check_weights
 from coevo.tasks.steps.evaluate import play_panel
 
 
-def evaluate_through(url: str, reference: str, request: Request, place: Workspace) -> Evaluation:
+def evaluate_endpoint(url: str, reference: str, request: Request, place: Workspace) -> Evaluation:
     """``coevo evaluate`` with the agent behind a URL instead of the run's policy and bank.
 
     Raises:
@@ -33,11 +33,11 @@ def evaluate_through(url: str, reference: str, request: Request, place: Workspac
         check_weights(manifest, config, place.root, opened.name)
     panel, tasks = request.panel or config.evaluation.panels[0], request.tasks or config.evaluation.tasks
     with in_stage(f"r{manifest.revision} evaluate"):
-        found = play_through(url, config, manifest.iteration, panel, tasks)
+        found = play_endpoint(url, config, manifest.iteration, panel, tasks)
     return replace(found, vendi=diversity(found.episodes, config.evaluation.encoder))
 
 
-def play_through(url: str, config: RunConfig, iteration: int, panel: str, tasks: int) -> Evaluation:
+def play_endpoint(url: str, config: RunConfig, iteration: int, panel: str, tasks: int) -> Evaluation:
     """Play a held-out panel with the agent behind a URL; outcomes equal those in the process of ``coevo evaluate``.
 
     Args:
