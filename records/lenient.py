@@ -15,10 +15,12 @@ DEEPEST = 100
 """Maximum depth of such a value, which Python's parser can read."""
 _DECODER = json.JSONDecoder(strict=False)
 _STRING = r"\"(?:[^\"\\]|\\.)*+(?:\"|(?P<cut>\Z))|'(?:[^'\\]|\\.)*+(?:'|(?P<bare>\Z))"
+_NUMBER = r"[+\-]?(?:0[xX][0-9a-fA-F]+|(?:(?:0|[1-9]\d*)(?:\.\d+)?|(?<!,)\.\d+)(?:[eE][+\-]?\d+)?)"
+"""No part of one that a comma divides: ``1,000`` and ``1,.5`` may each be one number or two."""
 TOKEN = re.compile(
     rf"(?P<string>{_STRING})|(?P<comment>//[^\n]*|\#[^\n]*|/\*(?:[^*]|\*(?!/))*+(?:\*/|(?P<open>\Z)))"
     r"|(?P<opens>[\[{])|(?P<closes>[\]}])|(?P<comma>,)|(?P<colon>:)|(?P<blank>\s+)"
-    r"|(?P<value>[+\-]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][+\-]?\d+)?)(?![\w.])|[A-Za-z_$][\w$]*)|(?P<other>.)",
+    rf"|(?P<value>{_NUMBER}(?![\w.])|[A-Za-z_$][\w$]*)|(?P<other>.)",
     re.DOTALL,
 )
 """A text, a comment, a bracket, or another part of nearly JSON; ``cut``, ``bare`` and ``open`` do not end."""
