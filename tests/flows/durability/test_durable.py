@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.runs import RUN, coevo, published, share, states
+from support.status import same_everywhere
 
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
@@ -61,6 +62,7 @@ def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_
     assert done.stdout.splitlines()[-1].startswith("asking@1 waits for approval: coevo approve --list asking")
     states_of = {row["run"]: row["status"] for row in json.loads(listed.stdout)}
     assert (states_of["asking"], states_of["homerules-coevo-rl-5"]) == ("waiting", "faulty")
+    assert same_everywhere(workspace, "asking")["status"] == "waiting"
     assert (planned.returncode, planned.stdout) == (0, "[]\n")
 
 

@@ -12,6 +12,7 @@ import time
 import psutil
 import pytest
 from support.runs import ROOT, RUN, coevo, command, published, revisions, states
+from support.status import same_everywhere
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
@@ -124,6 +125,7 @@ def test_a_trainer_without_memory_and_a_killed_one_end_the_run_in_one_line_and_i
     code, said = without_its_trainer(starve, *RUN, "--name", name, workspace=workspace, name=name)
     assert code == 2, said
     assert re.fullmatch(r"coevo: the trainer (has run out of memory|died|failed).*\n", said), said
+    assert same_everywhere(workspace, name)["status"] == "failed"
     resume = ("resume", name)
     code, said = without_its_trainer(psutil.Process.kill, *resume, workspace=workspace, name=name)
     assert code == 2, said

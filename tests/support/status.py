@@ -1,0 +1,64 @@
+"""What the command line, MLflow, Prefect and the report say of the status of a run."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.runs import coevo
+
+MLFLOW = {
+    "finished": "FINISHED",
+    "stopped": "KILLED",
+    "waiting": "SCHEDULED",
+    "new": "SCHEDULED",
+    "failed": "FAILED",
+    "crashed": "FAILED",
+}
+
+
+def listed(place, run):
+    """Row of ``coevo runs --json``."""
+    done = coevo("runs", "--json", workspace=place)
+    return next(row for row in json.loads(done.stdout) if row["run"] == run)
+
+
+def tracked(place, run):
+    """Status of the MLflow run, its duration in seconds, and its tags."""
+    with closing(sqlite3.connect(place / "mlflow.db")) as database:
+        (found,) = database.execute(
+            "SELECT run_uuid, status, end_time - start_time FROM runs WHERE name = ?", (run,)
+        ).fetchall()
+        tags = dict(database.execute("SELECT key, value FROM tags WHERE run_uuid = ?", found[:1]))
+    return found[1], None if found[2] is None else found[2] / 1000, tags
+
+
+def flow_run(place, run):
+    """Name and message of the last state of the latest flow run."""
+    (path,) = place.rglob("prefect.db")
+    query = """SELECT f.state_name, s.message FROM flow_run f JOIN flow_run_state s ON s.id = f.state_id
+        WHERE f.name = ? ORDER BY f.start_time DESC LIMIT 1"""
+    with closing(sqlite3.connect(path)) as database:
+        return database.execute(query, (run,)).fetchone()
+
+
+def same_everywhere(place, run, of_prefect=True):
+    """Check that all say the same; returns the row of the command line."""
+    row = listed(place, run)
+    status, seconds, tags = tracked(place, run)
+    assert [tags[f"coevo.{name}"] for name in ("status", "stage", "reason")] == [
+        row[name] or "" for name in ("status", "stage", "reason")
+    ]
+    assert status == MLFLOW[row["status"]]
+    assert seconds == pytest.approx(row["seconds"] or 0.0, abs=0.01)
+    if of_prefect:
+        name, message = flow_run(place, run)
+        assert name == row["status"].capitalize()
+        if row["status"] != "crashed":
+            assert message.startswith(f"{row['status']}, {row['stage']}, {row['reason']}; {row['seconds'] or 0:,.0f} s")
+    if row["revision"] is not None:
+        report = coevo("report", run, "--json", workspace=place)
+        page = Path(json.loads(report.stdout)["file"]).read_text(encoding="utf-8")
+        assert f"{row['status']}, {row['stage']}" in page
+    return row
