@@ -55,7 +55,9 @@ def same_everywhere(place, run, of_prefect=True):
     if of_prefect:
         name, message = flow_run(place, run)
         assert name == row["status"].capitalize()
-        if row["status"] != "crashed":
+        if row["status"] == "failed":  # Prefect's own words around the error
+            assert message.endswith(row["reason"])
+        elif row["status"] != "crashed":
             assert message.startswith(f"{row['status']}, {row['stage']}, {row['reason']}; {row['seconds'] or 0:,.0f} s")
     if row["revision"] is not None:
         report = coevo("report", run, "--json", workspace=place)
