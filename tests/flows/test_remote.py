@@ -10,7 +10,7 @@ from support.runs import SMALL, coevo, share, states
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 PUSH = (
-    "dvc_objects.fs.local:copyfile@3+",
+    "coevo.lineage.remote.disk:copy_regular@3+",
     "coevo.lineage.remote.objects:Objects._send@1+",
     "coevo.lineage.remote.local:LocalStore.write@1",
     "os:fsync@1+",
