@@ -1,4 +1,4 @@
-"""What the command line, MLflow, Prefect and the report say of the status of a run."""
+"""Status of a run, as the command line, MLflow, Prefect and the report say it."""
 
 import json
 import sqlite3
