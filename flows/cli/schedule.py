@@ -11,7 +11,7 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 
 if TYPE_CHECKING:
-    from coevo.flows.sessions.schedules import Planned
+    from coevo.flows.sessions.schedules import StoredSchedule
 
 app = typer.Typer(help="Continue runs on a schedule.", rich_markup_mode=None, add_completion=False)
 RunArgument = Annotated[str, typer.Argument(help="Name of the run.")]
@@ -166,7 +166,7 @@ def _offset(moment: datetime, place: ZoneInfo) -> timedelta | None:
     return moment.astimezone(place).utcoffset()
 
 
-def _row(one: "Planned") -> dict[str, Any]:
+def _row(one: "StoredSchedule") -> dict[str, Any]:
     zone = ZoneInfo(one.schedule.timezone)
     when = None if one.next is None else one.next.astimezone(zone).isoformat(timespec="minutes")
     terms = {name: one.schedule.parameters.get(name) for name in TERMS}
@@ -181,7 +181,7 @@ def _row(one: "Planned") -> dict[str, Any]:
     }
 
 
-def _cells(one: "Planned") -> dict[str, Any]:
+def _cells(one: "StoredSchedule") -> dict[str, Any]:
     row = _row(one)
     bounds = [f"{row['iterations']} iterations"]
     bounds += [f"{row['max_hours']:g} h"] if row["max_hours"] is not None else []

@@ -13,7 +13,7 @@ from coevo.lineage.trust import Consent, confirmed_before
 from coevo.lineage.workspace import Workspace
 from coevo.records.task import Panel
 from coevo.tasks.package.champion import (
-    Verdict,
+    PromotionVerdict,
     ask,
     champion,
     judge,
@@ -43,7 +43,7 @@ class Promotion:
 
     challenger: Registered
     over: Registered | None
-    verdict: Verdict | None
+    verdict: PromotionVerdict | None
     waits: bool = False
 
     @property
@@ -99,7 +99,7 @@ def promote(
 
 
 def _concluded(
-    store: Store, challenger: Registered, over: Registered | None, verdict: Verdict | None, waits: bool
+    store: Store, challenger: Registered, over: Registered | None, verdict: PromotionVerdict | None, waits: bool
 ) -> Promotion:
     """Move the alias or ask a person if the challenger passed; record the verdict in any case."""
     reigning = None if over is None else over.version

@@ -8,7 +8,7 @@ from coevo.flows.servers.secret import VARIABLE
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.lineage.workspace import Workspace
 from coevo.records.episode import Episode
-from coevo.tasks.package.champion import Verdict
+from coevo.tasks.package.champion import PromotionVerdict
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered
 from coevo.tasks.publish.proposal_page import SAMPLE, changes, episode_table
@@ -25,7 +25,7 @@ class Match:
         theirs: the champion's episodes.
     """
 
-    verdict: Verdict
+    verdict: PromotionVerdict
     mine: Sequence[Episode]
     theirs: Sequence[Episode]
 

@@ -48,7 +48,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class StoredSchedule:
     """Schedule as stored on the server.
 
     Attributes:
@@ -66,7 +66,7 @@ class Planned:
     last: str | None
 
 
-def add(place: Workspace, run: str, schedule: Schedule) -> Planned:
+def add(place: Workspace, run: str, schedule: Schedule) -> StoredSchedule:
     """Create or replace the schedule of a run.
 
     Raises:
@@ -95,7 +95,7 @@ def prepare_server(place: Workspace) -> None:
         mark_dead_sessions(place)
 
 
-def planned(place: Workspace) -> list[Planned]:
+def planned(place: Workspace) -> list[StoredSchedule]:
     """Schedules of a workspace by run."""
     if _has_none(place):
         return []
@@ -128,7 +128,7 @@ def pause(place: Workspace, run: str) -> None:
         client.pause_deployment(_mine(place, run, client).id)
 
 
-def resume(place: Workspace, run: str) -> Planned:
+def resume(place: Workspace, run: str) -> StoredSchedule:
     """Resume the schedule of a run, and return it with its next session.
 
     Raises:
@@ -258,7 +258,7 @@ def _deploy(run: str, schedule: Schedule) -> None:
     ).apply()
 
 
-def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> Planned:
+def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> StoredSchedule:
     """Wait until the next session is planned; a server can be healthy and plan none."""
     give_up = time.monotonic() + PATIENCE
     found = _planned(_mine(place, run, client), client)
@@ -273,11 +273,11 @@ def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> Pl
     return found
 
 
-def _planned(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> Planned:
+def _planned(deployment: "DeploymentResponse", client: "SyncPrefectClient") -> StoredSchedule:
     when = deployment.schedules[0].schedule if deployment.schedules else None
     cron, timezone = getattr(when, "cron", ""), getattr(when, "timezone", None) or "UTC"
     ahead, behind = _sessions(deployment, client)
-    return Planned(
+    return StoredSchedule(
         run=deployment.name,
         schedule=Schedule(cron, timezone, deployment.parameters),
         paused=deployment.paused,

@@ -12,7 +12,7 @@ from coevo.flows.console.output import console
 from coevo.flows.operate import operate
 from coevo.flows.servers.stale import mark_crashed
 from coevo.flows.studies.outcome import is_finished, outcome, outcomes, revisions_of
-from coevo.flows.studies.plan import Planned, StudyLock, runs_of
+from coevo.flows.studies.plan import StudyLock, StudyRun, runs_of
 from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
 from coevo.flows.upkeep.publishing import Aloud, complete
@@ -58,7 +58,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
     return 0
 
 
-def play(place: Workspace, each: Planned, shown: Console, alone: bool) -> int:
+def play(place: Workspace, each: StudyRun, shown: Console, alone: bool) -> int:
     """Start a run, continue it, or publish what is left of a finished one; return the exit code of ``operate``."""
     paths = place.run(each.name)
     if not paths.created.is_file():
@@ -69,7 +69,7 @@ def play(place: Workspace, each: Planned, shown: Console, alone: bool) -> int:
     return operate(place, paths, shown, alone=alone, brief=True)
 
 
-def publish(place: Workspace, study: Any, runs: list[Planned]) -> None:
+def publish(place: Workspace, study: Any, runs: list[StudyRun]) -> None:
     """Publish the result of the finished runs to MLflow; a failure is a warning, and the next seed tries again."""
     try:
         publish_result(place, compared(study, outcomes(study, runs, place)), runs)

@@ -9,7 +9,7 @@ from statistics import fmean
 from coevo.configs.errors import CoevoError, nearest
 from coevo.configs.study import MetricConfig, StudyConfig
 from coevo.flows.history import history
-from coevo.flows.studies.plan import Planned, check_name
+from coevo.flows.studies.plan import StudyRun, check_name
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
@@ -39,7 +39,7 @@ class Outcome:
     lacks: dict[str, str] = field(default_factory=dict)
 
 
-def outcomes(study: StudyConfig, runs: Sequence[Planned], place: Workspace) -> list[Outcome]:
+def outcomes(study: StudyConfig, runs: Sequence[StudyRun], place: Workspace) -> list[Outcome]:
     """Outcomes of the finished runs of a study.
 
     Raises:
@@ -48,7 +48,7 @@ def outcomes(study: StudyConfig, runs: Sequence[Planned], place: Workspace) -> l
     return [found for each in runs if (found := outcome(study, each, place)) is not None]
 
 
-def outcome(study: StudyConfig, each: Planned, place: Workspace) -> Outcome | None:
+def outcome(study: StudyConfig, each: StudyRun, place: Workspace) -> Outcome | None:
     """Outcome of a run, None if it is not finished.
 
     Raises:
@@ -71,7 +71,7 @@ def outcome(study: StudyConfig, each: Planned, place: Workspace) -> Outcome | No
     return Outcome(each.name, each.arm.name, each.seed, found, spending(revisions)[-1], ended, lacks)
 
 
-def revisions_of(each: Planned, place: Workspace) -> list[Manifest]:
+def revisions_of(each: StudyRun, place: Workspace) -> list[Manifest]:
     """Revisions of a run, oldest first; empty if it has none or does not exist.
 
     Raises:
@@ -86,7 +86,7 @@ def revisions_of(each: Planned, place: Workspace) -> list[Manifest]:
     return found
 
 
-def is_finished(each: Planned, revisions: Sequence[Manifest]) -> bool:
+def is_finished(each: StudyRun, revisions: Sequence[Manifest]) -> bool:
     """Return True if a run has done all of its iterations."""
     return bool(revisions) and revisions[-1].iteration >= each.config.iterations
 

@@ -24,7 +24,7 @@ TRAINING = "train"
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class StudyRun:
     """One run of a study."""
 
     name: str
@@ -49,7 +49,7 @@ class StudyLock:
         return folder / f"{self.name}.lock"
 
 
-def runs_of(study: StudyConfig) -> list[Planned]:
+def runs_of(study: StudyConfig) -> list[StudyRun]:
     """The runs of a study, seed by seed, so that a part of them has pairs.
 
     Raises:
@@ -60,7 +60,7 @@ def runs_of(study: StudyConfig) -> list[Planned]:
     first = {arm.name: configured_arm(study, arm) for arm in study.arms}
     _check_apart(study, first)
     return [
-        Planned(f"{study.name}-{arm.name}-s{seed}", arm, seed, _seeded(first[arm.name], seed))
+        StudyRun(f"{study.name}-{arm.name}-s{seed}", arm, seed, _seeded(first[arm.name], seed))
         for seed in range(1, study.seeds + 1)
         for arm in study.arms
     ]
@@ -88,7 +88,7 @@ def _check_apart(study: StudyConfig, configs: Mapping[str, RunConfig]) -> None:
             )
 
 
-def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> None:
+def check_runs(study: StudyConfig, runs: list[StudyRun], place: Workspace) -> None:
     """Check names, metrics and memory before a study starts anything.
 
     Raises:
@@ -104,7 +104,7 @@ def check_runs(study: StudyConfig, runs: list[Planned], place: Workspace) -> Non
                 check_fits(each.config, env, place.root)
 
 
-def check_parts(runs: list[Planned]) -> None:
+def check_parts(runs: list[StudyRun]) -> None:
     """Check each arm with its environment; this imports Prefect.
 
     Raises:
@@ -118,11 +118,11 @@ def check_parts(runs: list[Planned]) -> None:
                 pass
 
 
-def hours_of(runs: list[Planned]) -> dict[str, float]:
+def hours_of(runs: list[StudyRun]) -> dict[str, float]:
     """Rough hours that one run of each arm takes on this machine. Arms of equal prompts share a rehearsal.
 
     Raises:
-        CoevoError: the shape of an arm's model is not known here.
+        CoevoError: an arm cannot start here, as its first turns show, or the shape of its model is not known.
     """
     rehearsals: dict[str, Rehearsal] = {}
     hours: dict[str, float] = {}
@@ -132,12 +132,14 @@ def hours_of(runs: list[Planned]) -> dict[str, float]:
         if key not in rehearsals:
             with closing(make(config.env)) as env:
                 rehearsals[key] = rehearse(config, env)
-        seconds = forecast(config, rehearsals[key], here()).seconds
-        hours[each.arm.name] = config.iterations * sum(seconds.values()) / 3600
+        found = forecast(config, rehearsals[key], here())
+        if found.problems:
+            raise CoevoError(f"{each.name}: {found.problems[0]}")
+        hours[each.arm.name] = config.iterations * sum(found.seconds.values()) / 3600
     return hours
 
 
-def check_name(each: Planned, place: Workspace) -> None:
+def check_name(each: StudyRun, place: Workspace) -> None:
     """Check that a run does not exist, or is this one.
 
     Raises:
@@ -163,7 +165,7 @@ def _seeded(config: RunConfig, seed: int) -> RunConfig:
     return config.model_copy(update={"seed": seed})
 
 
-def _check_metrics(study: StudyConfig, run: Planned) -> None:
+def _check_metrics(study: StudyConfig, run: StudyRun) -> None:
     """Check that an arm plays the panels of the study's metrics of success."""
     evaluation = run.config.evaluation
     for metric, name in ((each, name) for each in study.metrics for name in (each.name, each.minus or "")):
@@ -176,6 +178,6 @@ def _check_metrics(study: StudyConfig, run: Planned) -> None:
             )
 
 
-def arms_of(runs: list[Planned]) -> Iterator[Planned]:
+def arms_of(runs: list[StudyRun]) -> Iterator[StudyRun]:
     """The first run of each arm."""
     return (each for each in runs if each.seed == 1)

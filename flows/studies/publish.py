@@ -5,7 +5,7 @@ from dataclasses import asdict
 
 from coevo.envs.registry import find
 from coevo.flows.studies.outcome import Outcome
-from coevo.flows.studies.plan import Planned
+from coevo.flows.studies.plan import StudyRun
 from coevo.flows.studies.result import COLUMNS, Result, Row
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.catchup import tracker_of
@@ -17,7 +17,7 @@ FACTS = ("paper", "figure", "finding", "recipe")
 RUN_COLUMNS = ("run", "arm", "seed", "episodes", "tokens", "seconds", "page")
 
 
-def publish_result(place: Workspace, result: Result, runs: Sequence[Planned]) -> None:
+def publish_result(place: Workspace, result: Result, runs: Sequence[StudyRun]) -> None:
     """Publish the result of a study with finished runs; without any, publish nothing.
 
     Raises:
@@ -50,7 +50,7 @@ def publish_result(place: Workspace, result: Result, runs: Sequence[Planned]) ->
     )
 
 
-def _page(place: Workspace, each: Planned) -> str:
+def _page(place: Workspace, each: StudyRun) -> str:
     """Address of a run within MLflow's pages; empty if MLflow does not have it."""
     placed = tracker_of(place.root, place.existing(each.name), find(each.config.env.type).name).placement()
     return "" if placed.run is None else f"#/experiments/{placed.experiment}/runs/{placed.run}"

@@ -41,7 +41,7 @@ BY = "coevo.approval.by"
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class PromotionVerdict:
     """Result of a version against the champion.
 
     Attributes:
@@ -106,10 +106,10 @@ def played(package: Package, env: Environment[object], panel: Panel, seed: int) 
     return play_panel(player, panel, seen, seed, package.origin.revision)
 
 
-def judge(panel: Panel, mine: Sequence[bool], theirs: Sequence[bool], margin: float) -> Verdict:
+def judge(panel: Panel, mine: Sequence[bool], theirs: Sequence[bool], margin: float) -> PromotionVerdict:
     """Compare outcomes task by task; both sides played the panel with the same draws."""
     gain = paired(mine, theirs)
-    return Verdict(panel, fmean(mine), fmean(theirs), gain.mean, gain.low, gain.high, margin)
+    return PromotionVerdict(panel, fmean(mine), fmean(theirs), gain.mean, gain.low, gain.high, margin)
 
 
 def champion(store: Store, model: str) -> int | None:
@@ -122,7 +122,7 @@ def champion(store: Store, model: str) -> int | None:
         return _current(registry.get_registered_model(model))
 
 
-def make_champion(store: Store, challenger: Registered, over: int | None, verdict: Verdict | None) -> None:
+def make_champion(store: Store, challenger: Registered, over: int | None, verdict: PromotionVerdict | None) -> None:
     """Make a version the champion.
 
     Args:
@@ -143,7 +143,7 @@ def make_champion(store: Store, challenger: Registered, over: int | None, verdic
         record(store, challenger, over, verdict)
 
 
-def record(store: Store, challenger: Registered, over: int | None, verdict: Verdict) -> None:
+def record(store: Store, challenger: Registered, over: int | None, verdict: PromotionVerdict) -> None:
     """Record the result of a version's gate as tags, passed or not."""
     said = {
         "panel": f"{verdict.panel.name} ({len(verdict.panel.tasks)} tasks, {verdict.panel.hash[:16]})",
@@ -161,7 +161,7 @@ def needs_a_person(store: Store, challenger: Registered) -> bool:
     return _tags(store, challenger).get(ASKS) == "person"
 
 
-def ask(store: Store, challenger: Registered, over: int | None, verdict: Verdict | None) -> None:
+def ask(store: Store, challenger: Registered, over: int | None, verdict: PromotionVerdict | None) -> None:
     """Mark a version that passed its gate as pending approval."""
     if verdict is not None:
         record(store, challenger, over, verdict)

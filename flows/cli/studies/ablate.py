@@ -127,8 +127,8 @@ def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
         return 0
     output.line(f"{study.name}: {study.finding}")
     output.table(rows, PLAN)
-    count, longest = sum(episodes(each.config) for each in runs), study.seeds * sum(hours.values())
-    output.line(f"every arm is possible: {len(runs)} runs, {count} episodes, about {longest:.1f} hours on this machine")
+    count, total = sum(episodes(each.config) for each in runs), study.seeds * sum(hours.values())
+    output.line(f"every arm is possible: {len(runs)} runs, {count} episodes, about {total:.1f} hours on this machine")
     return 0
 
 

@@ -9,7 +9,7 @@ from coevo.models.engines.vllm.command import Serving, command, sender_command, 
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.replica import Start
 from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, Sending
-from coevo.models.engines.vllm.server import Server, inherited
+from coevo.models.engines.vllm.server import VllmServer, inherited
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +30,8 @@ class Launch:
         """Function that starts a server with weights; ``serving`` gives its settings."""
         log = self.place / f"server-{number}.log"
 
-        def start(weights: Weights) -> Server:
-            return Server(command(self.config, serving(weights)), settings(self.config, number, self.key), log)
+        def start(weights: Weights) -> VllmServer:
+            return VllmServer(command(self.config, serving(weights)), settings(self.config, number, self.key), log)
 
         return start
 

@@ -15,10 +15,10 @@ from coevo.models.engines.vllm.check import Closeness
 from coevo.models.engines.vllm.client import Client, ConflictError, MissingError, UnreachableError
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.sender import FILES, Delivery
-from coevo.models.engines.vllm.server import Server
+from coevo.models.engines.vllm.server import VllmServer
 
 T = TypeVar("T")
-Start = Callable[[Weights], Server]
+Start = Callable[[Weights], VllmServer]
 PAUSE = 0.2
 """Seconds between two requests to empty a cache that is in use."""
 
@@ -119,7 +119,7 @@ class Replica:
         return self._client.url
 
     @property
-    def server(self) -> Server | None:
+    def server(self) -> VllmServer | None:
         """Process of a server of the run; None for a foreign one."""
         return self._server
 
@@ -153,7 +153,7 @@ class Replica:
             self._insist(self._verify)
         self._is_new = False
 
-    def _replace(self, server: Server | None) -> None:
+    def _replace(self, server: VllmServer | None) -> None:
         """Restart a server, unless another thread has done so; what failed there fails here, too."""
         with self._changing:
             if self._server is server:

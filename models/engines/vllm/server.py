@@ -16,11 +16,11 @@ PREFIX = re.compile(r"^\(\w+ pid=\d+\)\s*(?:[A-Z]+ [\d-]+ [\d:]+ \[[^\]]*\]\s*)?
 """Process before a line of vLLM, and level, time and place of one of its log."""
 
 
-class ServerError(CoevoError):
+class VllmServerError(CoevoError):
     """The server did not start; names its log."""
 
 
-class Server:
+class VllmServer:
     """A command that serves on a free loopback port; it ends with this process, however that ends.
 
     Args:
@@ -51,15 +51,15 @@ class Server:
         """Wait until it is ready.
 
         Raises:
-            ServerError: it ended before, or took longer and was stopped.
+            VllmServerError: it ended before, or took longer and was stopped.
         """
         if wait_ready(ready, self.runs, seconds):
             return
         if not self.runs():
             said = last_error(self.log, self._logged)
-            raise ServerError(f"the vLLM server ended before it was ready: {said}; see {self.log}")
+            raise VllmServerError(f"the vLLM server ended before it was ready: {said}; see {self.log}")
         self.stop()
-        raise ServerError(
+        raise VllmServerError(
             f"the vLLM server was not ready after rollout.engine.startup_timeout={seconds:g} s and was "
             f"stopped: raise the timeout, or see {self.log}"
         )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from coevo.flows.sessions import schedules
-from coevo.flows.sessions.schedules import Planned, Schedule
+from coevo.flows.sessions.schedules import Schedule, StoredSchedule
 
 
 @pytest.mark.parametrize("command", ["add", "list", "pause", "resume", "remove"])
@@ -19,7 +19,7 @@ def test_the_list_fits_eighty_columns_and_breaks_no_word(coevo, eighty_columns, 
     terms = {"iterations": 20, "max_hours": 3.0, "rollback_on_drop": 0.1, "notify": "custom-webhook/nightly"}
     schedule = Schedule("0 2 * * *", "Europe/Berlin", terms)
     due = datetime(2026, 1, 31, 1, 0, tzinfo=UTC)
-    rows = [Planned(run, schedule, paused=paused, next=when, last="Completed")
+    rows = [StoredSchedule(run, schedule, paused=paused, next=when, last="Completed")
             for run, when, paused in (("homerules-coevo-rl-1", due, False), ("other", None, True), ("new", None, False))
             ]  # fmt: skip
     monkeypatch.setattr(schedules, "planned", lambda place: rows)

@@ -10,7 +10,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.configs.load.study import changed, load_studies, load_study, stored_study
 from coevo.flows.studies.outcome import outcomes
-from coevo.flows.studies.plan import StudyLock, check_parts, check_runs, runs_of
+from coevo.flows.studies.plan import StudyLock, check_parts, check_runs, hours_of, runs_of
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from tests.flows.studies.conftest import SETTINGS, build
@@ -44,6 +44,12 @@ def test_every_arm_of_a_shipped_study_fits_its_environment_and_this_machine(stud
     runs = runs_of(changed(study, None, 1, []))
     check_runs(study, runs, Workspace(tmp_path))
     check_parts(runs)
+
+
+def test_an_arm_whose_prompts_do_not_fit_its_policy_has_no_hours(study):
+    tight = changed(study, None, 1, ["policy.max_positions=32"])
+    with pytest.raises(CoevoError, match=r"^few-few-s1: "):
+        hours_of(runs_of(tight))
 
 
 def test_a_run_of_the_same_configuration_is_taken_and_another_refused(study, studied, tmp_path):

@@ -10,7 +10,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.authors.endpoint import EndpointAuthor
 from coevo.models.engines.vllm.client import Client
 from coevo.models.engines.vllm.command import EAGER, EMBEDDED, interpreter
-from coevo.models.engines.vllm.server import Server
+from coevo.models.engines.vllm.server import VllmServer
 from coevo.models.policy.policy import save
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
@@ -32,7 +32,7 @@ def url(tmp_path_factory):
     line += ["--model", str(place / "model"), "--served-model-name", "m", "--dtype", "float32", *EAGER]
     line += ["--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}']
     settings = {**EMBEDDED, "VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_API_KEY": KEY}
-    server = Server(line, settings, place / "log")
+    server = VllmServer(line, settings, place / "log")
     try:
         server.wait(500, Client(server.url, 60).is_ready)
         yield f"{server.url}/v1"

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from coevo.models.engines.vllm.client import Client
-from coevo.models.engines.vllm.server import Server, ServerError
+from coevo.models.engines.vllm.server import VllmServer, VllmServerError
 
 SERVE = """
 import sys, http.server
@@ -25,8 +25,8 @@ STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + SE
 PARENT = """
 import sys
 from pathlib import Path
-from coevo.models.engines.vllm.server import Server
-server = Server([sys.executable, "-c", sys.argv[1]], {}, Path(sys.argv[2]))
+from coevo.models.engines.vllm.server import VllmServer
+server = VllmServer([sys.executable, "-c", sys.argv[1]], {}, Path(sys.argv[2]))
 print(server.pid, flush=True)
 sys.stdin.read()
 """
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[4]
 
 
 def served(code, tmp_path):
-    return Server([sys.executable, "-c", code], {}, tmp_path / "log")
+    return VllmServer([sys.executable, "-c", code], {}, tmp_path / "log")
 
 
 def ready(server):
@@ -108,7 +108,7 @@ DYING = {
 @pytest.mark.parametrize(("program", "reason"), DYING.values(), ids=DYING)
 def test_one_that_dies_at_once_says_why(tmp_path, program, reason):
     server = served(program, tmp_path)
-    with pytest.raises(ServerError, match=f"ended before it was ready: {reason}; see .*log"):
+    with pytest.raises(VllmServerError, match=f"ended before it was ready: {reason}; see .*log"):
         server.wait(60, Client(server.url, timeout=5).is_ready)
     server.stop()
     assert "Fatal Python error" not in (tmp_path / "log").read_text()
@@ -116,6 +116,6 @@ def test_one_that_dies_at_once_says_why(tmp_path, program, reason):
 
 def test_one_that_never_becomes_ready_is_stopped(tmp_path):
     server = served("import time; time.sleep(600)", tmp_path)
-    with pytest.raises(ServerError, match=r"startup_timeout=0\.2"):
+    with pytest.raises(VllmServerError, match=r"startup_timeout=0\.2"):
         server.wait(0.2, Client(server.url, timeout=5).is_ready)
     assert not server.runs()

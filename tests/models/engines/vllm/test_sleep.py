@@ -12,7 +12,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm.check import Probe
 from coevo.models.engines.vllm.replica import Replica
-from coevo.models.engines.vllm.server import Server
+from coevo.models.engines.vllm.server import VllmServer
 
 SERVER = """
 import http.server, json, sys
@@ -64,7 +64,7 @@ def sleeping(tmp_path, level=2, adapter="", **settings):
     asked = tmp_path / "asked"
 
     def start(weights):
-        return Server([sys.executable, "-c", SERVER, str(asked)], {}, tmp_path / "log")
+        return VllmServer([sys.executable, "-c", SERVER, str(asked)], {}, tmp_path / "log")
 
     def told():
         lines = asked.read_text().splitlines()
@@ -85,7 +85,7 @@ def requested_after_a_kill(tmp_path, later=SERVER):
 
     def start(weights):
         line = [sys.executable, "-c", later if starts else SERVER, str(tmp_path / "asked")]
-        starts.append(Server(line, {}, tmp_path / "log"))
+        starts.append(VllmServer(line, {}, tmp_path / "log"))
         return starts[-1]
 
     def ask(_):
