@@ -47,7 +47,7 @@ def test_every_arm_of_a_shipped_study_fits_its_environment_and_this_machine(stud
 
 
 def test_an_arm_whose_prompts_do_not_fit_its_policy_has_no_hours(study):
-    tight = changed(study, None, 1, ["policy.max_positions=32"])
+    tight = changed(study, None, 1, ["policy.max_positions=216"])
     with pytest.raises(CoevoError, match=r"^few-few-s1: "):
         hours_of(runs_of(tight))
 
