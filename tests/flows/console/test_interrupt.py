@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 from support.runs import ROOT, RUN, coevo, revisions, states
+from support.soak import mostly_soak
 
 from coevo.flows.console.interrupt import COMMITTING, LINE
 
@@ -270,16 +271,22 @@ def words(process):
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(untouched, workspace):
-    root, name = workspace / "runs" / "hurried", "hurried"
+@pytest.mark.parametrize("name", mostly_soak(["once", "again-and-again"], "once"))
+def test_a_run_that_is_interrupted_comes_to_the_same_states(untouched, workspace, name):
+    root = workspace / "runs" / name
     begin, onward = (*RUN, "--name", name), ("resume", name)
-    moments = {
-        "the start": (begin, root.exists, 0.5),
-        "the first revision": (onward, (root / "lineage" / "manifest.json").exists, 0.0),
-        "the loading trainer": (onward, (root / "scratch").exists, 6.0),
-        "an update": (onward, lambda: "ready after" in (root / "log").read_text(), 0.2),
-        "a commit": (onward, lambda: revisions(workspace, name) > 1, 0.0),
-    }
+    once = {"an update": (begin, lambda: "ready after" in (root / "log").read_text(), 0.2)}
+    moments = (
+        once
+        if name == "once"
+        else {
+            "the start": (begin, root.exists, 0.5),
+            "the first revision": (onward, (root / "lineage" / "manifest.json").exists, 0.0),
+            "the loading trainer": (onward, (root / "scratch").exists, 6.0),
+            "an update": (onward, lambda: "ready after" in (root / "log").read_text(), 0.2),
+            "a commit": (onward, lambda: revisions(workspace, name) > 1, 0.0),
+        }
+    )
     waited, ended = [], []
     for moment, (command, begun, pause) in moments.items():
         with run(workspace, *command) as it:
@@ -292,7 +299,7 @@ def test_a_run_that_is_interrupted_again_and_again_comes_to_the_same_states(unto
             assert it.end(60) == 130, it.err
             ended.append(time.monotonic() - it.answered)
             if moment in {"an update", "a commit"}:  # within the flow, which says how to continue
-                assert it.out[-1] == "interrupted: what is committed is safe, continue with `coevo resume hurried`"
+                assert it.out[-1] == f"interrupted: what is committed is safe, continue with `coevo resume {name}`"
             assert "Traceback" not in "\n".join(it.err)
             ours = set(children) - servers(children)
             left = psutil.wait_procs(ours, timeout=10)[1]

@@ -46,7 +46,7 @@ def stopped_in(phase, name, workspace, mark):
     [
         pytest.param("coevo.envs.homerules.environment:HomeRules.step@300", True, id="rollout", marks=pytest.mark.soak),
         pytest.param("coevo.models.trainer.client:Trainer.update@2", False, id="update", marks=pytest.mark.full),
-        pytest.param("coevo.tasks.publish.publisher:Publisher.close@1", False, id="end", marks=pytest.mark.full),
+        pytest.param("coevo.tasks.publish.publisher:Publisher.close@1", False, id="end", marks=pytest.mark.soak),
     ],
 )
 def test_a_dead_server_ends_a_run_in_half_a_minute(untouched, workspace, tmp_path, no_servers_named, phase, busy):

@@ -35,6 +35,7 @@ def survived(workspace, name, settings, *kills):
     return found
 
 
+@pytest.mark.soak
 def test_a_critic_and_the_baselines_of_its_rewards(workspace):
     reward = "update.reward={type: capability-evolution, gamma: 1.0}"
     settings = ("homerules-ppo", *BRIEF, reward, "update.loss.kl_in=reward", "rollout.tasks=3", "rollout.group_size=3")
@@ -44,6 +45,7 @@ def test_a_critic_and_the_baselines_of_its_rewards(workspace):
     assert {"baselines", "optimizer"} <= last["artifacts"].keys()
 
 
+@pytest.mark.soak
 def test_internalization(workspace):
     """Killed between the sides of a measurement, and in the evaluation of the same revision."""
     settings = (
@@ -65,6 +67,7 @@ def test_internalization(workspace):
     assert last["metrics"]["cost/internalization/episodes"] == 3 * 16
 
 
+@pytest.mark.soak
 def test_unfinished_episodes(workspace):
     """Killed after a rollout that went on with what was unfinished, and amid a commit after another one that did."""
     settings = ("homerules-context-lite", *BRIEF, "rollout.tasks=4", "rollout.turns=2", "update.critic.warmup=1")

@@ -11,6 +11,7 @@ from support.completions import completions
 from support.kept import whole
 from support.player import CONFIG, environment
 from support.runs import ROOT, SMALL, states
+from support.soak import mostly_soak
 
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
@@ -42,14 +43,16 @@ sys.exit(json.dumps({line[3]: code for line in json.loads(sys.argv[1]) if (code 
 """Commands one after another, forked from one process: the order of sets is that of the process that imports."""
 BRIEF = ("evaluation.tasks=8", "evaluation.final_panels=[]", "rollout.tasks=3", "rollout.group_size=3")
 EVOLVING = ("homerules-coevo-rl", *(setting for setting in SMALL if not setting.startswith("warmstart")))
-CASES = {
-    "adapters": EVOLVING,
+FEW = {
     "adapters-of-some-layers": (*EVOLVING, "policy.lora.target_modules=[v_proj, q_proj, up_proj]"),
-    "critic": ("homerules-ppo", *BRIEF),
-    "processes": (*EVOLVING, "update.deepspeed.processes=2"),
     "stage": (*EVOLVING, "update.deepspeed.processes=2", "update.deepspeed.zero_stage=3"),
     "author": (*EVOLVING, "AUTHOR"),
     "ahead": (*EVOLVING, "rollout.ahead=1", "update.loss.importance_cap=2.0"),
+}
+MORE = {
+    "adapters": EVOLVING,
+    "critic": ("homerules-ppo", *BRIEF),
+    "processes": (*EVOLVING, "update.deepspeed.processes=2"),
     "unfinished": ("homerules-context-lite", *BRIEF, "rollout.group_size=1", "rollout.turns=2"),
 }
 
@@ -62,9 +65,8 @@ def given(tmp_path_factory):
     return place
 
 
-@pytest.fixture(scope="module")
-def run_each(workspace, given):
-    """Both runs of every case, those of the two seeds side by side; the cases whose writer was asked."""
+def run_each(cases, workspace, given):
+    """Play both runs of every case, those of the two seeds side by side; the number of questions to the writer."""
     with completions(quoting) as (url, asked):
         running = [
             subprocess.Popen(
@@ -72,7 +74,7 @@ def run_each(workspace, given):
                     sys.executable,
                     "-c",
                     IN_ORDER,
-                    json.dumps([line(case, seed, url, given, workspace) for case in CASES]),
+                    json.dumps([line(case, seed, url, given, workspace) for case in cases]),
                 ],
                 cwd=ROOT,
                 env={**os.environ, "PYTHONHASHSEED": seed},
@@ -88,19 +90,18 @@ def run_each(workspace, given):
 
 
 def line(case, seed, url, given, workspace):
-    recipe, *settings = (quoting_writer(url) if part == "AUTHOR" else part for part in CASES[case])
+    recipe, *settings = (quoting_writer(url) if part == "AUTHOR" else part for part in (FEW | MORE)[case])
     policy = ("policy.type=pretrained", f"policy.path={given}", "policy.lora={r: 4, alpha: 8}", "warmstart=null")
     name = ("--name", f"{case}-{seed}", "--workspace", str(workspace))
     return ["run", recipe, *name, "iterations=2", "seed=5", *policy, *settings]
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_runs_with_adapters_are_equal_to_the_bit_with_every_hash_seed(workspace, run_each, case):
-    first, second = (states(workspace, f"{case}-{seed}") for seed in SEEDS)
-    assert first == second
-    assert whole(workspace, f"{case}-1", 2) == whole(workspace, f"{case}-2", 2)
-    assert "optimizer" in first[-1]["artifacts"]
-
-
-def test_the_writer_was_asked(run_each):
-    assert run_each
+@pytest.mark.parametrize("cases", mostly_soak({"few": FEW, "more": MORE}, "few"))
+def test_runs_with_adapters_are_equal_to_the_bit_with_every_hash_seed(workspace, given, cases):
+    asked = run_each(cases, workspace, given)
+    assert bool(asked) == ("author" in cases)
+    for case in cases:
+        first, second = (states(workspace, f"{case}-{seed}") for seed in SEEDS)
+        assert first == second
+        assert whole(workspace, f"{case}-1", 2) == whole(workspace, f"{case}-2", 2)
+        assert "optimizer" in first[-1]["artifacts"]

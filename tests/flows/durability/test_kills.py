@@ -12,11 +12,22 @@ import time
 import psutil
 import pytest
 from support.runs import ROOT, RUN, coevo, command, published, revisions, states
+from support.soak import mostly_soak
 from support.status import same_everywhere
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 CHAINS = {
+    "each-step-of-the-protocol": (
+        "stage:rollout@1~0.05",
+        "coevo.models.trainer.client:Trainer.save@1+",
+        "coevo.tasks.steps.judge:replay@1",
+        "coevo.memory.bank.table:VersionedTable.upsert@2",
+        "coevo.lineage.lineage:write_manifest@1+",
+        "coevo.lineage.repository:Repository.seal@1+",
+        "coevo.tasks.publish.mlflow.tracker:Tracker.publish@1",
+        "coevo.lineage.cursor:Cursor.advance@1+",
+    ),
     "1-nothing-shared-is-written": (
         "stage:initial policy@1",
         "stage:evaluate@1~0.05",
@@ -60,7 +71,10 @@ CHAINS = {
         "coevo.tasks.publish.mlflow.tracker:Tracker.finish@1",
     ),
 }
-"""By number of the protocol's step. Publication runs beside the loop: its kills are reached wherever that has come."""
+"""One kill of each step, then the others by the number of their step.
+
+Publication runs beside the loop: its kills are reached wherever that has come.
+"""
 
 
 def killed(name, kill, arguments, workspace):
@@ -71,7 +85,7 @@ def killed(name, kill, arguments, workspace):
     return ("resume", name)
 
 
-@pytest.mark.parametrize("chain", CHAINS)
+@pytest.mark.parametrize("chain", mostly_soak([*CHAINS], "each-step-of-the-protocol"))
 def test_a_run_survives_one_kill_after_another(untouched, workspace, chain):
     arguments = (*RUN, "--name", chain)
     for kill in CHAINS[chain]:

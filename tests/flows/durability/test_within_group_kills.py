@@ -6,7 +6,7 @@ import pytest
 from support.fsck import fsck
 from support.runs import SMALL, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.commit.seal:write_trials@1+",

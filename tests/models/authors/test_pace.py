@@ -9,6 +9,7 @@ from threading import Lock
 import pytest
 from support.authors import question
 from support.completions import HANGS, Answer, completions, refused, said
+from support.soak import mostly_soak
 
 from coevo.configs.bank.author import EndpointAuthorConfig
 from coevo.models.authors.endpoint import EndpointAuthor
@@ -88,8 +89,9 @@ CASES = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(("limited", "count", "seconds", "least"), CASES.values(), ids=CASES)
-def test_all_that_fit_are_answered(limited, count, seconds, least):
+@pytest.mark.parametrize("case", mostly_soak(CASES, "five in two seconds, in seconds", "at a date", "90 seconds"))
+def test_all_that_fit_are_answered(case):
+    limited, count, seconds, least = case
     with completions(limited) as (url, _):
         replies, _ = asked(url, count, seconds=seconds)
     assert sum(not reply.fault for reply in replies) >= least

@@ -17,6 +17,7 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from support.ranks import trained
 from support.rows import TEMPERATURE
+from support.soak import mostly_soak
 
 from coevo.configs.update.advantage import GaeConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
@@ -93,6 +94,9 @@ def paths(policy_path, samples_path):
     return {"policy": policy_path, "reference": policy_path, "batch": samples_path}
 
 
+SHIPPED = ["zero0", "zero1", "zero2-offload", "zero2", "zero3", "zero3-offload"]
+
+
 @pytest.fixture(scope="module")
 def alone(paths, tmp_path_factory):
     """Three updates by one process, row by row: where it left them, and its metrics."""
@@ -100,7 +104,7 @@ def alone(paths, tmp_path_factory):
     return place, trained(place, 1, by_rows(settings()), (0, 1, 2), **paths)
 
 
-@pytest.mark.parametrize("name", ["zero0", "zero1", "zero2-offload", "zero2", "zero3", "zero3-offload"])
+@pytest.mark.parametrize("name", mostly_soak(SHIPPED, "zero0", "zero2", "zero3-offload"))
 def test_two_take_the_steps_of_one(name, paths, alone, policy_path, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", str(tmp_path / "compiled"))
     metrics = trained(tmp_path / "two", 2, shipped(name), (0, 1, 2), **paths)
@@ -125,7 +129,7 @@ def test_one_process_reads_the_weights(paths, alone, tmp_path):
     assert_alike(tmp_path / "two", tensors(alone[0]), steps=6)
 
 
-@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("stage", mostly_soak([1, 2, 3], 3))
 def test_two_train_adapters_and_recompute_activations_as_one_does_row_by_row(stage, policy, paths, tmp_path):
     torch.manual_seed(0)
     adapted = get_peft_model(
