@@ -89,7 +89,7 @@ def test_closed_streams_are_the_null_device(tmp_path):
     assert done.stderr == b"True /dev/null\n"
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 def test_a_run_trains_in_the_plain_locale_with_closed_output(tmp_path):
     small = (

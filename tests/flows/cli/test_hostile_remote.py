@@ -117,7 +117,7 @@ def test_lists_that_are_many_are_refused_together(refused, remote, monkeypatch):
     assert "its lists name more than 3 files" in refused(remote)
 
 
-@pytest.mark.full
+@pytest.mark.soak
 def test_the_same_attacks_are_refused_from_s3(coevo, bucket, scene, tmp_path):
     real = bucket.read(BUNDLE)
     for number, case in enumerate([*CASES, *LISTS]):

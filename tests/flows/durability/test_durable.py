@@ -66,6 +66,7 @@ def test_a_run_that_waits_for_a_person_has_an_exit_code_of_its_own_and_a_broken_
     assert (planned.returncode, planned.stdout) == (0, "[]\n")
 
 
+@pytest.mark.soak
 def test_two_runs_side_by_side_in_another_workspace_have_the_same_states(
     untouched, tmp_path, warmstarts, prefect_url, monkeypatch
 ):

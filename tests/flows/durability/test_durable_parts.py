@@ -100,6 +100,7 @@ def test_unfinished_episodes_of_a_stateful_environment(workspace, tmp_path):
         assert monotonic() < gone_by, alive
 
 
+@pytest.mark.soak
 def test_a_batch_played_ahead_beside_the_update(workspace):
     """Killed while it plays, amid the commit that holds it, and after it was taken."""
     settings = ("homerules-coevo-rl", *SMALL, "iterations=4", "seed=5", "rollout.ahead=1")

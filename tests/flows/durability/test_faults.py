@@ -154,6 +154,7 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     assert states(copy, "first") == states(workspace, "first")
 
 
+@pytest.mark.soak
 def test_saves_that_the_trainer_cannot_end_leave_the_same_states(
     bereft, workspace, disk, prefect_url, tmp_path, monkeypatch
 ):
@@ -177,6 +178,7 @@ def test_saves_that_the_trainer_cannot_end_leave_the_same_states(
     assert states(copy, "first") == states(workspace, "first")
 
 
+@pytest.mark.soak
 def test_a_workspace_that_becomes_read_only_ends_a_run_in_one_line_and_it_goes_on(
     bereft, workspace, disk, prefect_url, tmp_path, monkeypatch
 ):

@@ -10,7 +10,7 @@ from support.runs import RUN, coevo, published, states
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.servers import ensure_mlflow_ui
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 
 def test_a_killed_mlflow_server_is_caught_up_with(untouched, workspace, no_servers_named):

@@ -134,6 +134,7 @@ def without_its_trainer(fault, *arguments, workspace, name):
         return run.returncode, said
 
 
+@pytest.mark.soak
 def test_a_trainer_without_memory_and_a_killed_one_end_the_run_in_one_line_and_it_goes_on(untouched, workspace):
     name = "trainer"
     code, said = without_its_trainer(starve, *RUN, "--name", name, workspace=workspace, name=name)

@@ -127,7 +127,7 @@ def test_a_killed_worker_takes_its_session_along_and_the_next_one_makes_up_for_i
     schedules.remove(Workspace(place), "orphan")
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_worker_has_its_sessions_whatever_becomes_of_the_server(tmp_path, no_servers_named):
     root = tmp_path / "own"

@@ -51,6 +51,7 @@ def killed(study, workspace, kill):
     return [revisions(workspace, run) for run in RUNS]
 
 
+@pytest.mark.soak
 def test_a_killed_study_continues_to_the_states_of_ordinary_runs(study, own, tmp_path):
     assert killed(study, own, "coevo.lineage.lineage:write_manifest@2+") == [1, 0]
     assert killed(study, own, "coevo.lineage.lineage:write_manifest@4") == [3, 1]

@@ -144,6 +144,7 @@ def test_two_train_adapters_and_recompute_activations_as_one_does_row_by_row(sta
     assert_alike(tmp_path / "two", tensors(tmp_path / "one"), steps=4)
 
 
+@pytest.mark.soak
 def test_another_number_of_processes_and_stage_goes_on(paths, alone, tmp_path):
     trained(tmp_path / "three", 3, shipped("zero3"), (0,), **paths)
     middle = {"policy": tmp_path / "three" / "policy", "optimizer": tmp_path / "three" / "optimizer"}
@@ -153,6 +154,7 @@ def test_another_number_of_processes_and_stage_goes_on(paths, alone, tmp_path):
     assert_alike(tmp_path / "one", tensors(alone[0]), steps=6)
 
 
+@pytest.mark.soak
 def test_half_precision_keeps_its_master_weights_apart_from_stage_and_number(policy, paths, tmp_path):
     half = tmp_path / "half"
     save(Policy(copy.deepcopy(policy.model).bfloat16(), policy.tokenizer), half)

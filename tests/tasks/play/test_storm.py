@@ -19,7 +19,7 @@ from coevo.tasks.steps.rollout import outcome_metrics
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize(("pace", "count"), [("turn", 200), ("episode", 200)])
+@pytest.mark.parametrize(("pace", "count"), [("turn", 200), pytest.param("episode", 200, marks=pytest.mark.soak)])
 def test_a_storm_of_failures_ends_and_is_counted(pace, count, tmp_path):
     real, some = player(), count // 40
     log = tmp_path / "pids"

@@ -86,6 +86,7 @@ def test_draws_follow_the_policy(engine, policies):
     assert chisquare([drawn[token] for token in range(len(expected))], expected.tolist()).pvalue > 1e-4
 
 
+@pytest.mark.soak
 def test_servers_by_url_answer_alike_however_many_there_are(engine, policies, tmp_path, monkeypatch):
     first = engine.generate(ASKED)
     monkeypatch.setenv("COEVO_VLLM_API_KEY", engine.key)
@@ -248,6 +249,7 @@ def test_a_sleeping_server_wakes_with_new_weights_or_for_a_prompt(engine, polici
     assert not is_sleeping(engine)
 
 
+@pytest.mark.soak
 def test_sleeping_adapters_wake_over_their_base(engines, policies):
     engine = engines["adapters"]
     engine.load(policies / "lora-a")

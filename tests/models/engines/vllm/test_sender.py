@@ -129,6 +129,7 @@ class TestVllm:
         assert asked.count("reload_weights") == 3  # those of the other engine
         assert asked.count("coevo_digests") >= 6
 
+    @pytest.mark.soak
     def test_a_server_by_url_needs_no_file_of_the_run(self, sending, engine, policies, tmp_path, monkeypatch):
         monkeypatch.setenv("COEVO_VLLM_API_KEY", sending.key)
         config = VllmEngineConfig(type="vllm", urls=(sending.replicas[0].url,), sync="gloo")
@@ -141,6 +142,7 @@ class TestVllm:
         assert found["change"] > 10 * found["noise"]
         assert asked.count("reload_weights") == 1
 
+    @pytest.mark.soak
     def test_a_sender_and_a_server_that_are_killed_are_replaced(self, sending, engine, policies):
         (replica,) = sending.replicas
         psutil.Process(replica._delivery._process.pid).kill()
