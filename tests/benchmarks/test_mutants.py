@@ -51,6 +51,7 @@ def test_a_survivor_is_listed_and_does_not_count_as_noticed(capsys):
 
 
 @pytest.mark.full
+@pytest.mark.soak
 def test_a_change_is_noticed_where_a_test_fails_and_undone_afterwards(project):
     pytest.importorskip("cosmic_ray")
     shutil.copytree(ROOT / "benchmarks" / "mutation", project / "benchmarks" / "mutation")

@@ -106,7 +106,8 @@ def test_a_stage_runs_when_what_it_depends_on_has_changed(copy):
     change(copy, "evaluation: {tasks: 12}", "evaluation: {tasks: 16}")
     change(copy, "iterations: 2", "iterations: 1")
     assert stale(copy) == {"coevolve"}
-    change(copy, "steps: 30", "steps: 5")
-    assert repro(copy) == ["warmstart", "coevolve", "evaluate"]
+    assert repro(copy) == ["coevolve", "evaluate"]
     assert (reached(copy)["run"], reached(copy)["iteration"]) == ("pipeline-2", 1)
     assert not in_copy(copy, "git", "status", "--porcelain", "pipeline", "workspace")
+    change(copy, "steps: 30", "steps: 5")
+    assert stale(copy) == {"warmstart", "coevolve"}

@@ -91,6 +91,7 @@ def test_an_older_copy_stays_usable_wherever_a_pull_dies(source, tmp_path):
     assert content(copy) == content(source)
 
 
+@pytest.mark.soak
 def test_a_run_that_goes_on_meanwhile_is_pushed_as_one_of_its_revisions(source, tmp_path):
     remote, stop = tmp_path / "remote", threading.Event()
 

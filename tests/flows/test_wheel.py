@@ -67,6 +67,7 @@ def project(tmp_path):
     return tmp_path / "project"
 
 
+@pytest.mark.soak
 def test_run_resume_package_and_serve_in_a_project_with_packages_of_these_names(installed, project, monkeypatch):
     for name in ("PYTHONPATH", "PREFECT_API_URL", "MLFLOW_TRACKING_URI", "COEVO_WORKSPACE"):
         monkeypatch.delenv(name, raising=False)

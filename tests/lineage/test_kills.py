@@ -96,6 +96,7 @@ def test_a_run_survives_one_kill_after_another(place, untouched):
 
 
 @pytest.mark.full
+@pytest.mark.soak
 def test_a_run_survives_one_kill_after_another_inside_git(place, tmp_path, untouched):
     play(place, 2)
     for number, (kill, (added, locks)) in enumerate(INSIDE_GIT.items()):

@@ -52,6 +52,7 @@ REST = "dvc fastapi great_expectations lance lancedb mlflow pandas prefect sklea
 
 
 @pytest.mark.full
+@pytest.mark.soak
 def test_updates_are_measured_without_the_other_packages():
     code = f"""import sys
 for name in "{REST}".split():

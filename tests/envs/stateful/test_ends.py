@@ -28,6 +28,7 @@ with closing(Parents(sys.argv[1], limits={"act_seconds": 500.0, "workers": 1})) 
 """
 LIMIT = 5.0
 """Seconds in which all ends after a kill."""
+MORE = pytest.mark.soak
 DEEDS = [
     "sleep", "compute", "stop", "child+compute", "session+sleep", "orphan+sleep", "holder+compute", "half+sleep",
     "session+orphan+holder+half+stop", "drip",
@@ -62,8 +63,12 @@ def left_after(processes, seconds=LIMIT):
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     ("deed", "generations"),
-    [(deed, (RUN_ITSELF,)) for deed in DEEDS]
-    + [(deed, (kin, RUN_ITSELF)) for deed in DEEDS[-2:] for kin in (GUARD, OUTER_GUARD, FORK_SERVER)],
+    [pytest.param(deed, (RUN_ITSELF,), marks=MORE if number % 3 else ()) for number, deed in enumerate(DEEDS)]
+    + [
+        pytest.param(deed, (kin, RUN_ITSELF), marks=MORE if deed == DEEDS[-1] else ())
+        for deed in DEEDS[-2:]
+        for kin in (GUARD, OUTER_GUARD, FORK_SERVER)
+    ],
 )
 def test_all_ends_with_a_killed_run(tmp_path, deed, generations):
     run, below, line = busy(tmp_path, deed)
@@ -75,7 +80,7 @@ def test_all_ends_with_a_killed_run(tmp_path, deed, generations):
 
 @pytest.mark.full
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("deed", DEEDS[4:-1:2])
+@pytest.mark.parametrize("deed", [pytest.param(deed, marks=MORE if n else ()) for n, deed in enumerate(DEEDS[4:-1:2])])
 @pytest.mark.parametrize("victim", [WORKER, GUARD, OUTER_GUARD], ids=["worker", "guard", "outer guard"])
 def test_all_below_a_killed_worker_or_guard_ends_and_the_run_goes_on(tmp_path, deed, victim):
     run, below, line = busy(tmp_path, deed)

@@ -76,6 +76,7 @@ def test_a_game_is_won_by_its_solution_and_repeats(tmp_path):
 
 
 @pytest.mark.full
+@pytest.mark.soak
 def test_the_guide_of_a_game_names_its_things_and_the_commands_that_it_has(tmp_path):
     options = {"rooms": 2, "objects": 6, "quest": 2, "games": 30, "folder": str(tmp_path)}
     with closing(make(PluginEnvConfig(type="textworld", options=options))) as env:

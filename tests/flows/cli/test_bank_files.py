@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from support.soak import mostly_soak
 
 TABLE = "runs/first/bank/{}.lance"
 NEWEST, OLD = (f"_versions/{2**64 - 1 - version}.manifest" for version in (3, 2))
@@ -99,7 +100,7 @@ def test_a_transaction_that_is_no_file_is_no_loss(coevo, table, unpublished, har
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("file", [OLD, NEWEST, "data", "_versions/latest_version_hint.json"])
+@pytest.mark.parametrize("file", mostly_soak([OLD, NEWEST, "data", "_versions/latest_version_hint.json"], "data"))
 def test_a_pipe_in_place_of_a_file_keeps_nothing_waiting(copied, table, file):
     pipe(rows(table(), b"microwave")[0] if file == "data" else table() / file)
     for line in (("bank", "show", "first@1"), ("fsck", "first")):

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 from support.fsck import fsck
+from support.soak import mostly_soak
 
 from coevo.flows.history import reference
 from coevo.flows.upkeep import check
@@ -67,7 +68,7 @@ def beside(copied, monkeypatch):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("point", PUSHES)
+@pytest.mark.parametrize("point", mostly_soak([*PUSHES], *[*PUSHES][::3]))
 def test_a_push_begins_again_without_what_gc_drops(beside, coevo, copied, tmp_path, point):
     done = beside(*PUSHES[point])
     pushed = coevo("push", tmp_path / "remote", "first")
@@ -93,7 +94,7 @@ def test_a_push_of_a_damaged_run_is_refused_beside_gc_too(beside, coevo, copied,
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("point", CHECKS)
+@pytest.mark.parametrize("point", mostly_soak([*CHECKS], *[*CHECKS][::2]))
 def test_fsck_looks_again_at_what_gc_drops(beside, copied, tmp_path, point):
     after = shutil.copytree(copied, tmp_path / "after")
     collect(Workspace(after), [], Rule(last=1))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.kept import whole
+from support.soak import mostly_soak
 
 OWN = (
     ("log", "first"),
@@ -92,7 +93,7 @@ HOMES = {
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("case", HOMES)
+@pytest.mark.parametrize("case", mostly_soak([*HOMES], "none", "taken"))
 def test_a_user_whom_passwd_does_not_have_gets_a_home(tmp_path, case):
     home = tmp_path / f"coevo-home-{NOBODY}"
     if case == "taken":

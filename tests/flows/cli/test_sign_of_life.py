@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+from support.soak import mostly_soak
 
 from coevo.flows.servers.daemon import down
 
@@ -69,6 +70,10 @@ WHOLE = [
     ("ablate", "jerp-frozen-rules", "--dry-run"),
 ]
 """Commands with several steps, which are heard to the end."""
+OFTEN = (
+    "run homerules-grpo", "run homerules-grpo --dry-run --json", "resume first", "serve first", "runs --json",
+    "recipes", "envs", "ablate --list", "bank search first mug", "fsck", "push first remote", "evaluate first",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +90,7 @@ def place(copied, tmp_path):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("arguments", [*COMMANDS, *WHOLE], ids=" ".join)
+@pytest.mark.parametrize("arguments", mostly_soak({" ".join(each): each for each in [*COMMANDS, *WHOLE]}, *OFTEN))
 def test_a_command_shows_a_sign_of_life_before_it_loads_a_large_library(place, usual, arguments):
     loaded = set()
     for when, line in output_of(*arguments, **place):

@@ -275,7 +275,12 @@ def words(process):
 def test_a_run_that_is_interrupted_comes_to_the_same_states(untouched, workspace, name):
     root = workspace / "runs" / name
     begin, onward = (*RUN, "--name", name), ("resume", name)
-    once = {"an update": (begin, lambda: "ready after" in (root / "log").read_text(), 0.2)}
+    log = root / "log"
+
+    def updates():
+        return log.exists() and "ready after" in log.read_text()
+
+    once = {"an update": (begin, updates, 0.2)}
     moments = (
         once
         if name == "once"
@@ -283,15 +288,15 @@ def test_a_run_that_is_interrupted_comes_to_the_same_states(untouched, workspace
             "the start": (begin, root.exists, 0.5),
             "the first revision": (onward, (root / "lineage" / "manifest.json").exists, 0.0),
             "the loading trainer": (onward, (root / "scratch").exists, 6.0),
-            "an update": (onward, lambda: "ready after" in (root / "log").read_text(), 0.2),
+            "an update": (onward, updates, 0.2),
             "a commit": (onward, lambda: revisions(workspace, name) > 1, 0.0),
         }
     )
     waited, ended = [], []
     for moment, (command, begun, pause) in moments.items():
         with run(workspace, *command) as it:
-            if (root / "log").exists():
-                (root / "log").write_text("")
+            if log.exists():
+                log.write_text("")
             it.wait_for(begun)
             time.sleep(pause)
             children = psutil.Process(it.process.pid).children(recursive=True)

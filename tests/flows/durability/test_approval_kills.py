@@ -7,7 +7,7 @@ import pytest
 from support import asking
 from support.runs import coevo, revisions, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 BEFORE = (
     "coevo.tasks.run.approval:read_proposal@1+",

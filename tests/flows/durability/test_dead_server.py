@@ -45,7 +45,7 @@ def stopped_in(phase, name, workspace, mark):
     ("phase", "busy"),
     [
         pytest.param("coevo.envs.homerules.environment:HomeRules.step@300", True, id="rollout", marks=pytest.mark.soak),
-        pytest.param("coevo.models.trainer.client:Trainer.update@2", False, id="update", marks=pytest.mark.full),
+        pytest.param("coevo.models.trainer.client:Trainer.update@2", False, id="update", marks=pytest.mark.soak),
         pytest.param("coevo.tasks.publish.publisher:Publisher.close@1", False, id="end", marks=pytest.mark.soak),
     ],
 )

@@ -28,6 +28,7 @@ def without_length(state):
     return state | {"config": {key: value for key, value in state["config"].items() if key != "iterations"}}
 
 
+@pytest.mark.soak
 def test_a_run_whose_old_revisions_were_dropped_resumes_to_the_same_states(untouched, workspace):
     # To its end, so that everything is published: what is not is kept.
     short = coevo(*RUN, "iterations=2", "--name", "collected", workspace=workspace)

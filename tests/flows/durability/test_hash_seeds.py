@@ -44,12 +44,12 @@ sys.exit(json.dumps({line[3]: code for line in json.loads(sys.argv[1]) if (code 
 BRIEF = ("evaluation.tasks=8", "evaluation.final_panels=[]", "rollout.tasks=3", "rollout.group_size=3")
 EVOLVING = ("homerules-coevo-rl", *(setting for setting in SMALL if not setting.startswith("warmstart")))
 FEW = {
-    "adapters-of-some-layers": (*EVOLVING, "policy.lora.target_modules=[v_proj, q_proj, up_proj]"),
-    "stage": (*EVOLVING, "update.deepspeed.processes=2", "update.deepspeed.zero_stage=3"),
     "author": (*EVOLVING, "AUTHOR"),
     "ahead": (*EVOLVING, "rollout.ahead=1", "update.loss.importance_cap=2.0"),
 }
 MORE = {
+    "adapters-of-some-layers": (*EVOLVING, "policy.lora.target_modules=[v_proj, q_proj, up_proj]"),
+    "stage": (*EVOLVING, "update.deepspeed.processes=2", "update.deepspeed.zero_stage=3"),
     "adapters": EVOLVING,
     "critic": ("homerules-ppo", *BRIEF),
     "processes": (*EVOLVING, "update.deepspeed.processes=2"),

@@ -105,6 +105,7 @@ def test_a_run_survives_one_kill_after_another(untouched, workspace, chain):
         ("coevo.lineage.lineage:write_manifest@3+", "coevo.lineage.repository:Repository.reset"),
     ],
 )
+@pytest.mark.soak
 def test_a_safeguard_that_is_taken_out_is_noticed(untouched, workspace, kill, safeguard):
     name = safeguard.replace(":", ".")
     arguments = killed(name, kill, (*RUN, "--name", name), workspace)

@@ -8,7 +8,7 @@ from support.authors import quoting, quoting_writer
 from support.completions import completions
 from support.runs import RUN, coevo, states
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 KILLS = (
     "coevo.tasks.writing.journal:Journal.append@3+",

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import pytest
 from support.loop import novice, played
+from support.soak import mostly_soak
 
 from coevo.configs.load.load import load_recipe, names
 from coevo.tasks.writing.reflections import teaches
@@ -32,6 +33,10 @@ UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-author")
 SHOWN = {False: "homerules-coevo-rl", True: "homerules-retroagent-policy"}
 """Recipes whose novices the others of the household start from, by whether these are shown how to write."""
 LAPTOP = [name for name in names("recipes") if load_recipe(name).policy.type == "scratch"]
+LONG = {
+    "babyai-context-lite-open", "babyai-context-lite-pick-up-seq-go-to", "homerules-coevo-rl-trained-writer",
+}  # fmt: skip
+"""Variants of others that take longest."""
 TABLES = ("entries", "verdicts", "operations")
 
 
@@ -55,7 +60,7 @@ def staged(config):
     return hasattr(config.schedule, "switch_at")
 
 
-@pytest.mark.parametrize("recipe", LAPTOP)
+@pytest.mark.parametrize("recipe", mostly_soak(LAPTOP, *({*LAPTOP} - LONG)))
 def test_a_recipe_runs(recipe, warmstarts, tmp_path, monkeypatch):
     config = configured(recipe)
     history = played(tmp_path, config, novice_of(config, warmstarts), monkeypatch)

@@ -156,6 +156,7 @@ def test_who_has_the_secret_has_it_run(working, tmp_path):
     wait_for((tmp_path / "ran").exists)
 
 
+@pytest.mark.soak
 def test_a_broken_run_is_a_line_and_its_session_fails_alone(working):
     (fault,) = (line for line in coevo("runs", workspace=working.root).stdout.splitlines() if line[:7] == "first: ")
     wait_for(lambda: working.log.read_text().splitlines().count(fault) == 1, 60)
@@ -189,6 +190,7 @@ def test_sessions_are_played_the_secret_stays_where_it_is_and_down_ends_them_wit
     assert said.splitlines()[-1].endswith("start `coevo worker` again to continue")
 
 
+@pytest.mark.soak
 def test_a_server_without_the_secret_and_that_of_a_copy_are_not_used(tmp_path, no_servers_named):
     root, copy = tmp_path / "original", tmp_path / "copy"
     command = ["prefect", "server", "start", "--host", "127.0.0.1", "--port"]

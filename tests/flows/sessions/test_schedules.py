@@ -72,7 +72,7 @@ def test_a_schedule_fires_and_the_next_session_goes_on_and_what_falls_due_meanwh
     assert [row.run for row in schedules.planned(Workspace(place)) if row.run == "nightly"] == []
 
 
-@pytest.mark.full
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_a_killed_session_and_a_dead_mlflow_lose_nothing_and_secrets_stay_where_they_are(
     place, prefect_url, tmp_path, webhook

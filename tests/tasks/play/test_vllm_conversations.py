@@ -10,6 +10,7 @@ import pytest
 import torch
 from support import templates
 from support.hostile import Hostile
+from support.soak import mostly_soak
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.configs.context import ContextConfig
@@ -91,7 +92,7 @@ def policies(tmp_path_factory):
     return root
 
 
-@pytest.mark.parametrize("name", ["full", "adapters"])
+@pytest.mark.parametrize("name", mostly_soak(["full", "adapters"], "adapters"))
 def test_a_server_caches_conversations_and_may_be_killed_in_one(policies, name, tmp_path):
     sampling = SamplingConfig(temperature=1.0, max_new_tokens=24)
     with closing(VllmEngine(policies / name, VllmEngineConfig(type="vllm"), sampling, tmp_path)) as engine:

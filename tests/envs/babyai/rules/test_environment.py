@@ -49,7 +49,7 @@ def things(task):
 
 
 @pytest.mark.parametrize(
-    ("name", "rounds"), [("seen-towers", 1), pytest.param("other-facts", 4, marks=pytest.mark.full)]
+    ("name", "rounds"), [("seen-towers", 1), pytest.param("other-facts", 4, marks=pytest.mark.soak)]
 )
 def test_the_expert_guesses_without_notes_and_reads_true_ones(env, name, rounds):
     tasks = env.panel(name, 512).tasks

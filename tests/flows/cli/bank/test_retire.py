@@ -134,6 +134,7 @@ COMMITTED = KILLS[-3:]
 
 
 @pytest.mark.full
+@pytest.mark.soak
 def test_a_kill_leaves_the_old_revision_or_the_new_one(copied, coevo, tmp_path):
     old = whole(copied, "first", 3)
     for number, kill in enumerate(KILLS):

@@ -120,6 +120,7 @@ def tokens(completions):
 class TestVllm:
     """Real vLLM."""
 
+    @pytest.mark.soak
     def test_weights_arrive_without_a_file_and_digests_prove_it(self, sending, engine, policies, monkeypatch):
         asked = paths(monkeypatch)
         for name in ("b", "a", "b"):
