@@ -9,8 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
 TORCH_INDEX ?=
 RECIPE ?= homerules-coevo-rl
 BIN := .venv/bin
-# Nothing is compiled before it is imported: most of it never is.
-INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --constraint requirements.lock
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint requirements.lock
 # One process more than cores: tests wait for servers and processes of their own for a third of the time.
 WORKERS := $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 # Tests start hundreds of processes, which would compile coevo anew where this variable is set.
@@ -21,7 +20,7 @@ PYTEST := $(if $(SEED),PYTHONHASHSEED=$(SEED)) $(BIN)/python -m pytest --numproc
 	--dist loadfile --no-loadscope-reorder $(SHUFFLED)
 
 VLLM := .venv-vllm/bin/python
-VLLM_INSTALL := $(VLLM) -m pip install --quiet --no-compile --disable-pip-version-check
+VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
 VLLM_VERSION := 0.32.0
 
 .PHONY: run test quick test-full lint bench soak chromium vllm-cpu vllm-gpu clean
@@ -48,7 +47,7 @@ lint: .venv/installed-dev
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks
 
-soak: .venv/installed-dev
+soak: .venv/installed-dev chromium $(if $(wildcard .venv-vllm/gpu),,.venv-vllm/cpu)
 	$(BIN)/python -m pytest -m soak -s
 
 chromium:

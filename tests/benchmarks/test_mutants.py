@@ -50,7 +50,6 @@ def test_a_survivor_is_listed_and_does_not_count_as_noticed(capsys):
     assert all(part in shown for part in row)
 
 
-@pytest.mark.full
 @pytest.mark.soak
 def test_a_change_is_noticed_where_a_test_fails_and_undone_afterwards(project):
     pytest.importorskip("cosmic_ray")

@@ -45,7 +45,6 @@ def test_every_child_that_runs_python_is_told_so():
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-@pytest.mark.soak
 def test_a_run_and_its_servers_import_nothing_from_there(trapped):
     outside = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "PYTHONPATH")}
 

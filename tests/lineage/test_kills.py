@@ -95,7 +95,6 @@ def test_a_run_survives_one_kill_after_another(place, untouched):
     assert not play(place, REVISIONS)
 
 
-@pytest.mark.full
 @pytest.mark.soak
 def test_a_run_survives_one_kill_after_another_inside_git(place, tmp_path, untouched):
     play(place, 2)

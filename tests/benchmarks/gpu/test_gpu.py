@@ -51,7 +51,6 @@ def test_the_iteration_is_a_valid_run(tmp_path):
 REST = "dvc fastapi great_expectations lance lancedb mlflow pandas prefect sklearn sqlalchemy typer vllm"
 
 
-@pytest.mark.full
 @pytest.mark.soak
 def test_updates_are_measured_without_the_other_packages():
     code = f"""import sys

@@ -75,7 +75,6 @@ def test_a_game_is_won_by_its_solution_and_repeats(tmp_path):
     assert again[0].observation == told[0].observation
 
 
-@pytest.mark.full
 @pytest.mark.soak
 def test_the_guide_of_a_game_names_its_things_and_the_commands_that_it_has(tmp_path):
     options = {"rooms": 2, "objects": 6, "quest": 2, "games": 30, "folder": str(tmp_path)}

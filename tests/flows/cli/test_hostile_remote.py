@@ -137,7 +137,6 @@ def _forge(attack, remote, scene, scratch):
 
 
 @pytest.mark.full
-@pytest.mark.soak
 def test_a_manifest_of_600_megabytes_takes_little_memory(remote, scene, tmp_path):
     _, usual = _peak("pull", remote.address, "nobody", "--workspace", tmp_path / "new")
     _forge(attacks.manifest_of_600_megabytes, remote, scene, tmp_path)

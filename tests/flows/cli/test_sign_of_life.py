@@ -74,6 +74,7 @@ OFTEN = (
     "run homerules-grpo", "run homerules-grpo --dry-run --json", "resume first", "serve first", "runs --json",
     "recipes", "envs", "ablate --list", "bank search first mug", "fsck", "push first remote", "evaluate first",
 )  # fmt: skip
+"""Commands that ``make test-full`` tries: one of each kind."""
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,6 @@ def test_sessions_are_played_the_secret_stays_where_it_is_and_down_ends_them_wit
     assert said.splitlines()[-1].endswith("start `coevo worker` again to continue")
 
 
-@pytest.mark.soak
 def test_a_server_without_the_secret_and_that_of_a_copy_are_not_used(tmp_path, no_servers_named):
     root, copy = tmp_path / "original", tmp_path / "copy"
     command = ["prefect", "server", "start", "--host", "127.0.0.1", "--port"]

@@ -133,7 +133,6 @@ KILLS = (
 COMMITTED = KILLS[-3:]
 
 
-@pytest.mark.full
 @pytest.mark.soak
 def test_a_kill_leaves_the_old_revision_or_the_new_one(copied, coevo, tmp_path):
     old = whole(copied, "first", 3)
