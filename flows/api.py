@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from coevo.flows.console.options import as_typed
 from coevo.flows.console.options import workspace_of as _place
-from coevo.lineage.workspace import Workspace
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,20 +46,15 @@ def run(
         Name of the run.
 
     Raises:
-        CoevoError: the recipe, a setting or the name is not valid, or no revision was committed.
+        CoevoError: the recipe, a setting or the name is not valid, this machine cannot play the run, or no revision was
+            committed.
     """
-    from coevo.configs.load.load import load_recipe
-    from coevo.envs.registry import with_panel
-    from coevo.lineage.trust import extend_path
-    from coevo.tasks.run.author import check_author
+    from coevo.flows.configure import configure
 
-    config = load_recipe(recipe, as_typed(overrides))
-    extend_path(config)
-    config = with_panel(config)
-    place = _place(workspace)
-    check_author(config)
-    paths = place.create(name or place.next_name(config.recipe), config)
-    return _operate(paths.name, place, quiet)
+    config, place = configure(recipe, as_typed(overrides)), _place(workspace)
+    from coevo.flows.start_run import Operation, start_run
+
+    return start_run(config, place, name, Operation(quiet=quiet)).run
 
 
 def resume(
@@ -87,7 +81,10 @@ def resume(
         CoevoError: the run does not exist, another process writes to it, a setting is not confirmed, or code or
             settings have changed.
     """
-    return _operate(run, _place(workspace), quiet, accept_change, iterations)
+    place = _place(workspace)
+    from coevo.flows.start_run import Operation, resume_run
+
+    return resume_run(run, place, Operation(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
 
 
 def runs(*, workspace: Place = None) -> "pd.DataFrame":
@@ -307,13 +304,3 @@ def serve(
 
     with serving(what, Address(host, port), DEFAULT, _place(workspace)) as served:
         yield served
-
-
-def _operate(
-    name: str, place: Workspace, quiet: bool, accept_change: bool = False, iterations: int | None = None
-) -> str:
-    from coevo.flows.console.output import console
-    from coevo.flows.operate import operate
-
-    operate(place, place.existing(name), console(quiet=quiet), accept_change, iterations=iterations)
-    return name

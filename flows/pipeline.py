@@ -17,19 +17,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
 from coevo.configs.threads import with_threads
-from coevo.envs.registry import make, with_panel
+from coevo.envs.registry import make
+from coevo.flows.configure import configure
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import workspace_at
 from coevo.flows.console.output import console
 from coevo.flows.console.progress import shown
 from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.files import write_atomically
-from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.run.author import check_author
 
 RECIPE = "pipeline.yaml"
 OUTPUTS = Path("pipeline")
@@ -60,21 +58,19 @@ def warmstart(config: RunConfig) -> None:
 def coevolve(config: RunConfig) -> None:
     """Run the loop from that policy, as a new run of the workspace."""
     place = workspace()
-    check_author(config)
     use_prefect(place.root)
-    from coevo.flows.operate import WAITING, head_of, operate
+    from coevo.flows.start_run import WAITING, Operation, head_of, start_run
     from coevo.tasks.run.warmstart import adopt, identity
 
     with shown(console(), config.iterations) as progress:
         adopt(OUTPUTS / "warmstart/policy", place.warmstarts / identity(config, make(config.env)), progress)
-    paths = place.create(place.next_name(config.recipe), config)
-    if operate(place, paths, console(), alone=True) == WAITING:
-        raise CoevoError(f"{paths.name} waits for approval: coevo approve --list {paths.name}")
-    head = head_of(place, paths)
-    if head is None:
-        raise CoevoError(f"{paths.name} committed no revision; see {paths.log}")
+    ended = start_run(config, place, how=Operation(alone=True))
+    if ended.code == WAITING:
+        raise CoevoError(f"{ended.run} waits for approval: coevo approve --list {ended.run}")
+    head = head_of(place, place.existing(ended.run))
+    assert head is not None  # start_run has refused a run that committed nothing
     made = {"artifacts": head.artifacts, "tables": head.tables}
-    write("coevolve/coevolve.json", {"run": paths.name, "revision": head.revision, "iteration": head.iteration, **made})
+    write("coevolve/coevolve.json", {"run": ended.run, "revision": head.revision, "iteration": head.iteration, **made})
 
 
 def evaluate(config: RunConfig) -> None:
@@ -111,8 +107,6 @@ STAGES = {stage.__name__: stage for stage in (tasks, warmstart, coevolve, evalua
 if __name__ == "__main__":
     with heeded():
         try:
-            recipe = load_recipe(RECIPE)
-            extend_path(recipe)
-            STAGES[sys.argv[1]](with_threads(with_panel(recipe)))
+            STAGES[sys.argv[1]](with_threads(configure(RECIPE)))
         except CoevoError as error:
             sys.exit(f"coevo: {error}")

@@ -109,7 +109,7 @@ def _print_gaps(found: Comparison, option: str) -> None:
             "within 5 % of what the other one had spent at any of its evaluations."
         )
     for kind in found.uncounted():
-        output.line(f"Not compared at equal {kind}: an earlier version of coevo did not count them.")
+        output.line(f"Not compared at equal {kind}: a run has no count of it.")
     for side in found.sides:
         remedy = f"to see its success: coevo evaluate {side.read}{option}"
         if not side.end:

@@ -53,9 +53,9 @@ def add(
     config = place.existing(run).read_config()
     _check_zone(timezone)
     from coevo.flows.console.trust import trust_run
-    from coevo.flows.operate import with_iterations
     from coevo.flows.sessions.schedules import Schedule
     from coevo.flows.sessions.schedules import add as plan
+    from coevo.flows.start_run import with_iterations
 
     trust_run(place, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # raises if the run cannot continue

@@ -4,10 +4,9 @@ The budgets of a comparison at equal cost contain some of it: ``PARTS`` names th
 run's wall-clock seconds.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import accumulate
-from operator import and_
 
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import KINDS, played, time_by_part
@@ -75,10 +74,6 @@ class Expense:
             _sum([self.money, other.money]),
         )
 
-    def uncounted(self) -> "Expense":
-        """Return the seconds alone."""
-        return replace(self, episodes=None, questions=None, tokens=None, money=None)
-
     def is_shown(self) -> bool:
         """Return True if the part counts anything, or took time."""
         counts = (self.episodes, self.questions, self.tokens)
@@ -86,22 +81,13 @@ class Expense:
 
 
 def expenses(history: Sequence[Manifest]) -> list[tuple[Expense, ...]]:
-    """Expense by part up to and including each revision; parts without any are left out.
-
-    A revision of an earlier version does not tell rollouts from replays: from there on, only seconds are known.
-    """
-    known: Iterator[bool] = accumulate(map(_is_apart, history), and_)
+    """Expense by part up to and including each revision; parts without any are left out."""
     sums = accumulate((tuple(_of(manifest, part) for part in PARTS) for manifest in history), _added)
-    told = ([each if apart else each.uncounted() for each in found] for found, apart in zip(sums, known, strict=True))
-    return [tuple(each for each in found if each.is_shown()) for found in told]
+    return [tuple(each for each in found if each.is_shown()) for found in sums]
 
 
 def _added(before: tuple[Expense, ...], here: tuple[Expense, ...]) -> tuple[Expense, ...]:
     return tuple(one + other for one, other in zip(before, here, strict=True))
-
-
-def _is_apart(manifest: Manifest) -> bool:
-    return not played(manifest) or "cost/rollout/episodes" in manifest.metrics
 
 
 def _of(manifest: Manifest, part: Part) -> Expense:

@@ -11,13 +11,13 @@ from prefect.client.schemas.objects import State
 from coevo.configs.errors import CoevoError
 from coevo.configs.faults import fault
 from coevo.flows.coevolve import coevolve
-from coevo.flows.operate import head_of, lengthen
 from coevo.flows.servers.end_state import name_end
 from coevo.flows.servers.servers import going_on
 from coevo.flows.servers.watch import watching
 from coevo.flows.sessions.account import Account
 from coevo.flows.sessions.log import Log
 from coevo.flows.sessions.notification import notify as send
+from coevo.flows.start_run import head_of, lengthen
 from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import holding_for

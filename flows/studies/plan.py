@@ -9,10 +9,10 @@ from coevo.configs.errors import CoevoError, ConfigError, nearest
 from coevo.configs.load.study import SUCCESS, configured
 from coevo.configs.run import RunConfig
 from coevo.configs.study import ArmConfig, StudyConfig
-from coevo.envs.registry import make, with_panel
+from coevo.envs.registry import make
+from coevo.flows.configure import resolved
 from coevo.lineage.files import make_private
 from coevo.lineage.revision.code import flat
-from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
 from coevo.models.capacity.devices import here
 from coevo.tasks.preflight.forecast import check_fits, forecast
@@ -72,9 +72,7 @@ def configured_arm(study: StudyConfig, arm: ArmConfig) -> RunConfig:
     Raises:
         CoevoError: the arm is not possible, or its environment does not exist.
     """
-    config = configured(study, arm, 1)
-    extend_path(config)
-    return with_panel(config)
+    return resolved(configured(study, arm, 1))
 
 
 def _check_apart(study: StudyConfig, configs: Mapping[str, RunConfig]) -> None:

@@ -10,13 +10,14 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, written
 from coevo.configs.run import RunConfig
 from coevo.configs.trust import Setting, chosen
-from coevo.envs.registry import make, with_panel
+from coevo.envs.registry import make
+from coevo.flows.configure import resolved
 from coevo.flows.history.reference import Reading
 from coevo.flows.upkeep.gc import versions_of
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.code import Code, changes, flat
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.trust import Trust, extend_path
+from coevo.lineage.trust import Trust
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.retention import Kept, copy
@@ -67,14 +68,13 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     config = written(changed, source=source.name)
     if author_config(source.config) != author_config(config):
         check_author(config)
+    if source.config.env == config.env and config.evaluation.panels:
+        return config
+    trust.require(source.paths.name, source.config)
+    found = resolved(config)
     if source.config.env != config.env:
-        trust.require(source.paths.name, source.config)
-        extend_path(config)
         _check_words(source.config, config)
-    if not config.evaluation.panels:
-        trust.require(source.paths.name, source.config)
-        extend_path(config)
-    return with_panel(config)
+    return found
 
 
 def _check_fixed(before: Mapping[str, object], after: Mapping[str, object]) -> None:

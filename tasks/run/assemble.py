@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
+from coevo.configs.env import EnvConfig
 from coevo.configs.errors import ConfigError
 from coevo.configs.placement import SharedPlacement
 from coevo.configs.rollout.engine import VllmEngineConfig
@@ -66,20 +68,36 @@ def player_of(config: RunConfig, env: Environment[object], policy: Policy) -> Pl
     return Player(env, context, embedded_engine(policy, rollout), rollout.max_turns)
 
 
+_built: ContextVar[tuple[EnvConfig, Environment[Any]] | None] = ContextVar("built", default=None)
+
+
 @contextmanager
 def environment_of(config: RunConfig) -> Iterator[Environment[Any]]:
-    """The environment of a run inside the block.
+    """The environment of a run inside the block. A block within that names the same environment shares it.
 
     Raises:
         CoevoError: it cannot be built, or does not fit the settings of the run.
     """
+    outer = _built.get()
+    if outer is not None and outer[0] == config.env:
+        _check_environment(config, outer[1])
+        yield outer[1]
+        return
     with in_stage("builds the environment"):
         env = make(config.env)
     with closing(env):
-        check_panels(config, env)
-        check_repeats(config, env)
-        check_warm_start(config, env)
-        yield env
+        _check_environment(config, env)
+        token = _built.set((config.env, env))
+        try:
+            yield env
+        finally:
+            _built.reset(token)
+
+
+def _check_environment(config: RunConfig, env: Environment[Any]) -> None:
+    check_panels(config, env)
+    check_repeats(config, env)
+    check_warm_start(config, env)
 
 
 def check_panels(config: RunConfig, env: Environment[object]) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from support import small_run
@@ -70,7 +71,12 @@ def test_a_mistake_is_the_line_that_the_command_prints(place):
 
 def test_overrides_are_values(place, monkeypatch):
     seen = []
-    monkeypatch.setattr(api, "_operate", lambda name, place, *_: seen.append(place.existing(name).read_config()))
+
+    def start(config, *_):
+        seen.append(config)
+        return SimpleNamespace(run="mine")
+
+    monkeypatch.setattr("coevo.flows.start_run.start_run", start)
     coevo.run("homerules-coevo-rl", {"seed": 11, "evaluation.panels": ["no-bank"], "bank": None}, workspace=place)
     assert (seen[0].seed, seen[0].evaluation.panels, seen[0].bank) == (11, ("no-bank",), None)
 

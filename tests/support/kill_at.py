@@ -153,8 +153,8 @@ def main():
 
     if command[0] in ("run", "resume"):
         # Stages import Prefect, which would start a server of its own if it were imported before it knows of one.
-        wrap("coevo.flows.operate:use_prefect", lambda call, *_: (call(), change()))
-        wrap("coevo.flows.operate:_finished", lambda call, *_: (change(), call())[1])  # which needs no Prefect
+        wrap("coevo.flows.start_run:use_prefect", lambda call, *_: (call(), change()))
+        wrap("coevo.flows.start_run:_finished", lambda call, *_: (change(), call())[1])  # which needs no Prefect
     else:
         change()
     from coevo.flows.cli.app import main as coevo

@@ -6,12 +6,10 @@ from typing import Annotated, Any
 import typer
 
 from coevo.configs.errors import CoevoError
-from coevo.configs.load.load import load_recipe
 from coevo.configs.load.study import changed, grid, load_studies, load_study
 from coevo.configs.study import StudyConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
-from coevo.lineage.trust import extend_path
 from coevo.lineage.workspace import Workspace
 
 OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
@@ -66,11 +64,9 @@ def ablate(
 
 def _panel(recipe: str, settings: list[str]) -> str:
     """The first panel of a recipe with the settings of every arm."""
-    from coevo.envs.registry import with_panel
+    from coevo.flows.configure import configure
 
-    config = load_recipe(recipe, settings)
-    extend_path(config)
-    return with_panel(config).evaluation.panels[0]
+    return configure(recipe, settings).evaluation.panels[0]
 
 
 def _described(study: str | None, recipe: str | None, axes: list[str] | None, settings: list[str]) -> StudyConfig:

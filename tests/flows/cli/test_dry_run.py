@@ -107,7 +107,7 @@ def test_a_run_reports_it_before_anything_starts(coevo, tmp_path, monkeypatch):
     def stop(workspace):
         raise CoevoError("nothing is started here")
 
-    monkeypatch.setattr("coevo.flows.operate.use_prefect", stop)
+    monkeypatch.setattr("coevo.flows.start_run.use_prefect", stop)
     first, second = coevo("run", "homerules-slea-rl", "--name", "mine", "--workspace", tmp_path).out.splitlines()
     assert first.startswith("run mine in ")
     assert second.startswith(UNPROVEN.format("score"))
@@ -268,7 +268,7 @@ def test_what_the_run_does_not_follow_is_reported_at_its_start(coevo, chat_model
     def stop(workspace):
         raise CoevoError("nothing is started here")
 
-    monkeypatch.setattr("coevo.flows.operate.use_prefect", stop)
+    monkeypatch.setattr("coevo.flows.start_run.use_prefect", stop)
     lines = coevo("run", SMALL, *chat_model, "--workspace", tmp_path).out
     assert "sets top_k=20, repetition_penalty=1.1; the run does not follow it" in lines
 

@@ -40,7 +40,7 @@ def test_a_run_that_cannot_go_on_keeps_its_length(refused, tmp_path):
 
 def test_one_in_use_is_refused_before_prefect_hears_of_it(coevo, tmp_path, monkeypatch):
     paths = small_run.build(tmp_path, "mine", ["iterations=9"])
-    monkeypatch.setattr("coevo.flows.operate.use_prefect", lambda root: pytest.fail("Prefect was asked"))
+    monkeypatch.setattr("coevo.flows.start_run.use_prefect", lambda root: pytest.fail("Prefect was asked"))
     with writer_lock(paths):
         result = coevo("resume", "mine", "--accept-change", "--workspace", tmp_path)
     assert (result.code, result.err.count("\n")) == (2, 1)

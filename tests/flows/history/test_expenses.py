@@ -59,15 +59,6 @@ def test_a_part_that_did_nothing_is_absent_and_not_zero():
     ]  # fmt: skip
 
 
-def test_from_a_revision_that_did_not_count_apart_only_seconds_are_known():
-    old = revision(2, {"episodes": 4, "tokens": 40}, {"rollout": 1.0})
-    history = [START, revision(1, ROLLOUT, {"rollout": 1.0}), old, revision(3, ROLLOUT, {"rollout": 1.0})]
-    assert expenses(history)[1][1].episodes == 4
-    assert [found[1] for found in expenses(history)[2:]] == [
-        Expense("rollout", None, None, None, spent, KINDS) for spent in (2.0, 3.0)
-    ]
-
-
 def test_a_rollback_repeats_no_expense():
     history = [START, revision(1, ROLLOUT, {"rollout": 1.0}), revision(2, ROLLOUT, restored=1)]
     assert expenses(history)[1] == expenses(history)[2]
