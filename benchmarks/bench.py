@@ -21,7 +21,7 @@ from coevo.lineage.workspace import Workspace
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 
-Result = dict[str, Any]
+BenchResult = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Bench:
         """The benchmark of this name in the checkout."""
         return cls(RESULTS / name, Workspace(ROOT / "workspace" / "bench" / name))
 
-    def cell(self, name: str, measure: Callable[[], Result]) -> Result:
+    def cell(self, name: str, measure: Callable[[], BenchResult]) -> BenchResult:
         """The result of a cell, which is measured where there is none yet."""
         path = self.cells / f"{name}.json"
         if not path.is_file():

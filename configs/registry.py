@@ -7,10 +7,10 @@ from typing import Generic, TypeVar
 
 from coevo.configs.errors import ConfigError, nearest
 
-Part = TypeVar("Part")
+PartT = TypeVar("PartT")
 
 
-class Registry(Generic[Part]):
+class Registry(Generic[PartT]):
     """Parts of one kind by name, each imported on first use: the built-in ones, and those of installed packages.
 
     A built-in part takes precedence over an installed one of the same name.
@@ -36,7 +36,7 @@ class Registry(Generic[Part]):
         """Return True for a built-in or an installed part."""
         return name in self.parts or name in self._installed()
 
-    def load(self, name: str) -> Part:
+    def load(self, name: str) -> PartT:
         """The part of this name.
 
         Raises:
@@ -49,7 +49,7 @@ class Registry(Generic[Part]):
             raise ConfigError(f"{self._setting} = {name!r}: no such part.{near} Choose one of {', '.join(names)}")
         return self.imported(name, reference)
 
-    def imported(self, name: str, reference: str) -> Part:
+    def imported(self, name: str, reference: str) -> PartT:
         """The object at ``package.module:attribute``; ``name`` is the value of the setting, for messages.
 
         Raises:
@@ -67,7 +67,7 @@ class Registry(Generic[Part]):
             raise ConfigError(
                 f"{self._setting} = {name!r}: {error.filename}, line {error.lineno}: {error.msg}: mend the module"
             ) from error
-        part: Part | None = getattr(home, attribute, None)
+        part: PartT | None = getattr(home, attribute, None)
         if part is None:
             near = nearest(attribute, (each for each in vars(home) if not each.startswith("_")))
             remedy = f".{near}" if near else "; name an attribute of the module"

@@ -6,7 +6,7 @@ from pydantic import Field, model_validator
 
 from coevo.configs.base import FACTOR, Config
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=40)]
+StudyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=40)]
 """Part of the name of a run."""
 Words = Annotated[str, Field(min_length=1, max_length=400)]
 """One or two sentences."""
@@ -54,7 +54,7 @@ class MetricConfig(Config):
 class ArmConfig(Config):
     """Settings that a study compares with those of its reference arm."""
 
-    name: Name
+    name: StudyName
     """Name of the arm, as its runs have it."""
     settings: tuple[Override, ...] = Field(default=(), max_length=100)
     """Settings of this arm, as ``KEY=VALUE``."""
@@ -65,7 +65,7 @@ class ArmConfig(Config):
 class StudyConfig(Config):
     """A finding, as runs of several arms and seeds that can confirm or reverse it."""
 
-    name: Name
+    name: StudyName
     """Name of the study, with which the names of its runs begin; by default that of its file."""
     paper: Words
     """Source of the finding."""
@@ -79,7 +79,7 @@ class StudyConfig(Config):
     """Settings of every arm, as ``KEY=VALUE``; those of an arm win."""
     arms: tuple[ArmConfig, ...] = Field(default=(), max_length=ARMS)
     """The arms: at least two, or one with a metric that claims ``below``; none if ``needs`` says what is missing."""
-    reference: Name | None = None
+    reference: StudyName | None = None
     """Arm that the others are compared with; null is the first one."""
     seeds: int = Field(default=5, ge=1, le=1000)
     """Number of seeds: 1 to this number."""

@@ -12,7 +12,7 @@ from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coevo.configs.errors import CoevoError
-from coevo.envs.failures import Loss, attempted, invalid
+from coevo.envs.failures import EpisodeFailure, attempted, invalid
 from coevo.envs.tools import flawed
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
@@ -20,7 +20,7 @@ from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 
-State = TypeVar("State")
+StateT = TypeVar("StateT")
 
 
 UNTAUGHT = (
@@ -34,7 +34,7 @@ class MissingPartError(CoevoError):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[State]):
+class Step(Generic[StateT]):
     """Result of one action.
 
     Attributes:
@@ -49,7 +49,7 @@ class Step(Generic[State]):
         progress: ground-truth fraction of the task completed, None if unknown.
     """
 
-    state: State
+    state: StateT
     observation: str
     feedback: str
     reward: float
@@ -96,7 +96,7 @@ class Revealed:
     step: int
 
 
-class Environment(ABC, Generic[State]):
+class Environment(ABC, Generic[StateT]):
     """A family of text tasks. Instances are immutable and may be shared."""
 
     name: ClassVar[str]
@@ -142,47 +142,47 @@ class Environment(ABC, Generic[State]):
         return task
 
     @abstractmethod
-    def start(self, task: Task) -> tuple[State, str]:
+    def start(self, task: Task) -> tuple[StateT, str]:
         """First state and observation of a task."""
 
     @abstractmethod
-    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+    def step(self, states: Sequence[StateT], actions: Sequence[str]) -> list[Step[StateT]]:
         """Advance a batch of episodes by one action each; an unreadable action is a step with ``valid=False``."""
 
     def guide(self, task: Task) -> Guide:
         """Actions of the environment, as a policy reads them in the prompts of a task; empty if it does not say."""
         return NO_GUIDE
 
-    def try_start(self, tasks: Sequence[Task]) -> list[tuple[State, str] | Loss]:
+    def try_start(self, tasks: Sequence[Task]) -> list[tuple[StateT, str] | EpisodeFailure]:
         """First state and observation of each task; a failure costs only its own episode."""
         return [_checked_start(attempted(partial(self.start, task))) for task in tasks]
 
-    def try_guide(self, task: Task) -> Guide | Loss:
+    def try_guide(self, task: Task) -> Guide | EpisodeFailure:
         """``guide`` of a task; a failure costs only the task's episodes."""
         guide = attempted(partial(self.guide, task))
-        if isinstance(guide, Loss):
+        if isinstance(guide, EpisodeFailure):
             return guide
         if not isinstance(guide, Guide):
             return invalid("guide", guide)
         return _unreadable(guide.text) or flawed(guide.tools) or guide
 
-    def try_step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State] | Loss]:
+    def try_step(self, states: Sequence[StateT], actions: Sequence[str]) -> list[Step[StateT] | EpisodeFailure]:
         """Advance a batch as ``step`` does; a failure costs only its own episode.
 
         If the batch fails, its episodes are advanced one by one, which ``step`` allows since it changes no state. Code
         in this process cannot be interrupted: only a ``StatefulEnvironment`` has a time limit.
         """
         together = attempted(lambda: list(self.step(states, actions)))
-        if isinstance(together, Loss) or len(together) != len(states):
+        if isinstance(together, EpisodeFailure) or len(together) != len(states):
             alone = zip(states, actions, strict=True)
             return [_checked_step(attempted(partial(self._alone, state, action))) for state, action in alone]
         return list(map(_checked_step, together))
 
-    def _alone(self, state: State, action: str) -> Step[State]:
+    def _alone(self, state: StateT, action: str) -> Step[StateT]:
         (step,) = self.step([state], [action])
         return step
 
-    def release(self, states: Sequence[State]) -> None:
+    def release(self, states: Sequence[StateT]) -> None:
         """Free what belongs to states of episodes that are over; called once an episode ends for any reason."""
 
     def close(self) -> None:
@@ -196,7 +196,7 @@ class Environment(ABC, Generic[State]):
         """Answer of an expert that knows only ``moment``; ``key`` decides its guesses."""
         raise MissingPartError(f"{self.name} has no expert")
 
-    def advise(self, state: State, moment: Moment, key: Key) -> Answer:
+    def advise(self, state: StateT, moment: Moment, key: Key) -> Answer:
         """Answer of the expert in a state, shown as ``moment``; one that has watched the episode may know more."""
         return self.expert(moment, key)
 
@@ -237,18 +237,18 @@ class Probe:
     wrong: tuple[tuple[str, ...], ...]
 
 
-def _checked_start(start: Any) -> tuple[Any, str] | Loss:
+def _checked_start(start: Any) -> tuple[Any, str] | EpisodeFailure:
     """State and first observation, or why they are none."""
-    if isinstance(start, Loss):
+    if isinstance(start, EpisodeFailure):
         return start
     if not isinstance(start, tuple | list) or len(start) != 2:
         return invalid("pair of state and observation", start)
     return _unreadable(start[1]) or (start[0], start[1])
 
 
-def _checked_step(step: Any) -> Step[Any] | Loss:
+def _checked_step(step: Any) -> Step[Any] | EpisodeFailure:
     """A step that can be recorded, or why it cannot."""
-    if isinstance(step, Loss):
+    if isinstance(step, EpisodeFailure):
         return step
     if not isinstance(step, Step):
         return invalid("step", step)
@@ -264,7 +264,7 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool) or attempted(lambda: value in (True, False)) is True
 
 
-def _plain(step: Step[State]) -> Step[State]:
+def _plain(step: Step[StateT]) -> Step[StateT]:
     """A step whose numbers and truth values are Python's own: manifests and tables know no others."""
     flags, numbers = (step.done, step.success, step.valid, step.truncated), (step.reward, step.progress)
     if all(isinstance(flag, bool) for flag in flags) and all(isinstance(each, float | int | None) for each in numbers):
@@ -275,7 +275,7 @@ def _plain(step: Step[State]) -> Step[State]:
     return Step(step.state, step.observation, step.feedback, reward, done, success, valid, truncated, progress)
 
 
-def _unreadable(*texts: Any) -> Loss | None:
+def _unreadable(*texts: Any) -> EpisodeFailure | None:
     """Loss for the first value that is no text, or that UTF-8 cannot encode."""
     for text in texts:
         if not isinstance(text, str):

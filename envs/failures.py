@@ -20,14 +20,14 @@ LIBRARIES = (get_path("stdlib"), get_path("purelib"), get_path("platlib"))
 RAISED = (Exception, CancelledError, SystemExit)
 """Exceptions that are an environment's own; ``KeyboardInterrupt`` is the user's."""
 
-Kind = Literal["exception", "timeout", "crash", "invalid"]
+FailureKind = Literal["exception", "timeout", "crash", "invalid"]
 """``exception``: its code raised one. ``timeout``: it took too long. ``crash``: its process ended. ``invalid``: it
 returned something that is no step.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class EpisodeFailure:
     """Failure of an environment in one episode.
 
     Attributes:
@@ -35,7 +35,7 @@ class Loss:
         detail: one line.
     """
 
-    kind: Kind
+    kind: FailureKind
     detail: str
 
     def __str__(self) -> str:
@@ -45,24 +45,24 @@ class Loss:
 class EpisodeLostError(CoevoError):
     """Failure of an environment, for a caller that plays a single episode."""
 
-    def __init__(self, loss: Loss) -> None:
+    def __init__(self, loss: EpisodeFailure) -> None:
         super().__init__(str(loss))
         self.loss = loss
 
 
-def attempted(call: Callable[[], T]) -> T | Loss:
+def attempted(call: Callable[[], T]) -> T | EpisodeFailure:
     """Return the result of an environment's code, or its failure."""
     try:
         return call()
     except EpisodeLostError as error:
         return error.loss
     except RAISED as error:
-        return Loss("exception", described(error))
+        return EpisodeFailure("exception", described(error))
 
 
-def sound(result: T | Loss) -> T:
+def sound(result: T | EpisodeFailure) -> T:
     """Return a result, or raise ``EpisodeLostError`` with its failure."""
-    if isinstance(result, Loss):
+    if isinstance(result, EpisodeFailure):
         raise EpisodeLostError(result)
     return result
 
@@ -80,6 +80,6 @@ def one_line(text: str, most: int = LONGEST) -> str:
     return encodable(" ".join(text.split())[:most])
 
 
-def invalid(expected: str, value: Any) -> Loss:
+def invalid(expected: str, value: Any) -> EpisodeFailure:
     """Failure of an environment that returned something else than expected."""
-    return Loss("invalid", one_line(f"{type(value).__name__} {value!a:.80} is no {expected}"))
+    return EpisodeFailure("invalid", one_line(f"{type(value).__name__} {value!a:.80} is no {expected}"))

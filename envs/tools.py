@@ -5,20 +5,20 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from coevo.envs.failures import Loss, attempted, invalid
+from coevo.envs.failures import EpisodeFailure, attempted, invalid
 
 _PARAMETERS = ("parameters", "inputSchema", "input_schema")
 """Names of the schema of a tool's arguments."""
 
 
-def flawed(tools: Any) -> Loss | None:
+def flawed(tools: Any) -> EpisodeFailure | None:
     """Loss for the first tool that is no JSON schema of a function, or None."""
     if not isinstance(tools, tuple | list):
         return invalid("list of tools", tools)
     return next((loss for tool in tools if (loss := _flaw(tool)) is not None), None)
 
 
-def _flaw(tool: Any) -> Loss | None:
+def _flaw(tool: Any) -> EpisodeFailure | None:
     if not isinstance(attempted(partial(json.dumps, tool)), str):
         return invalid("JSON, as a tool has to be", tool)
     function = tool.get("function", tool) if isinstance(tool, Mapping) else None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from coevo.flows.packages.promotion import Promotion
     from coevo.flows.packages.serving import Serving
 
-Place = Path | str | None
+WorkspacePath = Path | str | None
 
 
 def run(
@@ -31,7 +31,7 @@ def run(
     *,
     name: str | None = None,
     quiet: bool = False,
-    workspace: Place = None,
+    workspace: WorkspacePath = None,
 ) -> str:
     """Start a run and play it to its end, like ``coevo run``, or until it is pending approval (see ``waiting``).
 
@@ -52,9 +52,9 @@ def run(
     from coevo.flows.configure import configure
 
     config, place = configure(recipe, as_typed(overrides)), _place(workspace)
-    from coevo.flows.start_run import Operation, start_run
+    from coevo.flows.start_run import RunOptions, start_run
 
-    return start_run(config, place, name, Operation(quiet=quiet)).run
+    return start_run(config, place, name, RunOptions(quiet=quiet)).run
 
 
 def resume(
@@ -63,7 +63,7 @@ def resume(
     *,
     accept_change: bool = False,
     quiet: bool = False,
-    workspace: Place = None,
+    workspace: WorkspacePath = None,
 ) -> str:
     """Continue a run from its last revision, like ``coevo resume``.
 
@@ -82,12 +82,12 @@ def resume(
             settings have changed.
     """
     place = _place(workspace)
-    from coevo.flows.start_run import Operation, resume_run
+    from coevo.flows.start_run import RunOptions, resume_run
 
-    return resume_run(run, place, Operation(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
+    return resume_run(run, place, RunOptions(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
 
 
-def runs(*, workspace: Place = None) -> "pd.DataFrame":
+def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """The runs of a workspace, oldest first: ``run``, ``recipe``, ``revision``, ``iteration``, success, seconds.
 
     ``status`` is ``running`` (``process`` is the one that writes to it), ``waiting`` (for approval), ``finished``,
@@ -100,7 +100,7 @@ def runs(*, workspace: Place = None) -> "pd.DataFrame":
     return pd.DataFrame(run_rows(_place(workspace)), columns=COLUMNS).set_index("run")
 
 
-def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
+def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Metrics of every revision up to ``RUN[@N]``: one row per revision, one column per metric.
 
     Raises:
@@ -116,7 +116,7 @@ def log(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
     return pd.DataFrame(rows).set_index("revision")
 
 
-def bank(reference: str, *, workspace: Place = None) -> "pd.DataFrame":
+def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Active entries of ``RUN[@N]`` with their counters: one row per entry, by id.
 
     Raises:
@@ -144,7 +144,7 @@ def evaluate(
     bank: str = "own",
     discovery: int = 0,
     endpoint: str | None = None,
-    workspace: Place = None,
+    workspace: WorkspacePath = None,
 ) -> "Evaluation":
     """Play a held-out panel with the policy of ``RUN[@N]``; the bank is read-only, and the run does not change.
 
@@ -164,16 +164,16 @@ def evaluate(
         CoevoError: the revision, the panel or the bank does not exist.
     """
     from coevo.flows.evaluate import evaluate_revision
-    from coevo.flows.evaluation import Request
+    from coevo.flows.evaluation import EvaluationRequest
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 
-    place, request = _place(workspace), Request(panel, tasks, bank, discovery)
+    place, request = _place(workspace), EvaluationRequest(panel, tasks, bank, discovery)
     if endpoint is not None:
         return evaluate_endpoint(endpoint, reference, request, place)
     return evaluate_revision(reference, request, place)
 
 
-def compare(*references: str, evaluate: bool = False, workspace: Place = None) -> "pd.DataFrame":
+def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Paired differences of runs from the first: one row per panel, at their revisions and at equal cost of each kind.
 
     Args:
@@ -196,7 +196,7 @@ def compare(*references: str, evaluate: bool = False, workspace: Place = None) -
     return differences(compared(references, place, partial(evaluate_panels, place=place) if evaluate else None))
 
 
-def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
+def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Held-out success of runs by episodes, tokens and seconds spent: one row per evaluation.
 
     Raises:
@@ -208,7 +208,7 @@ def curves(*references: str, workspace: Place = None) -> "pd.DataFrame":
     return frames.curves(sides_of(references, _place(workspace)))
 
 
-def package(reference: str, name: str | None = None, *, workspace: Place = None) -> str:
+def package(reference: str, name: str | None = None, *, workspace: WorkspacePath = None) -> str:
     """Register policy, bank and settings of ``RUN[@N]`` as the next version of a model, like ``coevo package``.
 
     Args:
@@ -234,7 +234,7 @@ def promote(
     tasks: int | None = None,
     margin: float = 0.0,
     seed: int = 0,
-    workspace: Place = None,
+    workspace: WorkspacePath = None,
 ) -> "Promotion":
     """Make ``MODEL/VERSION`` the champion of its model if it plays better than the current one.
 
@@ -249,7 +249,7 @@ def promote(
     return decide(version, panel, tasks, margin, seed, _place(workspace))
 
 
-def waiting(*, workspace: Place = None) -> "pd.DataFrame":
+def waiting(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Admissions and promotions pending approval, one row each; ``says`` has the details."""
     import pandas as pd
 
@@ -259,7 +259,7 @@ def waiting(*, workspace: Place = None) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["what", "kind", "since", "says"]).set_index("what")
 
 
-def approve(what: str, *, reject: bool = False, by: str | None = None, workspace: Place = None) -> str:
+def approve(what: str, *, reject: bool = False, by: str | None = None, workspace: WorkspacePath = None) -> str:
     """Approve or reject an admission or a promotion, like ``coevo approve``.
 
     Args:
@@ -288,7 +288,7 @@ def approve(what: str, *, reject: bool = False, by: str | None = None, workspace
 
 @contextmanager
 def serve(
-    what: str, *, host: str = "127.0.0.1", port: int | None = None, workspace: Place = None
+    what: str, *, host: str = "127.0.0.1", port: int | None = None, workspace: WorkspacePath = None
 ) -> "Iterator[Serving]":
     """Serve ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS`` within a ``with`` block, like ``coevo serve``.
 

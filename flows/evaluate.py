@@ -9,7 +9,7 @@ from coevo.configs.load.load import validate
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.flows.evaluation import BANKS, Evaluation, Request, check_panel
+from coevo.flows.evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.reference import Reading, reading
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
@@ -27,15 +27,15 @@ from coevo.tasks.publish.report import in_stage, reporter
 from coevo.tasks.run.assemble import open_engine, player_with
 from coevo.tasks.run.author import check_author, open_writing, spent_before
 from coevo.tasks.run.weights import check_weights
-from coevo.tasks.steps.discover import Learner, discover
+from coevo.tasks.steps.discover import DiscoveryAgent, discover
 from coevo.tasks.steps.evaluate import panel_index, play_panel
-from coevo.tasks.writing.artifact import FOLDER, Kept, read_writing
+from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
 from coevo.tasks.writing.author import Writing, aside_of
 from coevo.tasks.writing.journal import Journal
-from coevo.tasks.writing.spent import Spent
+from coevo.tasks.writing.spent import QuestionExpense
 
 
-def evaluate_revision(reference: str, request: Request, place: Workspace) -> Evaluation:
+def evaluate_revision(reference: str, request: EvaluationRequest, place: Workspace) -> Evaluation:
     """Play a panel with the policy of ``RUN[@N]``.
 
     Args:
@@ -71,7 +71,7 @@ def evaluate_revision(reference: str, request: Request, place: Workspace) -> Eva
             return Evaluation(panel, episodes, {}, vendi)
         start = bank_of(run if request.bank == "own" else other, config)
         journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
-        kept = Kept(spent=_spent(run, scratch))
+        kept = KeptWriting(spent=_spent(run, scratch))
         opened = open_writing(config, engine, scratch / "author", journal, kept, reporter().warn)
         learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
@@ -86,23 +86,23 @@ def evaluate_panels(reference: str, place: Workspace) -> list[Evaluation]:
     """
     with reading(reference, place) as run:
         panels = run.config.evaluation.panels
-    found = [evaluate_revision(reference, Request(panel), place) for panel in panels]
+    found = [evaluate_revision(reference, EvaluationRequest(panel), place) for panel in panels]
     for each in found:
         if not played(each.episodes):
             raise CoevoError(f"{reference}: the environment lost all episodes of {each.panel.name}: evaluate it again")
     return found
 
 
-def _spent(run: Reading, scratch: Path) -> Spent:
+def _spent(run: Reading, scratch: Path) -> QuestionExpense:
     """Expense of the run's author, which counts towards its budget here, too."""
     manifest = run.manifest
     if FOLDER not in manifest.artifacts:
-        return Spent()
+        return QuestionExpense()
     own = read_writing(_artifact(run, FOLDER, scratch)).spent
     return spent_before(run.lineage, manifest, own, scratch, reporter().warn)
 
 
-def configured(run: Reading, request: Request) -> RunConfig:
+def configured(run: Reading, request: EvaluationRequest) -> RunConfig:
     """The run's configuration with the requested discovery.
 
     Raises:
@@ -143,11 +143,13 @@ def bank_of(owner: Reading | None, config: RunConfig) -> BankState:
     return BankState(config.bank, clusters=None if config.clusters is None else Clusters(config.clusters, []))
 
 
-def learner_at(run: Reading, start: BankState, player: Player, writing: Writing | None, scratch: Path) -> Learner:
+def learner_at(
+    run: Reading, start: BankState, player: Player, writing: Writing | None, scratch: Path
+) -> DiscoveryAgent:
     """Learner from a revision."""
     config, manifest, bank = run.config, run.manifest, run.config.bank
     kept = _artifact(run, REFERENCES, scratch) if REFERENCES in manifest.artifacts else None
-    return Learner(
+    return DiscoveryAgent(
         config,
         player,
         writer=None if bank is None else writer_of(bank.writer, key_by(bank.key)),

@@ -14,7 +14,7 @@ BANKS = ("own", "none", "random")
 
 
 @dataclass(frozen=True)
-class Request:
+class EvaluationRequest:
     """Evaluation to carry out.
 
     Attributes:

@@ -20,7 +20,7 @@ from coevo.tasks.publish.proposal_page import proposal_page
 from coevo.tasks.run.approval import FOLDER, read_proposal, required
 
 if TYPE_CHECKING:
-    from coevo.tasks.package.champion import Asked
+    from coevo.tasks.package.champion import PendingVersion
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,5 +103,5 @@ def _admission(opened: Reading, head: Manifest) -> Waiting:
     return Waiting(opened.name, "admission", time_of(head), says)
 
 
-def _promotion(found: "Asked") -> Waiting:
+def _promotion(found: "PendingVersion") -> Waiting:
     return Waiting(found.version.name, "promotion", None, {"over": found.over, "gate": dict(found.gate)})

@@ -59,12 +59,12 @@ def coevolve(config: RunConfig) -> None:
     """Run the loop from that policy, as a new run of the workspace."""
     place = workspace()
     use_prefect(place.root)
-    from coevo.flows.start_run import WAITING, Operation, head_of, start_run
+    from coevo.flows.start_run import WAITING, RunOptions, head_of, start_run
     from coevo.tasks.run.warmstart import adopt, identity
 
     with shown(console(), config.iterations) as progress:
         adopt(OUTPUTS / "warmstart/policy", place.warmstarts / identity(config, make(config.env)), progress)
-    ended = start_run(config, place, how=Operation(alone=True))
+    ended = start_run(config, place, how=RunOptions(alone=True))
     if ended.code == WAITING:
         raise CoevoError(f"{ended.run} waits for approval: coevo approve --list {ended.run}")
     head = head_of(place, place.existing(ended.run))
@@ -76,12 +76,14 @@ def coevolve(config: RunConfig) -> None:
 def evaluate(config: RunConfig) -> None:
     """Play every panel with the last revision."""
     from coevo.flows.evaluate import evaluate_revision
-    from coevo.flows.evaluation import Request
+    from coevo.flows.evaluation import EvaluationRequest
     from coevo.tasks.steps.rollout import outcome_metrics
 
     made = json.loads((OUTPUTS / "coevolve/coevolve.json").read_text(encoding="utf-8"))
     reference, place = f"{made['run']}@{made['revision']}", workspace()
-    played = {name: evaluate_revision(reference, Request(name), place).episodes for name in panel_names(config)}
+    played = {
+        name: evaluate_revision(reference, EvaluationRequest(name), place).episodes for name in panel_names(config)
+    }
     write("evaluate/evaluation.json", {name: outcome_metrics(episodes, name) for name, episodes in played.items()})
 
 

@@ -42,7 +42,7 @@ WAITS = "waits for approval: coevo approve --list {run} shows it, coevo approve 
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class RunOptions:
     """How a process runs a run.
 
     Attributes:
@@ -63,7 +63,7 @@ class Operation:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunEnd:
     """What a process has reached in a run.
 
     Attributes:
@@ -75,7 +75,7 @@ class Outcome:
     code: int
 
 
-def start_run(config: RunConfig, place: Workspace, name: str | None = None, how: Operation = Operation()) -> Outcome:
+def start_run(config: RunConfig, place: Workspace, name: str | None = None, how: RunOptions = RunOptions()) -> RunEnd:
     """Check a new run, create it, and run it to its end, or until it waits for approval.
 
     Args:
@@ -98,7 +98,7 @@ def start_run(config: RunConfig, place: Workspace, name: str | None = None, how:
         return _operate(place, paths, how)
 
 
-def resume_run(run: str, place: Workspace, how: Operation = Operation()) -> Outcome:
+def resume_run(run: str, place: Workspace, how: RunOptions = RunOptions()) -> RunEnd:
     """Check a run, and continue it from its last revision.
 
     Args:
@@ -136,7 +136,7 @@ def _playable(config: RunConfig, place: Workspace, paths: RunPaths | None = None
         yield
 
 
-def _operate(place: Workspace, paths: RunPaths, how: Operation) -> Outcome:
+def _operate(place: Workspace, paths: RunPaths, how: RunOptions) -> RunEnd:
     """Continue a run to its last iteration, or to a limit."""
     shown = console(quiet=how.quiet)
     config = wanted(paths, how.iterations)
@@ -184,7 +184,7 @@ def _is_over(head: Manifest | None, config: RunConfig) -> bool:
     return head is not None and head.iteration >= config.iterations
 
 
-def _play(place: Workspace, paths: RunPaths, progress: Progress, left: int, how: Operation) -> str | None:
+def _play(place: Workspace, paths: RunPaths, progress: Progress, left: int, how: RunOptions) -> str | None:
     """Run the flow in this process; return the limit that it reached, or None."""
     use_prefect(place.root)
     from coevo.flows.coevolve import coevolve
@@ -195,15 +195,15 @@ def _play(place: Workspace, paths: RunPaths, progress: Progress, left: int, how:
         )
 
 
-def _ended(place: Workspace, paths: RunPaths, after: Manifest, reached: str | None, shown: Console) -> Outcome:
+def _ended(place: Workspace, paths: RunPaths, after: Manifest, reached: str | None, shown: Console) -> RunEnd:
     """Print why the run ended before its last iteration, if it did."""
     if waits(after):
         shown.print(_waiting(place, paths, after), soft_wrap=True)
-        return Outcome(paths.name, WAITING)
+        return RunEnd(paths.name, WAITING)
     if reached is not None:
         again = f"coevo resume {paths.name}{workspace_option(place)}"
         shown.print(f"stopped early: {reached}; continue with: {again}", soft_wrap=True)
-    return Outcome(paths.name, 0)
+    return RunEnd(paths.name, 0)
 
 
 @contextmanager
@@ -215,14 +215,14 @@ def _saying_how_to_go_on(run: str, console: Console) -> Iterator[None]:
         raise
 
 
-def _finished(place: Workspace, paths: RunPaths, shown: Console) -> Outcome:
+def _finished(place: Workspace, paths: RunPaths, shown: Console) -> RunEnd:
     from coevo.flows.upkeep.publishing import complete
 
     complete(place, paths)
     total = paths.read_config().iterations
     done = f"{paths.name} has done all of its {total} iterations; see: coevo log {paths.name}{workspace_option(place)}"
     shown.print(f"{done}; for more: {resuming(paths.name, total, total, place)}", soft_wrap=True)
-    return Outcome(paths.name, 0)
+    return RunEnd(paths.name, 0)
 
 
 def wanted(paths: RunPaths, iterations: int | None) -> RunConfig:

@@ -8,22 +8,21 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from coevo.records.arrays import Indices
 from coevo.records.entry import Entry
-
-Rows = npt.NDArray[np.intp]
 
 SLACK = 1024
 """Numbers that a catalogue spends beyond two per active entry before a new one is begun."""
 
 
-Kind = TypeVar("Kind", bound=np.generic)
+ScalarT = TypeVar("ScalarT", bound=np.generic)
 
 
-class Column(Generic[Kind]):
+class Column(Generic[ScalarT]):
     """Array that grows along its first axis; what was read from it before stays as it is."""
 
-    def __init__(self, dtype: type[Kind], *shape: int) -> None:
-        self._values: npt.NDArray[Kind] = np.zeros((0, *shape), dtype)
+    def __init__(self, dtype: type[ScalarT], *shape: int) -> None:
+        self._values: npt.NDArray[ScalarT] = np.zeros((0, *shape), dtype)
         self._used = 0
 
     def __len__(self) -> int:
@@ -40,7 +39,7 @@ class Column(Generic[Kind]):
         self._values[self._used : end] = added
         self._used = end
 
-    def read(self) -> npt.NDArray[Kind]:
+    def read(self) -> npt.NDArray[ScalarT]:
         """The values so far."""
         return self._values[: self._used]
 
@@ -60,7 +59,7 @@ class Catalogue:
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.seen = _ordered(entries)
         self.scope_numbers = {"": 0}
-        self.numbers: Rows = np.arange(len(self.seen), dtype=np.intp)
+        self.numbers: Indices = np.arange(len(self.seen), dtype=np.intp)
         self.scopes = self._scopes(self.seen)
         addresses = _addresses(self.seen)
         # Row by identity: identities ascend.
@@ -110,7 +109,7 @@ class Catalogue:
         self.seen.extend(fresh)
         return merged
 
-    def _scopes(self, entries: Sequence[Entry]) -> Rows:
+    def _scopes(self, entries: Sequence[Entry]) -> Indices:
         numbers = self.scope_numbers
         return np.array([numbers.setdefault(entry.scope, len(numbers)) for entry in entries], np.intp)
 
@@ -118,12 +117,12 @@ class Catalogue:
 class PerEntry:
     """Number computed from each entry of a catalogue, once, whatever its versions."""
 
-    def __init__(self, compute: Callable[[Sequence[Entry]], Rows]) -> None:
+    def __init__(self, compute: Callable[[Sequence[Entry]], Indices]) -> None:
         self._compute = compute
         self._seen: list[Entry] | None = None
         self._values = Column(np.intp)
 
-    def of(self, catalogue: Catalogue) -> Rows:
+    def of(self, catalogue: Catalogue) -> Indices:
         """(n,) values of the entries of this version."""
         if catalogue.seen is not self._seen:
             self._seen, self._values = catalogue.seen, Column(np.intp)

@@ -6,13 +6,11 @@ n equal texts score 1, and n texts without a common word score n.
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from coevo.memory.retrieval.encoder import encoder_of
 from coevo.memory.text import terms
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
-
-Floats = npt.NDArray[np.float64]
 
 DECIMALS = 6
 """Decimals of a score; the last bits of eigenvalues differ between linear algebra libraries."""

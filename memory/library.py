@@ -4,16 +4,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from coevo.memory.catalogue import Catalogue, Rows
+from coevo.memory.catalogue import Catalogue
 from coevo.memory.clusters import Clusters
 from coevo.memory.stats import Stats
 from coevo.memory.trials import OnTrial
+from coevo.records.arrays import Floats, Indices
 from coevo.records.entry import Entry, Verdict
-
-Floats = npt.NDArray[np.float64]
-
 
 NEW = Stats("")
 """Counters of an entry without any."""
@@ -52,11 +49,11 @@ class Library:
     def __len__(self) -> int:
         return len(self.catalogue)
 
-    def some(self, rows: Rows) -> list[Entry]:
+    def some(self, rows: Indices) -> list[Entry]:
         """The entries of some rows, in their order."""
         return list(map(self.catalogue.seen.__getitem__, self.catalogue.numbers[rows].tolist()))
 
-    def rows(self, scope: str | None) -> Rows:
+    def rows(self, scope: str | None) -> Indices:
         """Rows of the entries of a scope and of those without scope; all rows for None."""
         if scope is None:
             return np.arange(len(self), dtype=np.intp)

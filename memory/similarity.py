@@ -26,7 +26,7 @@ UNKNOWN = "\0"
 _SURROGATES = range(0xD800, 0xE000)
 
 Numbers = npt.NDArray[np.intp]
-Scores = npt.NDArray[np.float64]
+Similarities = npt.NDArray[np.float64]
 
 
 class SimilarityIndex:
@@ -53,7 +53,7 @@ class SimilarityIndex:
         np.add.at(self._counts[:, number], _buckets(coded), 1)
         return number
 
-    def above(self, text: str, least: float, since: int = 0) -> tuple[Numbers, Scores]:
+    def above(self, text: str, least: float, since: int = 0) -> tuple[Numbers, Similarities]:
         """Numbers and similarities of the texts at least this similar, numbers ascending from ``since``."""
         asked = "".join(self._letters.get(token, UNKNOWN) for token in _tokens(text))
         few = len(self) - since <= FEW

@@ -12,7 +12,7 @@ from coevo.memory.validate import listed
 
 @with_config(ConfigDict(extra="forbid"))
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RetirementCounter:
     """Firings in a row that passed an entry by.
 
     Attributes:
@@ -27,8 +27,8 @@ class Standing:
 
 
 def counted(
-    standings: Mapping[str, Standing], entries: Iterable[str], seen: Collection[str], judged: Collection[str]
-) -> dict[str, Standing]:
+    standings: Mapping[str, RetirementCounter], entries: Iterable[str], seen: Collection[str], judged: Collection[str]
+) -> dict[str, RetirementCounter]:
     """Standings after a firing, by entry id; without any retrieval the bank was not shown, and no entry is unseen.
 
     Args:
@@ -37,24 +37,24 @@ def counted(
         seen: ids of the entries that episodes since the firing before retrieved.
         judged: ids of the entries that this firing judged.
     """
-    known = ((name, standings.get(name, Standing(name))) for name in sorted(entries))
+    known = ((name, standings.get(name, RetirementCounter(name))) for name in sorted(entries))
     return {
-        name: Standing(
+        name: RetirementCounter(
             name, 0 if name in judged else old.waited + 1, 0 if name in seen else old.unseen + (len(seen) > 0)
         )
         for name, old in known
     }
 
 
-def text(standings: Mapping[str, Standing]) -> str:
+def text(standings: Mapping[str, RetirementCounter]) -> str:
     """Canonical JSON, by id."""
     return dumps([asdict(standings[name]) for name in sorted(standings)], sort_keys=True, indent=0)
 
 
-def parse(lines: str) -> dict[str, Standing]:
+def parse(lines: str) -> dict[str, RetirementCounter]:
     """Parse the output of ``text``; a pulled run may hold anything.
 
     Raises:
         CoevoError: it has another form.
     """
-    return {each.id: each for each in listed(Standing, lines, "standings")}
+    return {each.id: each for each in listed(RetirementCounter, lines, "standings")}

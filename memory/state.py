@@ -12,7 +12,7 @@ from coevo.memory.clusters import Clusters, associate
 from coevo.memory.library import Library
 from coevo.memory.measurements import Measurements
 from coevo.memory.retrieval.index import Index
-from coevo.memory.standing import Standing
+from coevo.memory.standing import RetirementCounter
 from coevo.memory.stats import Stats, initial_stats, tally
 from coevo.memory.trials import OnTrial, begun
 from coevo.records.entry import Entry
@@ -59,7 +59,7 @@ class BankState:
         self.clusters = clusters
         self.barred = barred
         self.trials: list[OnTrial] = []
-        self.standings: dict[str, Standing] = {}
+        self.standings: dict[str, RetirementCounter] = {}
         self.measurements = Measurements()
         self.span = 1.0
         self.version = 0

@@ -51,11 +51,11 @@ class About(Protocol):
     def scope(self) -> str: ...  # noqa: D102
 
 
-Key = Callable[[About], str]
+KeyFunction = Callable[[About], str]
 """Function from a task to the key of its pool of experience."""
 
 
-def key_by(what: str) -> Key:
+def key_by(what: str) -> KeyFunction:
     """Key function of ``bank.key``: ``scope``, ``kind``, ``scope+kind`` or ``task``."""
     if what == "scope+kind":
         return lambda task: f"{task.scope}/{task.kind}"

@@ -16,7 +16,7 @@ def estimated(text: str | bytes) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class QuestionRoom:
     """Room that an author has for one question.
 
     Attributes:

@@ -22,7 +22,7 @@ from coevo.configs.run import RunConfig
 from coevo.lineage.lineage import Lineage
 from coevo.memory import standing, taught, trials
 from coevo.memory.evidence.references import References
-from coevo.memory.standing import Standing
+from coevo.memory.standing import RetirementCounter
 from coevo.memory.taught import Taught
 from coevo.memory.trials import OnTrial
 from coevo.records.arrow import episodes_to_table, table_to_episodes
@@ -93,12 +93,12 @@ def read_trials(directory: Path | None) -> list[OnTrial]:
     return [] if directory is None else trials.parse(_read(directory, TRIALS))
 
 
-def write_standings(standings: Mapping[str, Standing], staging: Path) -> None:
+def write_standings(standings: Mapping[str, RetirementCounter], staging: Path) -> None:
     """Stage the standings of entries for the commit."""
     _write(standing.text(standings), STANDINGS, staging)
 
 
-def read_standings(directory: Path | None) -> dict[str, Standing]:
+def read_standings(directory: Path | None) -> dict[str, RetirementCounter]:
     """Standings of a committed artifact, by entry id; none for None."""
     return {} if directory is None else standing.parse(_read(directory, STANDINGS))
 

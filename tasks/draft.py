@@ -29,7 +29,7 @@ class Result(Generic[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcomes:
+class PanelOutcomes:
     """Outcomes of a held-out panel.
 
     Attributes:
@@ -42,7 +42,7 @@ class Outcomes:
 
 
 @dataclass
-class Draft:
+class PendingRevision:
     """The revision in the making. Nothing of it is shared before the commit.
 
     Attributes:
@@ -58,7 +58,7 @@ class Draft:
     episodes: list[Episode] = field(default_factory=list)
     metrics: dict[str, float] = field(default_factory=dict)
     rates: dict[str, float] = field(default_factory=dict)
-    outcomes: dict[str, Outcomes] = field(default_factory=dict)
+    outcomes: dict[str, PanelOutcomes] = field(default_factory=dict)
     proposed: Pending | None = None
 
     def record(self, result: Result[T]) -> T:
@@ -68,9 +68,9 @@ class Draft:
         self.metrics |= {name: self.metrics.get(name, 0.0) + count for name, count in result.spent.items()}
         return result.value
 
-    def measure(self, result: Result[dict[str, Outcomes]]) -> None:
+    def measure(self, result: Result[dict[str, PanelOutcomes]]) -> None:
         """Record an evaluation with its outcomes."""
-        outcomes: Mapping[str, Outcomes] = self.record(result)
+        outcomes: Mapping[str, PanelOutcomes] = self.record(result)
         self.outcomes |= outcomes
 
 
@@ -107,7 +107,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayedBatch:
     """The batch of an iteration, before rewards.
 
     Attributes:

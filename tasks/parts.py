@@ -11,7 +11,7 @@ from coevo.memory.writers.base import Writer
 from coevo.models.trainer.client import Trainer
 from coevo.tasks.gates.episodes import EpisodeLimits
 from coevo.tasks.play.play import Player
-from coevo.tasks.publish.prefect import Artifacts
+from coevo.tasks.publish.prefect import FlowPages
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.report import Reporter
 from coevo.tasks.writing.author import Writing
@@ -43,4 +43,4 @@ class Stores:
     lineage: Lineage
     publisher: Publisher
     reporter: Reporter
-    artifacts: Artifacts | None = None
+    artifacts: FlowPages | None = None

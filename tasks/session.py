@@ -11,7 +11,7 @@ from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
 from coevo.tasks.artifacts import read_taught, references_of
-from coevo.tasks.draft import Draft, Played, Position
+from coevo.tasks.draft import PendingRevision, PlayedBatch, Position
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.play.arms import Arms
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
@@ -38,14 +38,14 @@ class Session:
         self.references = references_of(config, None)
         self.taught = read_taught(None)
         self.slots = Slots()
-        self.ahead: Played | None = None
+        self.ahead: PlayedBatch | None = None
         self.arms: Arms | None = None
         self.bank = BankState.stored(stores.bank, config.bank, config.clusters)
         low, high = parts.env.reward_range
         self.bank.span = high - low
         self._index = None if config.bank is None else index_of(stores.bank, config, self.bank.clusters)
         self._indexed = self.bank.version
-        self.draft = Draft(revision=0)
+        self.draft = PendingRevision(revision=0)
         self.held: list[Entry] = list(self.bank.entries)
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
@@ -189,7 +189,7 @@ class Session:
     def next_revision(self) -> None:
         """Begin the revision after this one; its clock starts now."""
         self.held, self.sealed_at = list(self.bank.entries), self.iteration
-        self.draft = Draft(revision=self.draft.revision + 1)
+        self.draft = PendingRevision(revision=self.draft.revision + 1)
         self.bank.settle()
         self.accepted = []
         self.seconds.clear()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.gpu.cases import CASES, build_policy
 from benchmarks.gpu.servers import load, nap
@@ -23,7 +23,7 @@ MINUTES = 9
 """No part is begun that is expected to end later."""
 VLLM = Path(".venv-vllm/bin/python")
 
-SERVERS: dict[str, Callable[[Bench], Result]] = {
+SERVERS: dict[str, Callable[[Bench], BenchResult]] = {
     "load-vllm-files": lambda bench: load(bench, "files"),
     "load-vllm-ipc": lambda bench: load(bench, "ipc"),
     "sleep-vllm-full": lambda bench: nap(bench, None),
@@ -55,7 +55,7 @@ def run(bench: Bench) -> None:
         print(f"skipped {reason}")
 
 
-def iterate(bench: Bench) -> Result:
+def iterate(bench: Bench) -> BenchResult:
     """Seconds of every stage of one iteration of GRPO: vLLM and DeepSpeed take turns on the GPU."""
     place = bench.workspace.root / "policy"
     case = CASES["update-0.6b-full"]
@@ -76,7 +76,7 @@ def settings(policy: Path) -> list[str]:
 
 
 def _part(
-    bench: Bench, name: str, expected: float, measured: Callable[[], Result], started: float, skipped: list[str]
+    bench: Bench, name: str, expected: float, measured: Callable[[], BenchResult], started: float, skipped: list[str]
 ) -> None:
     """Measure one part where it is missing and there is time for it, and print it."""
     there = (bench.cells / f"{name}.json").is_file()

@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.gpu.cases import CASES, build_policy
 from benchmarks.gpu.updates import used
 from coevo.configs.policy import LoraConfig
@@ -30,7 +30,7 @@ LOADS = 3
 """Loads of a measurement, the first of which also starts the sender."""
 
 
-def nap(bench: Bench, lora: LoraConfig | None) -> Result:
+def nap(bench: Bench, lora: LoraConfig | None) -> BenchResult:
     """A server that sleeps and wakes: memory in use on the GPU, and seconds; each load checks the weights."""
     place = _empty(bench, "sleep")
     policy = _policy(place / "policy", lora, seed=0)
@@ -38,7 +38,7 @@ def nap(bench: Bench, lora: LoraConfig | None) -> Result:
         return {f"level {level}": _asleep(engine, policy, level) for level in (1, 2)}
 
 
-def load(bench: Bench, sync: Sync) -> Result:
+def load(bench: Bench, sync: Sync) -> BenchResult:
     """A server that gets other weights: seconds of each load, which checks the digest of every tensor."""
     place = _empty(bench, f"load-{sync}")
     policies = [_policy(place / str(seed) / "policy", None, seed) for seed in range(2)]
@@ -50,7 +50,7 @@ def load(bench: Bench, sync: Sync) -> Result:
         return {"load_seconds": loads, "other_tokens": other != first, "same_tokens": _drawn(engine) == first}
 
 
-def _asleep(engine: VllmEngine, policy: Path, level: int) -> Result:
+def _asleep(engine: VllmEngine, policy: Path, level: int) -> BenchResult:
     before, awake = _drawn(engine), used()
     sleep = _seconds(partial(engine.sleep, level))
     asleep = used()

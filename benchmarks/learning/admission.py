@@ -5,7 +5,7 @@ Both are played by the same policy in the same iterations, as many at a time at 
 
 from collections.abc import Sequence
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import stages
@@ -21,7 +21,7 @@ def run(bench: Bench) -> None:
     report(bench.cell("coevo-rl", lambda: measure(reach(bench.workspace, "coevo-rl", RECIPE, ITERATIONS, ()))))
 
 
-def measure(history: Sequence[Manifest]) -> Result:
+def measure(history: Sequence[Manifest]) -> BenchResult:
     """Over the warm iterations of a run in which something was replayed.
 
     Returns:
@@ -40,7 +40,7 @@ def measure(history: Sequence[Manifest]) -> Result:
     }
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print the figures."""
     print(
         f"\nadmission in {result['iterations']} warm iterations: {result['episodes']:.0f} episodes in "

@@ -10,7 +10,7 @@ from functools import partial
 from statistics import fmean
 from time import perf_counter
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.revision.manifest import Manifest
@@ -31,7 +31,7 @@ def run(bench: Bench) -> None:
     report([bench.cell(f"{RECIPE}-{seed}", partial(_measured, bench, seed)) for seed in SEEDS])
 
 
-def report(results: Sequence[Result]) -> None:
+def report(results: Sequence[BenchResult]) -> None:
     """Print each seed, and the gain over all tasks of all seeds."""
     print(f"\n{'seed':>4}{'start':>8}{'end':>8}{'seconds':>9}{'explained':>11}   gain [95 %], tasks paired")
     for seed, result in zip(SEEDS, results, strict=True):
@@ -43,19 +43,19 @@ def report(results: Sequence[Result]) -> None:
     print(f"targets a seed: at most {SECONDS} seconds, explained variance above {EXPLAINED}")
 
 
-def solved(result: Result, when: str) -> list[float]:
+def solved(result: BenchResult, when: str) -> list[float]:
     """1 or 0 for each task of the panel."""
     return [float(task) for task in result[when]]
 
 
-def _measured(bench: Bench, seed: int) -> Result:
+def _measured(bench: Bench, seed: int) -> BenchResult:
     since = perf_counter()
     settings = (f"seed={seed}", *SETTINGS)
     history = reach(bench.workspace, f"{RECIPE}-{seed}", RECIPE, load_recipe(RECIPE).iterations, settings)
     return outcome(history) | {"seconds": max(perf_counter() - since, sum(map(wall_seconds, history)))}
 
 
-def outcome(history: Sequence[Manifest]) -> Result:
+def outcome(history: Sequence[Manifest]) -> BenchResult:
     """The tasks of the panel before and after, and the critic's explained variance at the end."""
     explained = [manifest.metrics["policy/critic/explained_variance"] for manifest in history[-LAST:]]
     start, end = (manifest.state["outcomes"][PANEL] for manifest in (history[0], history[-1]))

@@ -14,7 +14,7 @@ from itertools import cycle, islice
 from json import dumps
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from coevo.configs.bank.admission import (
     AppendAdmissionConfig,
     EditsAdmissionConfig,
@@ -43,7 +43,7 @@ WITHIN = {"within-group": None, "within-group, confidence 0.95": 0.95}
 
 
 @dataclass(frozen=True)
-class Lesson:
+class MeasuredLesson:
     """A lesson, a task that it is about, and its effect over ``PAIRS`` paired replays."""
 
     entry: Entry
@@ -56,7 +56,7 @@ def run(bench: Bench) -> None:
     report(bench.cell("homerules", measure))
 
 
-def measure() -> Result:
+def measure() -> BenchResult:
     """Share of tries in which a lesson enters, by admission and kind of lesson."""
     env = make(HomeRulesConfig())
     lessons = list(drawn(env, LESSONS))
@@ -77,12 +77,12 @@ def measure() -> Result:
     }
 
 
-def drawn(env: Environment[object], count: int) -> Iterator[Lesson]:
+def drawn(env: Environment[object], count: int) -> Iterator[MeasuredLesson]:
     """Lessons of training tasks, a true one and a false one in turn."""
     for number, task in enumerate(env.sample(count, key("harmful"))):
         entry = lesson_of(task, true=number % 2 == 0, draw=key("harmful", number))
         ours, theirs = (rewards(env, task, notes, key("effect", number), PAIRS) for notes in ((entry,), ()))
-        yield Lesson(entry, task, fmean(ours) - fmean(theirs))
+        yield MeasuredLesson(entry, task, fmean(ours) - fmean(theirs))
 
 
 def lesson_of(task: Task, true: bool, draw: Key) -> Entry:
@@ -104,7 +104,9 @@ def rewards(
     return [float(play_expert(env, task, texts, extend(draw, first + n))[-1][2]) for n in range(count)]
 
 
-def share(env: Environment[object], rule: str, lessons: Sequence[Lesson], others: Sequence[Lesson]) -> float:
+def share(
+    env: Environment[object], rule: str, lessons: Sequence[MeasuredLesson], others: Sequence[MeasuredLesson]
+) -> float:
     """Share of tries in which a lesson enters, over the lessons in turn."""
     tries = enumerate(islice(cycle(lessons), TRIES))
     return sum(RULES[rule](env, lesson, others, key("try", rule, n)) for n, lesson in tries) / TRIES
@@ -114,8 +116,8 @@ def replayed(
     config: ReplayAdmissionConfig,
     batch: int,
     env: Environment[object],
-    lesson: Lesson,
-    others: Sequence[Lesson],
+    lesson: MeasuredLesson,
+    others: Sequence[MeasuredLesson],
     draw: Key,
 ) -> bool:
     """Replay with 16 pairs a lesson, alone or in a batch."""
@@ -130,7 +132,7 @@ def replayed(
     return lesson.entry in decision.entries
 
 
-def _replay(env: Environment[object], lessons: Sequence[Lesson], draw: Key) -> Replay:
+def _replay(env: Environment[object], lessons: Sequence[MeasuredLesson], draw: Key) -> Replay:
     tasks = {lesson.entry.id: lesson.task for lesson in lessons}
 
     def replay(trials: Sequence[Trial], replicas: int) -> list[list[float]]:
@@ -153,7 +155,9 @@ def _replay(env: Environment[object], lessons: Sequence[Lesson], draw: Key) -> R
     return replay
 
 
-def within(level: float | None, env: Environment[object], lesson: Lesson, others: Sequence[Lesson], draw: Key) -> bool:
+def within(
+    level: float | None, env: Environment[object], lesson: MeasuredLesson, others: Sequence[MeasuredLesson], draw: Key
+) -> bool:
     """Admission within the rollout budget, at the end of a trial."""
     del others
     config = WithinGroupAdmissionConfig(type="within-group", confidence=level)
@@ -162,7 +166,7 @@ def within(level: float | None, env: Environment[object], lesson: Lesson, others
     return bool(decision.entries)
 
 
-def tried(env: Environment[object], lesson: Lesson, iterations: int, draw: Key) -> OnTrial:
+def tried(env: Environment[object], lesson: MeasuredLesson, iterations: int, draw: Key) -> OnTrial:
     """A lesson after so many iterations on trial, one group of eight in each: four play with it, four without."""
     ours, theirs = (
         tuple(rewards(env, lesson.task, notes, extend(draw, side), iterations * HALF))
@@ -171,14 +175,14 @@ def tried(env: Environment[object], lesson: Lesson, iterations: int, draw: Key) 
     return OnTrial(lesson.entry, (lesson.task,), iterations, iterations, ours, theirs)
 
 
-def appended(env: Environment[object], lesson: Lesson, others: Sequence[Lesson], draw: Key) -> bool:
+def appended(env: Environment[object], lesson: MeasuredLesson, others: Sequence[MeasuredLesson], draw: Key) -> bool:
     """Append, to an empty bank."""
     del env, others, draw
     config = AppendAdmissionConfig(type="append")
     return bool(admission_of(config).decide(Proposal((lesson.entry,)), Library([]), _never, 1).entries)
 
 
-def edited(env: Environment[object], lesson: Lesson, others: Sequence[Lesson], draw: Key) -> bool:
+def edited(env: Environment[object], lesson: MeasuredLesson, others: Sequence[MeasuredLesson], draw: Key) -> bool:
     """Edit operations: the lesson is added to an empty pool."""
     del env, others, draw
     edit = Edit(lesson.entry.scope, f"ADD({dumps(lesson.entry.strategy)})", ("episode",))
@@ -190,9 +194,9 @@ def _never(trials: Sequence[Trial], replicas: int) -> list[list[float]]:
     raise AssertionError("nothing is replayed")
 
 
-Rule = Callable[[Environment[object], Lesson, Sequence[Lesson], Key], bool]
+AdmissionRule = Callable[[Environment[object], MeasuredLesson, Sequence[MeasuredLesson], Key], bool]
 
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, AdmissionRule] = {
     "confidence 0.95": partial(replayed, CONFIDENT, 1),
     "mean": partial(replayed, ReplayAdmissionConfig(per="entry", replays=REPLAYS), 1),
     "Eq. 7, batch": partial(replayed, ReplayAdmissionConfig(per="batch", replays=REPLAYS), BATCH),
@@ -202,7 +206,7 @@ RULES: Mapping[str, Rule] = {
 }
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print the share of lessons of either kind that enter."""
     counts = ", ".join(f"{result[f'{kind}_lessons']} {kind} lessons" for kind in ("harmful", "useful"))
     print(

@@ -9,7 +9,7 @@ from functools import partial
 from math import ceil
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.speed.seconds import loop
 from coevo.lineage.revision.manifest import Manifest
@@ -27,9 +27,11 @@ def run(bench: Bench) -> None:
     report(measure(bench, SEEDS, ITERATIONS, SETTINGS))
 
 
-def measure(bench: Bench, seeds: Iterable[int], iterations: int, settings: Sequence[str]) -> dict[str, list[Result]]:
+def measure(
+    bench: Bench, seeds: Iterable[int], iterations: int, settings: Sequence[str]
+) -> dict[str, list[BenchResult]]:
     """The cells of each arm, in the order of the seeds."""
-    cells: dict[str, list[Result]] = {arm: [] for arm in ARMS}
+    cells: dict[str, list[BenchResult]] = {arm: [] for arm in ARMS}
     for seed in seeds:
         seeded = (f"seed={seed}", *settings)
         joint = bench.cell(f"joint-{seed}", partial(_fixed, bench, "joint", seed, iterations, seeded))
@@ -47,7 +49,7 @@ def further(iterations: int, spent: float, budget: float) -> int:
     return max(0, ceil((budget - spent) / spent * iterations))
 
 
-def report(cells: dict[str, list[Result]]) -> None:
+def report(cells: dict[str, list[BenchResult]]) -> None:
     """Print success by panel and arm, and what the joint runs gain over the other arms."""
     print(f"\n{'panel':14}{'arm':14}{'start':>8}{'mean':>8}{'worst':>8}   joint minus this [95 %]")
     for panel in PANELS:
@@ -60,11 +62,11 @@ def report(cells: dict[str, list[Result]]) -> None:
         print(f"{arm}: {len(results)} seeds, {done:.0f} iterations in {spent:.0f} s of the loop (means)")
 
 
-def _fixed(bench: Bench, arm: str, seed: int, iterations: int, settings: Sequence[str]) -> Result:
+def _fixed(bench: Bench, arm: str, seed: int, iterations: int, settings: Sequence[str]) -> BenchResult:
     return _outcome(reach(bench.workspace, f"{arm}-{seed}", ARMS[arm], iterations, settings))
 
 
-def _equal_time(bench: Bench, seed: int, iterations: int, settings: Sequence[str], budget: float) -> Result:
+def _equal_time(bench: Bench, seed: int, iterations: int, settings: Sequence[str], budget: float) -> BenchResult:
     history = reach(bench.workspace, f"policy-only-{seed}", ARMS["policy-only"], iterations, settings)
     while more := further(history[-1].iteration, loop(history), budget):
         goal = history[-1].iteration + more
@@ -72,7 +74,7 @@ def _equal_time(bench: Bench, seed: int, iterations: int, settings: Sequence[str
     return _outcome(history)
 
 
-def _outcome(history: Sequence[Manifest]) -> Result:
+def _outcome(history: Sequence[Manifest]) -> BenchResult:
     start, end = history[0].metrics, history[-1].metrics
     return {
         "start": {panel: start[f"agent/success/{panel}"] for panel in PANELS},
@@ -82,7 +84,7 @@ def _outcome(history: Sequence[Manifest]) -> Result:
     }
 
 
-def _success(results: Sequence[Result], when: str, panel: str) -> list[float]:
+def _success(results: Sequence[BenchResult], when: str, panel: str) -> list[float]:
     return [result[when][panel] for result in results]
 
 

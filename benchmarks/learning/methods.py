@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.speed.seconds import loop
 from coevo.configs.load.load import load_recipe
@@ -45,12 +45,12 @@ def run(bench: Bench) -> None:
     report({method: [cell(bench, method, seed) for seed in SEEDS] for method in METHODS})
 
 
-def cell(bench: Bench, method: str, seed: int) -> Result:
+def cell(bench: Bench, method: str, seed: int) -> BenchResult:
     """One run, from the start to the iterations of its recipe."""
     return bench.cell(f"{method}-{seed}", partial(_outcome, bench, method, seed))
 
 
-def report(cells: Mapping[str, Sequence[Result]]) -> None:
+def report(cells: Mapping[str, Sequence[BenchResult]]) -> None:
     """Print success at start and end, and the gain over all tasks of all seeds."""
     print(f"\n{'method':18}{'start':>8}{'end':>8}{'worst':>8}{'seconds':>9}   gain [95 %], tasks paired")
     for method, results in cells.items():
@@ -59,17 +59,17 @@ def report(cells: Mapping[str, Sequence[Result]]) -> None:
         print(f"{method:18}{fmean(start):8.3f}{fmean(end):8.3f}{min(end):8.3f}{spent:9.0f}   {gain(results)}")
 
 
-def gain(results: Sequence[Result]) -> Interval:
+def gain(results: Sequence[BenchResult]) -> Interval:
     """End minus start over the tasks of all seeds."""
     start, end = ([task for result in results for task in _solved(result, when)] for when in ("start", "end"))
     return student(end, start)
 
 
-def _solved(result: Result, when: str) -> list[float]:
+def _solved(result: BenchResult, when: str) -> list[float]:
     return [float(task) for task in result[when]]
 
 
-def _outcome(bench: Bench, method: str, seed: int) -> Result:
+def _outcome(bench: Bench, method: str, seed: int) -> BenchResult:
     recipe = f"homerules-{method}"
     iterations = load_recipe(recipe).iterations
     history = reach(bench.workspace, f"{method}-{seed}", recipe, iterations, (f"seed={seed}", *SETTINGS))

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.learning.scripted import iterate, scripted
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
@@ -33,9 +33,9 @@ def run(bench: Bench) -> None:
     report(measure(bench, SEEDS, ITERATIONS))
 
 
-def measure(bench: Bench, seeds: Sequence[int], iterations: int) -> dict[str, list[Result]]:
+def measure(bench: Bench, seeds: Sequence[int], iterations: int) -> dict[str, list[BenchResult]]:
     """The cells of each arm, in the order of the seeds; the control has the size of the seed's retiring bank."""
-    cells: dict[str, list[Result]] = {"kept": [], "retired": [], "random": []}
+    cells: dict[str, list[BenchResult]] = {"kept": [], "retired": [], "random": []}
     for seed in seeds:
         for arm, found in cells.items():
             setting = {"kept": KEPT, "retired": RETIRED}.get(arm) or control(cells["retired"][-1])
@@ -43,13 +43,13 @@ def measure(bench: Bench, seeds: Sequence[int], iterations: int) -> dict[str, li
     return cells
 
 
-def control(retired: Result) -> str:
+def control(retired: BenchResult) -> str:
     """Setting of a bank of the same size as that of a cell, at least 1, from which drawn entries retire."""
     size = max(1, round(last_third(retired, "active")))
     return f"bank.retirement={{entries: 0, capacity: {size}, beyond: random}}"
 
 
-def played(setting: str, seed: int, iterations: int) -> Result:
+def played(setting: str, seed: int, iterations: int) -> BenchResult:
     """Means of each block of 50 iterations."""
     ends = (f"iterations={iterations}", f"evaluation.every={iterations}", f"seed={seed}", f"env.world={seed}")
     config = load_recipe(RECIPE, [*SETTINGS, *ends, setting])
@@ -84,19 +84,19 @@ def _lessons(env: Mapping[str, int], iteration: int) -> Iterator[str]:
         yield from map(known.lesson, known.subjects)
 
 
-def last_third(cell: Result, figure: str) -> float:
+def last_third(cell: BenchResult, figure: str) -> float:
     """Mean of a figure over the last third of the iterations."""
     series = cell[figure]
     return fmean(series[-(len(series) // 3) :])
 
 
-def growth(cell: Result) -> float:
+def growth(cell: BenchResult) -> float:
     """Active entries of the last sixth of the iterations minus those of the sixth before, as means."""
     sixth = len(cell["active"]) // 6
     return fmean(cell["active"][-sixth:]) - fmean(cell["active"][-2 * sixth : -sixth])
 
 
-def report(cells: Mapping[str, Sequence[Result]]) -> None:
+def report(cells: Mapping[str, Sequence[BenchResult]]) -> None:
     """Print the last third of each arm, and what retirement gains over the other two."""
     print(f"\nlast third of the iterations, means of {len(cells['kept'])} seeds")
     heads = f"{'success':>8}{'active':>9}{'in force':>10}{'most/facts':>12}{'growth':>8}"

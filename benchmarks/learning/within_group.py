@@ -8,7 +8,7 @@ interval over 128 paired replays excludes 0.
 from itertools import islice
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.learning.harmful import LESSONS, drawn, rewards, tried
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.registry import make
@@ -24,7 +24,7 @@ def run(bench: Bench) -> None:
     report(bench.cell("homerules", lambda: measure(LESSONS)))
 
 
-def measure(count: int) -> Result:
+def measure(count: int) -> BenchResult:
     """Agreement by number of iterations on trial, over the clear ones of so many candidates."""
     env, agreed, lost = make(HomeRulesConfig()), [list[bool]() for _ in range(ITERATIONS)], list[float]()
     clear = 0
@@ -45,7 +45,7 @@ def measure(count: int) -> Result:
     return {"candidates": clear, "agreement": shares, "success_lost_when_treated": fmean(lost)}
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print agreement by number of iterations on trial."""
     shares = ", ".join(f"{share:.3f}" for share in result["agreement"])
     print(f"\n{result['candidates']} candidates: same sign after 1 to {ITERATIONS} iterations on trial: {shares}")

@@ -6,9 +6,9 @@ from difflib import ndiff
 from fnmatch import fnmatch
 from functools import cache, partial
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.mutation.sample import Mutant, draw, mutated
-from benchmarks.mutation.trial import Trial, opened
+from benchmarks.mutation.trial import MutantTrial, opened
 
 SAMPLES = {2611: 200, 2612: 200}
 """Mutants by seed. The second sample is measured once the tests for survivors of the first have been written."""
@@ -54,7 +54,7 @@ def run(bench: Bench) -> None:
             )
 
 
-def measure(trial: Callable[[], Trial], mutants: Sequence[Mutant]) -> Result:
+def measure(trial: Callable[[], MutantTrial], mutants: Sequence[Mutant]) -> BenchResult:
     """Number of mutants and the survivors: path and line number, the line, and what became of it."""
     survivors = []
     for mutant in mutants:
@@ -72,7 +72,7 @@ def shown(mutant: Mutant) -> list[str]:
     return [f"{mutant.path}:{mutant.position[0]}", *(" ".join(line[2:].split()) for line in changed)]
 
 
-def report(seed: int, cells: Sequence[Result]) -> None:
+def report(seed: int, cells: Sequence[BenchResult]) -> None:
     """Print the share, the share without equivalent mutants, and the survivors."""
     total = sum(cell["mutants"] for cell in cells)
     survivors = [row for cell in cells for row in cell["survivors"]]

@@ -14,7 +14,7 @@ from coevo.configs.errors import CoevoError
 FOLDERS = ("configs", "memory", "models/advantages", "models/losses", "models/rewards", "records")
 KINDS = ("ReplaceBinaryOperator", "ReplaceComparisonOperator", "ReplaceUnaryOperator", "NumberReplacer", "AddNot")
 KEYWORDS = ("ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd")
-Position = tuple[int, int]
+SourcePosition = tuple[int, int]
 
 
 @dataclass(frozen=True, order=True)
@@ -22,7 +22,7 @@ class Mutant:
     """One change of one module: ``occurrence`` counts the places at which the operator applies."""
 
     path: str
-    position: Position
+    position: SourcePosition
     operator: str
     occurrence: int
 
@@ -35,7 +35,7 @@ def draw(root: Path, count: int, seed: int) -> list[Mutant]:
     """
     if find_spec("cosmic_ray") is None:
         raise CoevoError("the benchmark of mutants needs cosmic-ray: pip install 'coevo[bench]'")
-    places: dict[tuple[str, Position], list[Mutant]] = defaultdict(list)
+    places: dict[tuple[str, SourcePosition], list[Mutant]] = defaultdict(list)
     for path in _modules(root):
         for mutant in _of(root, path):
             places[path, mutant.position].append(mutant)
@@ -68,7 +68,7 @@ def _of(root: Path, path: str) -> Iterator[Mutant]:
                     yield Mutant(path, start, name, occurrence)
 
 
-def _annotations(source: str) -> list[tuple[Position, Position]]:
+def _annotations(source: str) -> list[tuple[SourcePosition, SourcePosition]]:
     """Extent of each annotation: a changed type is an error of import, which proves nothing about a test."""
     nodes = list(ast.walk(ast.parse(source)))
     found = [node.annotation for node in nodes if isinstance(node, ast.arg | ast.AnnAssign)]

@@ -21,7 +21,7 @@ NO_TESTS = 5
 
 
 @dataclass(frozen=True)
-class Trial:
+class MutantTrial:
     """A copy of the project, and a process beside it that runs tests."""
 
     root: Path
@@ -53,13 +53,13 @@ class Trial:
 
 
 @contextmanager
-def opened(project: Path) -> Iterator[Trial]:
+def opened(project: Path) -> Iterator[MutantTrial]:
     """A copy of the project to try mutants in."""
     with TemporaryDirectory() as folder:
         root = Path(folder, "project")
         shutil.copytree(project, root, symlinks=True, ignore=shutil.ignore_patterns(*LEFT_OUT))
         with _pytest(root) as process:
-            yield Trial(root, process)
+            yield MutantTrial(root, process)
 
 
 def mirrored(root: Path, path: str) -> list[tuple[str, ...]]:

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
 
@@ -34,7 +34,7 @@ def run(bench: Bench) -> None:
     report([bench.cell(f"seed-{seed}", partial(_pair, bench, seed)) for seed in SEEDS])
 
 
-def report(pairs: Sequence[Result]) -> None:
+def report(pairs: Sequence[BenchResult]) -> None:
     """Print seconds and success of both sides, and the ratio and the difference that have a limit."""
     print(f"\n{'':14}{'before':>9}{'here':>9}")
     before, here = ({name: fmean(pair[side][name] for pair in pairs) for name in pairs[0][side]} for side in SIDES)
@@ -45,7 +45,7 @@ def report(pairs: Sequence[Result]) -> None:
     print(f"{PANELS[0]}: {here[PANELS[0]] - before[PANELS[0]]:+.3f} (at least -{LOWER})")
 
 
-def _pair(bench: Bench, seed: int) -> Result:
+def _pair(bench: Bench, seed: int) -> BenchResult:
     trees = {"before": _earlier(bench.workspace.root / COMMIT), "here": ROOT}
     order = SIDES if seed % 2 else SIDES[::-1]  # neither side is always the first
     return {side: _played(trees[side], Workspace(bench.workspace.root / side), seed) for side in order}
@@ -61,7 +61,7 @@ def _earlier(place: Path) -> Path:
     return place
 
 
-def _played(tree: Path, workspace: Workspace, seed: int) -> Result:
+def _played(tree: Path, workspace: Workspace, seed: int) -> BenchResult:
     """A whole run in an empty workspace, warm start included; its Prefect server's processor seconds do not count."""
     shutil.rmtree(workspace.root, ignore_errors=True)
     command = [sys.executable, "-P", "-m", "coevo.flows"]

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import cycle, islice
 from pathlib import Path
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import coevo, reach
 from coevo.flows.servers.servers import use_prefect
 from coevo.lineage.cursor import Cursor
@@ -43,7 +43,7 @@ def run(bench: Bench) -> None:
     report(bench.cell(RUN, lambda: measure(bench.workspace, reach(bench.workspace, RUN, RECIPE, ITERATIONS, BRIEF))))
 
 
-def measure(workspace: Workspace, history: Sequence[Manifest]) -> Result:
+def measure(workspace: Workspace, history: Sequence[Manifest]) -> BenchResult:
     """Bytes of the database, its write-ahead log included, at the end and at most."""
     place = Workspace(workspace.root / "recorded")
     shutil.rmtree(place.root, ignore_errors=True)
@@ -103,7 +103,7 @@ def size(home: Path) -> int:
     return sum(file.stat().st_size for file in home.glob("prefect.db*"))
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print the size beside its target."""
     end, most = result["bytes"] / 1e6, result["bytes_largest"] / 1e6
     print(

@@ -13,7 +13,7 @@ from statistics import median
 
 import numpy as np
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import COMMAND
 from benchmarks.running import large_run
 from coevo.configs.errors import CoevoError
@@ -56,7 +56,7 @@ def run(bench: Bench) -> None:
         print(f"reading the last takes {history['read_ratio']:.1f} times as long as the first")
 
 
-def bank_figures(place: Workspace, entries: int) -> Result:
+def bank_figures(place: Workspace, entries: int) -> BenchResult:
     """Medians of repeated operations on a run with a bank of so many entries."""
     shutil.rmtree(place.root / "runs" / "large", ignore_errors=True)
     paths = large_run.build(place, "large", entries)
@@ -91,7 +91,7 @@ def roll_back(paths: RunPaths, place: Workspace) -> None:
         lineage.rollback(1 if head.tables != lineage.manifest(1).tables else 3, Bank(paths.bank))
 
 
-def history_figures(place: Workspace, entries: int, revisions: int) -> Result:
+def history_figures(place: Workspace, entries: int, revisions: int) -> BenchResult:
     """Bytes that many snapshots add to a bank, for three kinds of change, and the time to read it afterwards."""
     lessons = [large_run.entry(number, 1) for number in range(entries)]
     draws = np.random.default_rng(0)
@@ -104,7 +104,7 @@ def history_figures(place: Workspace, entries: int, revisions: int) -> Result:
     return {name: history(place.root / "history", lessons, change, revisions) for name, change in kinds.items()}
 
 
-def history(path: Path, lessons: Sequence[Entry], change: Callable[[int], BankChange], revisions: int) -> Result:
+def history(path: Path, lessons: Sequence[Entry], change: Callable[[int], BankChange], revisions: int) -> BenchResult:
     """Bytes that each snapshot adds on disk beside those that it changes, and the seconds of a cold read."""
     shutil.rmtree(path, ignore_errors=True)
     bank = Bank(path)
@@ -131,7 +131,7 @@ def history(path: Path, lessons: Sequence[Entry], change: Callable[[int], BankCh
     }
 
 
-def resume_figures(place: Workspace) -> Result:
+def resume_figures(place: Workspace) -> BenchResult:
     """Seconds from ``coevo resume`` of a killed run to its first new rollout; its servers are still up."""
     shutil.rmtree(place.root / "runs" / "killed", ignore_errors=True)
     settings = ("iterations=20", "evaluation.every=100", "--name", "killed", "--workspace", str(place.root))

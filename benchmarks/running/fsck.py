@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import coevo
 from coevo.configs.load.load import load_recipe
 from coevo.configs.run import RunConfig
@@ -35,7 +35,7 @@ def run(bench: Bench) -> None:
     print(f"\ncoevo fsck of {REVISIONS} revisions: {result['seconds']:.1f} s (target {TARGET_SECONDS:.0f})")
 
 
-def measure(bench: Bench) -> Result:
+def measure(bench: Bench) -> BenchResult:
     """Seconds of the command on a run made with the real stores, every revision of which changes the bank."""
     shutil.rmtree(bench.workspace.root, ignore_errors=True)
     build(bench, load_recipe(RECIPE, []))

@@ -22,7 +22,7 @@ import torch
 import yaml
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import COMMAND, coevo
 from benchmarks.speed.rendering import qwen
 from coevo.configs.errors import CoevoError
@@ -56,7 +56,7 @@ def run(bench: Bench) -> None:
         report(case, bench.cell(case, partial(measure, bench, case)))
 
 
-def report(case: str, found: Result) -> None:
+def report(case: str, found: BenchResult) -> None:
     """Print both figures, and how far the dry run is off."""
     off = found["foreseen"] / found["measured"] - 1
     print(
@@ -66,7 +66,7 @@ def report(case: str, found: Result) -> None:
     )
 
 
-def measure(bench: Bench, case: str) -> Result:
+def measure(bench: Bench, case: str) -> BenchResult:
     """Run a case once.
 
     Raises:

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import psutil
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.trainer import WORDS, write_samples
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
@@ -73,7 +73,7 @@ def run(bench: Bench) -> None:
     )
 
 
-def save(bench: Bench, name: str) -> Result:
+def save(bench: Bench, name: str) -> BenchResult:
     """Peak of the trainer's memory during a save, above what it held before."""
     place = _fresh(bench, name)
     policy = _policy(name, place, half=True)
@@ -88,7 +88,7 @@ def save(bench: Bench, name: str) -> Result:
     return {"parameters": sum(numbers), "peak": peak, "allowed": max(sum(numbers), 4 * max(numbers))}
 
 
-def growth(bench: Bench, name: str) -> Result:
+def growth(bench: Bench, name: str) -> BenchResult:
     """Bytes on disk per revision and weight over whole periods of ``lineage.optimizer_every``."""
     place = _fresh(bench, name)
     policy = _policy(name, place, half=True)
@@ -98,7 +98,7 @@ def growth(bench: Bench, name: str) -> Result:
     return {"parameters": numbers, "growth": grown / numbers, "allowed": 2.05 + 12 / EVERY, "every": EVERY}
 
 
-def growth_of_adapters(bench: Bench, name: str) -> Result:
+def growth_of_adapters(bench: Bench, name: str) -> BenchResult:
     """Bytes on disk per revision of adapters whose optimizer every revision keeps, beside the files of one save."""
     place = _fresh(bench, name)
     base = _policy(name, place, half=True)
@@ -134,7 +134,7 @@ def _files(directory: Path) -> list[Path]:
     return [path for path in directory.rglob("*") if path.is_file()]
 
 
-def beside_vllm(bench: Bench, name: str) -> Result:
+def beside_vllm(bench: Bench, name: str) -> BenchResult:
     """Memory of a process that generates with a vLLM server, through a load of new weights."""
     place = _fresh(bench, name)
     policy = _policy(name, place, half=False)

@@ -5,7 +5,7 @@ import time
 
 import psutil
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import COMMAND, coevo
 from coevo.configs.errors import CoevoError
 
@@ -23,7 +23,7 @@ def run(bench: Bench) -> None:
     print(f"at most {result['peak_bytes'] / 1e9:.2f} GB resident (target {TARGET_BYTES / 1e9:.0f})")
 
 
-def measure(bench: Bench, settings: tuple[str, ...] = ()) -> Result:
+def measure(bench: Bench, settings: tuple[str, ...] = ()) -> BenchResult:
     """Seconds and peak resident bytes of the command with all that it starts; shared pages count in each process.
 
     Raises:

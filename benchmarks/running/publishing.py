@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from time import perf_counter
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.speed.seconds import between
 from coevo.lineage.cursor import Cursor
@@ -35,7 +35,7 @@ def run(bench: Bench) -> None:
     report(bench.cell(RUN, lambda: measure(bench.workspace, reach(bench.workspace, RUN, RECIPE, ITERATIONS, ()))))
 
 
-def measure(workspace: Workspace, history: Sequence[Manifest]) -> Result:
+def measure(workspace: Workspace, history: Sequence[Manifest]) -> BenchResult:
     """Mean seconds of publishing a revision of a run, also of those where panels were played, and of an iteration."""
     spent = list(published(workspace, history[0].observed["run"]))[COLD:]
     iterations = [between(*pair) for pair in zip(history[COLD - 1 :], history[COLD:], strict=False)]
@@ -65,7 +65,7 @@ def published(workspace: Workspace, run: str) -> Iterator[float]:
     tracker.finish(RunStatus("finished"), 1.0)
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print the seconds, and their share beside the target."""
     spent, evaluated, iteration = (result[f"{name}_seconds"] for name in ("publishing", "evaluated", "iteration"))
     print(f"\npublishing a revision beside the next iteration, mean of {result['revisions']}: {spent:.3f} s, ", end="")

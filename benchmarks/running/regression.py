@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Literal
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
 
@@ -39,7 +39,7 @@ class Figure:
             raise CoevoError(
                 f"{path}: there is nothing to compare with; run python -m benchmarks {self.benchmark} first"
             )
-        found: Result = json.loads(path.read_text(encoding="utf-8"))
+        found: BenchResult = json.loads(path.read_text(encoding="utf-8"))
         return float(reduce(lambda held, key: held[key], self.keys, found))  # type: ignore[arg-type]
 
     def worse(self, kept: float, new: float) -> bool:

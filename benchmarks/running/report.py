@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import coevo
 from benchmarks.running import large_run
 from coevo.configs.load.load import load_recipe
@@ -45,7 +45,7 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure(place: Workspace, revisions: int, episodes: int) -> Result:
+def measure(place: Workspace, revisions: int, episodes: int) -> BenchResult:
     """Seconds of the command and bytes of the file."""
     paths = _built(place, revisions) or build(place, revisions, episodes)
     start, used = time.monotonic(), _cpu()

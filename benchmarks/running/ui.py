@@ -7,7 +7,7 @@ import shutil
 import time
 import urllib.request
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import coevo
 from coevo.flows.sample import FOLDER
 from coevo.flows.servers.mlflow_pages import mlflow_pages
@@ -26,7 +26,7 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure(place: Workspace) -> Result:
+def measure(place: Workspace) -> BenchResult:
     """Seconds of the command in a workspace that is not there, of the same command again, and with ``--sample``."""
     shutil.rmtree(place.root, ignore_errors=True)
     sample = Workspace(place.root / FOLDER)

@@ -10,7 +10,7 @@ from functools import partial
 from statistics import fmean
 from time import perf_counter
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.intervals import Interval, student
@@ -35,7 +35,7 @@ def settings(engine: str) -> list[str]:
     return [f"seed={SEED}", f"rollout.engine.type={engine}", "evaluation.every=1000", *played]
 
 
-def report(results: Mapping[str, Result]) -> None:
+def report(results: Mapping[str, BenchResult]) -> None:
     """Print success on both, and the difference with its interval."""
     print(f"\n{PANEL}, {TASKS} tasks, vllm minus transformers [95 %], tasks paired")
     for moment in MOMENTS:
@@ -51,24 +51,24 @@ def report(results: Mapping[str, Result]) -> None:
         )
 
 
-def difference(results: Mapping[str, Result], moment: str) -> Interval:
+def difference(results: Mapping[str, BenchResult], moment: str) -> Interval:
     """Success on vLLM minus that on transformers."""
     ours, theirs = (_solved(results[engine], moment) for engine in reversed(ENGINES))
     return student(ours, theirs)
 
 
-def outcome(history: Sequence[Manifest]) -> Result:
+def outcome(history: Sequence[Manifest]) -> BenchResult:
     """Each task of the panel before and after, and the largest distance of log-probs in any update."""
     start, end = (manifest.state["outcomes"][PANEL] for manifest in (history[0], history[-1]))
     gaps = [manifest.metrics["policy/update/mismatch_max"] for manifest in history[1:]]
     return {"start": start, "end": end, "iterations": history[-1].iteration, "mismatch_max": max(gaps)}
 
 
-def _measured(bench: Bench, engine: str) -> Result:
+def _measured(bench: Bench, engine: str) -> BenchResult:
     since = perf_counter()
     history = reach(bench.workspace, engine, RECIPE, ITERATIONS, settings(engine))
     return outcome(history) | {"seconds": perf_counter() - since, "seed": SEED}
 
 
-def _solved(result: Result, moment: str) -> list[float]:
+def _solved(result: BenchResult, moment: str) -> list[float]:
     return [float(task) for task in result[moment]]

@@ -36,7 +36,7 @@ SIZES = ("hidden_size=192", "layers=2", "heads=6", "kv_heads=2", "head_dim=32", 
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedGroup:
     """A batch.
 
     Attributes:
@@ -82,7 +82,7 @@ def taught(config: RunConfig, cache: Path) -> Policy:
     return load(warm_start(config, make(config.env), cache, Silent()))
 
 
-def play(config: RunConfig, policy: Policy, tasks: int = TASKS, group: int = GROUP) -> Played:
+def play(config: RunConfig, policy: Policy, tasks: int = TASKS, group: int = GROUP) -> PlayedGroup:
     """A batch of so many tasks in the tokens of a policy; the log-probs in it say nothing."""
     env = make(config.env)
     assert config.bank is not None
@@ -96,7 +96,7 @@ def play(config: RunConfig, policy: Policy, tasks: int = TASKS, group: int = GRO
         for task in env.panel(PANEL, tasks).tasks
         for n in range(group)
     ]
-    return Played(listener.requests, listener.play(attempts))
+    return PlayedGroup(listener.requests, listener.play(attempts))
 
 
 def parameters(policy: Policy) -> int:

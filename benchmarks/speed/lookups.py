@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import fmean
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import stages
@@ -20,7 +20,7 @@ def run(bench: Bench) -> None:
     report(bench.cell("slea-rl", lambda: measure(reach(bench.workspace, "slea-rl", RECIPE, ITERATIONS, ()))))
 
 
-def measure(history: Sequence[Manifest]) -> Result:
+def measure(history: Sequence[Manifest]) -> BenchResult:
     """Over the warm iterations of a run: seconds, and tokens a turn."""
     warm = history[COLD + 1 :]
     rollout = sum(stages(manifest)["rollout"] for manifest in warm)
@@ -35,7 +35,7 @@ def measure(history: Sequence[Manifest]) -> Result:
     }
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print the share beside its target, and apart from it what follows from a look-up."""
     print(
         f"\nlook-ups at every step, {result['iterations']} warm iterations: {result['lookup_seconds']:.2f} s of ",

@@ -7,7 +7,7 @@ little more than half as long as the first ones, and orchestration takes as long
 from collections.abc import Sequence
 from statistics import median
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.speed.seconds import LEARNING, orchestration, share
 from coevo.lineage.revision.manifest import Manifest
@@ -25,7 +25,7 @@ def run(bench: Bench) -> None:
     report(bench.cell("coevo-rl", lambda: medians(reach(bench.workspace, "coevo-rl", RECIPE, ITERATIONS, ()))))
 
 
-def medians(history: Sequence[Manifest]) -> Result:
+def medians(history: Sequence[Manifest]) -> BenchResult:
     """Medians over the warm iterations of a run."""
     before, warm = history[COLD:-1], history[COLD + 1 :]
     names = sorted({name for manifest in warm for name in stages(manifest)})
@@ -37,7 +37,7 @@ def medians(history: Sequence[Manifest]) -> Result:
     }
 
 
-def report(result: Result) -> None:
+def report(result: BenchResult) -> None:
     """Print seconds a stage, and orchestration beside its target."""
     print(f"\nmedian seconds of {result['iterations']} warm iterations")
     for name, spent in sorted(result["stages"].items(), key=lambda item: -item[1]):

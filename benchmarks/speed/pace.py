@@ -13,7 +13,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from coevo.configs.context import ContextConfig
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
@@ -36,10 +36,10 @@ WORDS = tuple(f"w{number}" for number in range(100))
 TARGET = 1.2
 PROBES = 20
 
-State = tuple[Task, int]
+TimedState = tuple[Task, int]
 
 
-class Tools(Environment[State]):
+class Tools(Environment[TimedState]):
     """Episodes whose actions call a tool that takes its time; ``factor`` scales that."""
 
     name, version = "tools", "1"
@@ -57,15 +57,15 @@ class Tools(Environment[State]):
         """No panel has tasks."""
         return Panel(name, self.version, ())
 
-    def start(self, task: Task) -> tuple[State, str]:
+    def start(self, task: Task) -> tuple[TimedState, str]:
         """First state and observation."""
         return (task, 0), _seen(task, 0)
 
-    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+    def step(self, states: Sequence[TimedState], actions: Sequence[str]) -> list[Step[TimedState]]:
         """Wait for each tool, then for the next."""
         return [self._called(*state) for state in states]
 
-    def _called(self, task: Task, turn: int) -> Step[State]:
+    def _called(self, task: Task, turn: int) -> Step[TimedState]:
         time.sleep(self._factor * seconds_of(task, turn))
         done = turn + 1 == TURNS
         return Step((task, turn + 1), _seen(task, turn + 1), "w2", 0.0, done=done, success=False)
@@ -85,7 +85,7 @@ def run(bench: Bench) -> None:
     report(bench.cell("cpu", partial(measure, bench)))
 
 
-def report(found: Result) -> None:
+def report(found: BenchResult) -> None:
     """Print the wall-clock time and the two bounds."""
     print(
         f"\n{EPISODES} episodes of {TURNS} turns: {found['seconds']:.1f} s, {found['ratio']:.2f} times the bound "
@@ -94,7 +94,7 @@ def report(found: Result) -> None:
     )
 
 
-def measure(bench: Bench) -> Result:
+def measure(bench: Bench) -> BenchResult:
     """Play the episodes with and without tool time on one server."""
     place = bench.workspace.root
     shutil.rmtree(place, ignore_errors=True)

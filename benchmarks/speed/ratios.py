@@ -7,22 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from time import perf_counter, process_time
 
-from benchmarks.bench import Result
+from benchmarks.bench import BenchResult
 
-Spent = tuple[float, float]
+TimedPair = tuple[float, float]
 """Seconds by the clock, and of the processor."""
-Round = Mapping[str, Mapping[int, Spent]]
+Round = Mapping[str, Mapping[int, TimedPair]]
 """Time spent, by name and batch size; ``coevo`` has one, 0."""
 
 
-def spending(work: Callable[[], object], cpu: Callable[[], float] = process_time) -> Spent:
+def spending(work: Callable[[], object], cpu: Callable[[], float] = process_time) -> TimedPair:
     """Time of a piece of work; ``cpu`` returns the processor seconds used so far by the process that does it."""
     used, since = cpu(), perf_counter()
     work()
     return perf_counter() - since, cpu() - used
 
 
-def compared(rounds: Sequence[Round], name: str) -> Result:
+def compared(rounds: Sequence[Round], name: str) -> BenchResult:
     """How often our seconds go into a peer's at its best batch size, which is the one with the least median."""
     seconds = {size: median(each[name][size][0] for each in rounds) for size in rounds[0][name]}
     best = min(seconds, key=lambda size: seconds[size])

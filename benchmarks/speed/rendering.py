@@ -15,7 +15,7 @@ from typing import Literal
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from coevo.configs.context import ContextConfig
 from coevo.envs.base import Guide, Step
 from coevo.models.policy.context import Context
@@ -47,7 +47,7 @@ def run(bench: Bench) -> None:
         report(style, bench.cell(style, partial(measure, style)))
 
 
-def report(style: Style, result: Result) -> None:
+def report(style: Style, result: BenchResult) -> None:
     """Print the time of a style; the target is the conversation's."""
     target = f" (target {TARGET_SECONDS:g})" if style == "conversation" else ""
     print(
@@ -56,7 +56,7 @@ def report(style: Style, result: Result) -> None:
     )
 
 
-def measure(style: Style) -> Result:
+def measure(style: Style) -> BenchResult:
     """Play episodes without a policy, and sum the CPU time of their prompts."""
     tokenizer = qwen()
     context = Context(ContextConfig(style=style, memory_length=None, history="states"), tokenizer)

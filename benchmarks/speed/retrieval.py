@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from rapidfuzz.distance import Indel
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.speed import retrieval_sizes
 from coevo.configs.bank.retrieval import (
     AnyRetrievalConfig,
@@ -69,7 +69,7 @@ def run(bench: Bench) -> None:
     retrieval_sizes.run(bench)
 
 
-def measure(name: str) -> Result:
+def measure(name: str) -> BenchResult:
     """Look-ups and refreshes of one kind of retrieval, unscoped, beside the encoder."""
     config, scorer = kinds()[name]
     draws = generator(key(0, "retrieval"))
@@ -106,7 +106,7 @@ def kinds() -> dict[str, tuple[Any, Scorer]]:
     }
 
 
-def measure_clusters() -> Result:
+def measure_clusters() -> BenchResult:
     """The nearest of many prototypes, beside a loop of ``difflib`` over their characters and an exact scan."""
     draws = generator(key(0, "clusters"))
     prototypes = [_text(draws, 90)[:LENGTH] for _ in range(CLUSTERS)]

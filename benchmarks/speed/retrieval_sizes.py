@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bench import ROOT, Bench, Result
+from benchmarks.bench import ROOT, Bench, BenchResult
 from coevo.configs.bank.retrieval import Bm25Config, TfidfConfig
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import Question, scorer_of
+from coevo.memory.retrieval.base import BankQuery, scorer_of
 from coevo.memory.retrieval.index import Hit, Index, top
 from coevo.records.draws import generator, key
 from coevo.records.entry import Entry
@@ -54,19 +54,19 @@ def run(bench: Bench) -> None:
                 )
 
 
-def _cell(bench: Bench, method: str, words: str, size: int) -> Result:
+def _cell(bench: Bench, method: str, words: str, size: int) -> BenchResult:
     command = [sys.executable, "-P", "-m", __name__, method, words, str(size)]
 
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
-    def measured() -> Result:
+    def measured() -> BenchResult:
         done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
         return dict(json.loads(done.stdout))
 
     return bench.cell(f"{method}-{words}-{size}", measured)
 
 
-def measure(method: str, words: str, size: int) -> Result:
+def measure(method: str, words: str, size: int) -> BenchResult:
     """One cell; ``gib`` is the largest memory of this process, entries included."""
     entries, questions = _entries(words, size + FRESH * (REFRESHES + 1)), _questions(words)
     found = {"scikit-learn": _scikit_learn, "bm25s": _bm25s}.get(method)
@@ -74,7 +74,7 @@ def measure(method: str, words: str, size: int) -> Result:
     return result | {"gib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20}
 
 
-def _ours(method: str, entries: Sequence[Entry], questions: Sequence[str], size: int) -> Result:
+def _ours(method: str, entries: Sequence[Entry], questions: Sequence[str], size: int) -> BenchResult:
     config = TfidfConfig(scoped=False, k=K) if method == "tfidf" else Bm25Config(type="bm25", scoped=False, k=K)
     scorer, library = scorer_of(config), Library(entries[:size])
     index, refreshed = Index(library.catalogue, config, scorer=scorer), []
@@ -89,9 +89,9 @@ def _ours(method: str, entries: Sequence[Entry], questions: Sequence[str], size:
     return result | {"refresh_ms": median(refreshed), "refresh_worst_ms": max(refreshed)}
 
 
-def _plain(library: Library, score: Callable[[Question], Any], text: str) -> list[Hit]:
+def _plain(library: Library, score: Callable[[BankQuery], Any], text: str) -> list[Hit]:
     """The best by the scores of all entries."""
-    question = Question(text, library.rows(None), frozenset(), key("plain"), None, None)  # type: ignore[arg-type]
+    question = BankQuery(text, library.rows(None), frozenset(), key("plain"), None, None)  # type: ignore[arg-type]
     scores = score(question).round(12)
     return [Hit(library.entries[row], float(scores[row])) for row in top(scores, K)]
 
@@ -118,7 +118,7 @@ def _bm25s(entries: Sequence[Entry]) -> Callable[[str], Any]:
     return lambda text: model.retrieve([text.split()], k=K, show_progress=False)
 
 
-def _queried(search: Callable[[str], object], questions: Sequence[str]) -> Result:
+def _queried(search: Callable[[str], object], questions: Sequence[str]) -> BenchResult:
     """Median of the queries, asked for the second time."""
     times: list[float] = []
     for _ in range(2):

@@ -17,9 +17,9 @@ from statistics import median
 
 import torch
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.speed.group_prompts import PROMPTS, TASKS, configured, parameters, play, taught
-from benchmarks.speed.ratios import Spent, compared, spending
+from benchmarks.speed.ratios import TimedPair, compared, spending
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.configs.run import RunConfig
@@ -41,7 +41,7 @@ def run(bench: Bench) -> None:
         report(lessons, bench.cell(lessons, partial(measure, bench, lessons)))
 
 
-def report(lessons: str, found: Result) -> None:
+def report(lessons: str, found: BenchResult) -> None:
     """Print one cell."""
     print(
         f"\nlessons: {lessons}; {found['rows']} prompts of {found['length']:.0f} tokens in {found['turns']} turns, "
@@ -53,12 +53,12 @@ def report(lessons: str, found: Result) -> None:
     )
 
 
-def measure(bench: Bench, lessons: str) -> Result:
+def measure(bench: Bench, lessons: str) -> BenchResult:
     """Seconds of the whole batch, ours and theirs in turns."""
     return beside(configured(*GREEDY, *PROMPTS[lessons]), taught(configured(), bench.workspace.cache))
 
 
-def beside(config: RunConfig, policy: Policy, tasks: int = TASKS) -> Result:
+def beside(config: RunConfig, policy: Policy, tasks: int = TASKS) -> BenchResult:
     """The same with a policy."""
     theirs = deepcopy(policy)
     turns, length = play(config, policy, tasks).requests, config.rollout.sampling.max_new_tokens
@@ -92,7 +92,7 @@ def beside(config: RunConfig, policy: Policy, tasks: int = TASKS) -> Result:
     }
 
 
-def _rounds(asked: Mapping[int, Callable[[], Answers]]) -> list[dict[int, Spent]]:
+def _rounds(asked: Mapping[int, Callable[[], Answers]]) -> list[dict[int, TimedPair]]:
     return [{size: spending(ask) for size, ask in asked.items()} for _ in range(ROUNDS)]
 
 
@@ -152,6 +152,6 @@ def _ours(engine: Engine, turns: Sequence[Sequence[Request]]) -> Answers:
     return [[completion.token_ids for completion in engine.generate(turn)] for turn in turns]
 
 
-def _rates(found: Result) -> str:
+def _rates(found: BenchResult) -> str:
     rates = found["generate_tokens_per_second"].items()
     return ", ".join(f"{size}: {rate:.0f}" for size, rate in sorted(rates, key=lambda each: int(each[0])))

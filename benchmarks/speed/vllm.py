@@ -10,7 +10,7 @@ from statistics import median
 import psutil
 import torch
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
@@ -41,7 +41,7 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure(bench: Bench) -> Result:
+def measure(bench: Bench) -> BenchResult:
     """One server of our own, with a policy of the size that the default recipe has."""
     place = bench.workspace.root
     shutil.rmtree(place, ignore_errors=True)
@@ -82,7 +82,7 @@ def gap(policy: Policy, asked: Sequence[Request], made: Sequence[Completion]) ->
 
 
 @dataclass(frozen=True)
-class Turn:
+class TurnCost:
     """Cost of one turn; the CPU seconds are the server's and ours, and tell more than the clock on a busy machine."""
 
     tokens: int
@@ -90,7 +90,7 @@ class Turn:
     cpu_seconds: float
 
 
-def _rates(engine: VllmEngine) -> Result:
+def _rates(engine: VllmEngine) -> BenchResult:
     """Tokens per second of both, taken in turn; neither finds prefixes of the other."""
     client, ends = Client(engine.replicas[0].url, 300, engine.key), ends_of(engine.policy)
 
@@ -101,15 +101,15 @@ def _rates(engine: VllmEngine) -> Result:
         answer = client.post("/v1/completions", body(turn, ends))
         return sum(len(choice["token_ids"]) for choice in answer["choices"])
 
-    def timed(ask: Callable[[Sequence[Request]], int], number: int) -> Turn:
+    def timed(ask: Callable[[Sequence[Request]], int], number: int) -> TurnCost:
         turn = requests(number)
         engine.forget()
         used, since = _cpu_seconds(engine), time.perf_counter()
         tokens = ask(turn)
-        return Turn(tokens, time.perf_counter() - since, _cpu_seconds(engine) - used)
+        return TurnCost(tokens, time.perf_counter() - since, _cpu_seconds(engine) - used)
 
-    mine: list[Turn] = []
-    theirs: list[Turn] = []
+    mine: list[TurnCost] = []
+    theirs: list[TurnCost] = []
     for number in range(ROUNDS):
         order = [(mine, ours), (theirs, alone)]
         for turns, ask in order[:: 1 if number % 2 else -1]:
@@ -127,7 +127,7 @@ def _rates(engine: VllmEngine) -> Result:
     }
 
 
-def _rate(turns: Sequence[Turn], spent: Callable[[Turn], float]) -> float:
+def _rate(turns: Sequence[TurnCost], spent: Callable[[TurnCost], float]) -> float:
     """Tokens of all turns over what all of them took."""
     return sum(turn.tokens for turn in turns) / sum(spent(turn) for turn in turns)
 
@@ -153,7 +153,7 @@ def body(turn: Sequence[Request], ends: Sequence[int]) -> dict[str, object]:
     }
 
 
-def _sync(engine: VllmEngine, bench: Bench) -> Result:
+def _sync(engine: VllmEngine, bench: Bench) -> BenchResult:
     seconds = []
     for number in range(1, LOADS + 1):
         since = time.perf_counter()

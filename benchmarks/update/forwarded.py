@@ -10,7 +10,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.turns import LAYOUTS, write_turns
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
@@ -39,7 +39,7 @@ def run(bench: Bench) -> None:
 
 
 @torch.no_grad()
-def measure(bench: Bench, layout: str) -> Result:
+def measure(bench: Bench, layout: str) -> BenchResult:
     """Positions, and differences of log-probs in nats."""
     place = bench.workspace.root
     shutil.rmtree(place, ignore_errors=True)

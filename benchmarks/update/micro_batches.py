@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.gpu.cases import CASES, Case, build_policy
 from benchmarks.update.padded_updates import Trl, joined, logprobs_of, padded
 from benchmarks.update.turns import write_turns
@@ -47,7 +47,7 @@ def run(bench: Bench) -> None:
         )
 
 
-def measure(place: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> Result:
+def measure(place: Path, layout: str, case: Case = CASE, turns: int = TURNS) -> BenchResult:
     """Seconds of both.
 
     Raises:

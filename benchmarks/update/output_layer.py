@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from coevo.configs.update.loss import LossConfig
 from coevo.models.losses.policy import Completions, policy_loss
 from coevo.models.losses.vocabulary import LogitScale, token_loss
@@ -32,7 +32,7 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure() -> Result:
+def measure() -> BenchResult:
     """Both ways in turn."""
     context = multiprocessing.get_context("spawn")
     found = {}
@@ -42,7 +42,7 @@ def measure() -> Result:
     return found | {"ratio": found["chunks"]["seconds"] / found["whole"]["seconds"]}
 
 
-def _spent(name: str) -> Result:
+def _spent(name: str) -> BenchResult:
     """Fewest seconds of some rounds, and the peak."""
     torch.set_num_threads(1)
     torch.manual_seed(0)

@@ -15,7 +15,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.update import UpdateConfig
@@ -42,7 +42,7 @@ def run(bench: Bench) -> None:
     )
 
 
-def measure(bench: Bench) -> Result:
+def measure(bench: Bench) -> BenchResult:
     """Updates by one process and by several, in turns."""
     place = bench.workspace.root
     shutil.rmtree(place, ignore_errors=True)

@@ -19,7 +19,7 @@ RESERVED = 6
 
 
 @dataclass(frozen=True)
-class Said:
+class EpisodeTokens:
     """Tokens of an episode.
 
     Attributes:
@@ -37,12 +37,12 @@ class Said:
     tail: Ids
 
 
-def _history(said: Said, turn: int, first: int = 0) -> Ids:
+def _history(said: EpisodeTokens, turn: int, first: int = 0) -> Ids:
     past = zip(said.observations[first:turn], said.answers[first:turn], strict=True)
     return tuple(token for observation, answer in past for token in (*observation, *answer))
 
 
-def _conversation(said: Said, turn: int) -> Ids:
+def _conversation(said: EpisodeTokens, turn: int) -> Ids:
     spoken = (
         (*observation, *said.tail, *answer)
         for observation, answer in zip(said.observations[:turn], said.answers[:turn], strict=True)
@@ -51,23 +51,23 @@ def _conversation(said: Said, turn: int) -> Ids:
     return said.task + before + said.observations[turn] + said.tail
 
 
-def _full(said: Said, turn: int) -> Ids:
+def _full(said: EpisodeTokens, turn: int) -> Ids:
     return said.task + _history(said, turn) + said.observations[turn] + said.tail
 
 
-def _last(said: Said, turn: int) -> Ids:
+def _last(said: EpisodeTokens, turn: int) -> Ids:
     return said.task + _history(said, turn, max(turn - 1, 0)) + said.observations[turn] + said.tail
 
 
-def _system_lessons(said: Said, turn: int) -> Ids:
+def _system_lessons(said: EpisodeTokens, turn: int) -> Ids:
     return said.lessons[turn] + _full(said, turn)
 
 
-def _turn_lessons(said: Said, turn: int) -> Ids:
+def _turn_lessons(said: EpisodeTokens, turn: int) -> Ids:
     return said.task + _history(said, turn) + said.observations[turn] + said.lessons[turn] + said.tail
 
 
-LAYOUTS: dict[str, Callable[[Said, int], Ids]] = {
+LAYOUTS: dict[str, Callable[[EpisodeTokens, int], Ids]] = {
     "conversation": _conversation,
     "one message, full history": _full,
     "one message, m = 1": _last,
@@ -105,12 +105,12 @@ def write_turns(
             lessons, observations, answers = (
                 [about(size) for _ in range(count)] for size in (LESSONS, OBSERVATION, ANSWER)
             )
-            said = Said(task, lessons, observations, answers, tail)
+            said = EpisodeTokens(task, lessons, observations, answers, tail)
             rows += _rows(f"{group}-{episode}", layout, said, float(draws.normal()))
     pq.write_table(pa.Table.from_pylist(rows, schema=SAMPLES), path)
 
 
-def _rows(name: str, layout: str, said: Said, advantage: float) -> Iterator[dict[str, object]]:
+def _rows(name: str, layout: str, said: EpisodeTokens, advantage: float) -> Iterator[dict[str, object]]:
     for turn, answer in enumerate(said.answers):
         yield {
             "episode": name,

@@ -25,9 +25,9 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.speed.group_prompts import PROMPTS, configured, parameters, play, untaught
-from benchmarks.speed.ratios import Round, Spent, compared, spending
+from benchmarks.speed.ratios import Round, TimedPair, compared, spending
 from benchmarks.update.padded_updates import Plain, Trl, logprobs_of
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.update import UpdateConfig
@@ -62,7 +62,7 @@ def run(bench: Bench) -> None:
         report(lessons, bench.cell(lessons, partial(measure, bench, lessons)))
 
 
-def report(lessons: str, found: Result) -> None:
+def report(lessons: str, found: BenchResult) -> None:
     """Print one cell."""
     what = f"{found['tokens']} tokens in {found['rows']} samples"
     print(f"\nlessons: {lessons}; an update of {what}, {found['parameters'] / 1e6:.1f}M weights, is")
@@ -74,7 +74,7 @@ def report(lessons: str, found: Result) -> None:
         )
 
 
-def measure(bench: Bench, lessons: str) -> Result:
+def measure(bench: Bench, lessons: str) -> BenchResult:
     """Seconds of updates by all, in turns."""
     place = bench.workspace.root
     shutil.rmtree(place, ignore_errors=True)
@@ -158,7 +158,7 @@ def _ours(place: Path, config: UpdateConfig) -> Iterator[Contender]:
 def _round(ours: Contender, peers: Mapping[str, Mapping[int, Contender]], draws: Key) -> Round:
     """One update by each, in turn."""
     everyone: dict[str, Mapping[int, Contender]] = {"coevo": {0: ours}, **peers}
-    spent: dict[str, dict[int, Spent]] = {}
+    spent: dict[str, dict[int, TimedPair]] = {}
     losses: dict[str, float] = {}
     told: list[float] = []
     for name, sizes in everyone.items():

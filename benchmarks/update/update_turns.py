@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from benchmarks.bench import Bench, Result
+from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.padded_updates import Trl
 from benchmarks.update.turns import write_turns
 from benchmarks.update.update_peers import check_same
@@ -42,7 +42,7 @@ def run(bench: Bench) -> None:
         )
 
 
-def measure(bench: Bench, layout: str, episodes: int = EPISODES) -> Result:
+def measure(bench: Bench, layout: str, episodes: int = EPISODES) -> BenchResult:
     """Seconds of an update by each, after a first step on few rows."""
     place = bench.workspace.root
     shutil.rmtree(place, ignore_errors=True)

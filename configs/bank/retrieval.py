@@ -11,7 +11,7 @@ from coevo.configs.base import FACTOR, MANY, Config, FromAnywhere
 from coevo.configs.trust import Trusted
 
 EntryField = Literal["strategy", "condition", "example", "keywords"]
-Share = Annotated[float, Field(ge=0, le=1)]
+Proportion = Annotated[float, Field(ge=0, le=1)]
 
 
 class FieldWeights(Config):
@@ -79,7 +79,7 @@ class RetrievalConfig(Config):
     """Iterations that are played without the bank (W of SLEA-RL)."""
     min_entries: int = Field(default=0, ge=0, le=MANY)
     """Number of active entries that the bank must exceed before prompts show it (C_min of SLEA-RL)."""
-    share: Share = 1.0
+    share: Proportion = 1.0
     """Share of each training group that sees the bank; the other rollouts get the bare prompt (RetroAgent: 0.5)."""
 
 
@@ -110,7 +110,7 @@ class Bm25Config(TopKConfig):
     """Weights of the entry's fields."""
     k1: float = Field(default=1.5, ge=0, le=FACTOR)
     """Saturation of repeated words."""
-    b: Share = 0.75
+    b: Proportion = 0.75
     """Penalty for long fields."""
 
 
@@ -134,7 +134,7 @@ class TfidfEmbeddingConfig(TopKConfig):
     """Weights of the entry's fields."""
     encoder: EncoderConfig = EncoderConfig()
     """Embedding model."""
-    balance: Share = 0.5
+    balance: Proportion = 0.5
     """Weight of the embedding score; TF-IDF has the rest. Each is divided by the query's best score."""
 
 
@@ -147,11 +147,11 @@ class Bm25EmbeddingConfig(TopKConfig):
     """Weights of the entry's fields."""
     k1: float = Field(default=1.5, ge=0, le=FACTOR)
     """Saturation of repeated words."""
-    b: Share = 0.75
+    b: Proportion = 0.75
     """Penalty for long fields."""
     encoder: EncoderConfig = EncoderConfig()
     """Embedding model."""
-    balance: Share = 0.5
+    balance: Proportion = 0.5
     """Weight of the embedding score; BM25 has the rest. Each is divided by the query's best score."""
 
 
@@ -173,7 +173,7 @@ class SimUtilUcbConfig(TopKConfig):
     """Measure of relevance."""
     threshold: float = Field(default=0.4, ge=-1, le=1)
     """Minimum similarity of a retrieved entry."""
-    alpha: Share = 0.7
+    alpha: Proportion = 0.7
     """Weight of relevance; utility and bonus have the rest."""
     kappa: float = Field(default=1.0, ge=0, le=FACTOR)
     """Weight of the exploration bonus sqrt(ln N / n)."""
@@ -188,11 +188,11 @@ class TwoPhaseConfig(TopKConfig):
     """Measure that finds candidates."""
     threshold: float = Field(default=0.4, ge=-1, le=1)
     """Similarity that a candidate must exceed."""
-    balance: Share = 0.5
+    balance: Proportion = 0.5
     """Weight of the z-score of utility; similarity has the rest."""
     clip: float = Field(default=3.0, gt=0, le=FACTOR)
     """Bound of both z-scores."""
-    epsilon: Share = 0.01
+    epsilon: Proportion = 0.01
     """Share of queries that are answered with random candidates."""
 
 
@@ -207,7 +207,7 @@ class ClusterRetrievalConfig(RetrievalConfig):
     """Number of strategies retrieved (k+)."""
     warnings: int = Field(default=1, ge=0, le=1000)
     """Number of warnings retrieved in addition (k-)."""
-    threshold: Share = 0.85
+    threshold: Proportion = 0.85
     """For a cluster without entries: similarity to the observation that entries of the whole library must exceed."""
 
 

@@ -10,7 +10,7 @@ from coevo.configs.errors import nearest
 from coevo.configs.load.switch import classes, named
 
 
-class Place(NamedTuple):
+class SettingPlace(NamedTuple):
     """A setting, or where one is missing."""
 
     path: tuple[str | int, ...]
@@ -32,7 +32,7 @@ class Place(NamedTuple):
         return f".{near}" if near else f"; its section has: {', '.join(self.keys)}"
 
 
-def located(kind: Any, location: Sequence[str | int]) -> Place:
+def located(kind: Any, location: Sequence[str | int]) -> SettingPlace:
     """The place that pydantic means; its location also names the choice of each union, which nobody can set.
 
     Args:
@@ -43,10 +43,10 @@ def located(kind: Any, location: Sequence[str | int]) -> Place:
     path = tuple(part for part, *_ in steps)
     _, last, choices = steps[-1] if steps else (None, None, [])
     if last is None:
-        return Place(path, ())
+        return SettingPlace(path, ())
     mine = _type(last)
     having = [_type(each) for each in choices if mine and each is not last and str(path[-1]) in each.model_fields]
-    return Place(path, tuple(last.model_fields), mine, tuple(filter(None, having)))
+    return SettingPlace(path, tuple(last.model_fields), mine, tuple(filter(None, having)))
 
 
 def _steps(kind: Any, location: Sequence[str | int]) -> Iterator[tuple[str | int, type[Config] | None, list[Any]]]:

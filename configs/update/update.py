@@ -10,7 +10,7 @@ from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.configs.update.reward import ExtrinsicConfig, RewardConfig
 
-Decay = Annotated[float, Field(ge=0, lt=1)]
+DecayRate = Annotated[float, Field(ge=0, lt=1)]
 
 
 class OptimizerConfig(Config):
@@ -18,7 +18,7 @@ class OptimizerConfig(Config):
 
     lr: float = Field(default=1e-6, gt=0, le=100)
     """Learning rate."""
-    betas: tuple[Decay, Decay] = (0.9, 0.95)
+    betas: tuple[DecayRate, DecayRate] = (0.9, 0.95)
     """Decay of the first and second moments."""
     weight_decay: float = Field(default=0.0, ge=0, le=FACTOR)
     """Decoupled weight decay."""

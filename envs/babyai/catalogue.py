@@ -28,7 +28,7 @@ _INSTRUCTIONS = "go to pick up put open next a the then after you , door"
 _OBSERVATIONS = "You see carry a an wall locked open door step steps left right forward and"
 
 
-class Name(NamedTuple):
+class ThingName(NamedTuple):
     """Name of a thing in an instruction."""
 
     colour: str
@@ -36,13 +36,19 @@ class Name(NamedTuple):
 
 
 HELD_OUT = frozenset(
-    {Name("yellow", "box"), Name("red", "key"), Name("red", "door"), Name("green", "ball"), Name("grey", "door")}
+    {
+        ThingName("yellow", "box"),
+        ThingName("red", "key"),
+        ThingName("red", "door"),
+        ThingName("green", "ball"),
+        ThingName("grey", "door"),
+    }
 )
 """Names that occur in instructions of the held-out panel only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class TaskKind:
     """A kind of task.
 
     Attributes:
@@ -56,18 +62,18 @@ class Kind:
     rooms: int = 1
 
 
-KINDS: Mapping[str, Kind] = {
-    "goto": Kind(64, 1),
-    "pickup": Kind(64, 1),
-    "open": Kind(128, 0, 2),
-    "pick_up_seq_go_to": Kind(128, 2),
-    "putnext": Kind(128, 2),
+KINDS: Mapping[str, TaskKind] = {
+    "goto": TaskKind(64, 1),
+    "pickup": TaskKind(64, 1),
+    "open": TaskKind(128, 0, 2),
+    "pick_up_seq_go_to": TaskKind(128, 2),
+    "putnext": TaskKind(128, 2),
 }
 
 
-def names(things: tuple[str, ...], held_out: bool) -> list[Name]:
+def names(things: tuple[str, ...], held_out: bool) -> list[ThingName]:
     """Names of these things that instructions of a split may contain."""
-    every = [Name(colour, thing) for colour in COLOURS for thing in things]
+    every = [ThingName(colour, thing) for colour in COLOURS for thing in things]
     return [name for name in every if (name in HELD_OUT) == held_out]
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from coevo.configs.env import BabyAIConfig
 from coevo.configs.errors import CoevoError, ConfigError
 from coevo.envs.babyai import catalogue, demonstrations, tasks
-from coevo.envs.babyai.episode import State, begin
+from coevo.envs.babyai.episode import LevelPoint, begin
 from coevo.envs.babyai.plan import plan_of
 from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Step
 from coevo.records.demonstration import Answer, Demonstration, Moment
@@ -14,7 +14,7 @@ from coevo.records.draws import Key, extend
 from coevo.records.task import Panel, Task
 
 
-class BabyAI(Environment[State]):
+class BabyAI(Environment[LevelPoint]):
     """Rooms of BabyAI with things to go to, pick up, open and put down (extra babyai).
 
     Args:
@@ -43,7 +43,7 @@ class BabyAI(Environment[State]):
         """Held-out tasks, kinds in turn; a smaller panel is the beginning of a larger one."""
         return Panel(name, self.version, tasks.panel(self._config, name, size))
 
-    def start(self, task: Task) -> tuple[State, str]:
+    def start(self, task: Task) -> tuple[LevelPoint, str]:
         """First state and view of a task.
 
         Raises:
@@ -57,7 +57,7 @@ class BabyAI(Environment[State]):
             )
         return state, state.simulator.view(())
 
-    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+    def step(self, states: Sequence[LevelPoint], actions: Sequence[str]) -> list[Step[LevelPoint]]:
         """Take one of the six actions for each state; any other text passes the time."""
         return [state.simulator.step(state, action) for state, action in zip(states, actions, strict=True)]
 
@@ -73,7 +73,7 @@ class BabyAI(Environment[State]):
         """Not available: the bot remembers everything that it has seen, which is more than a moment contains."""
         raise MissingPartError("babyai's expert plays from a state: use advise")
 
-    def advise(self, state: State, moment: Moment, key: Key) -> Answer:
+    def advise(self, state: LevelPoint, moment: Moment, key: Key) -> Answer:
         """Action of the package's bot, which has watched the episode from its beginning."""
         return state.simulator.advice(state.actions)
 

@@ -16,7 +16,7 @@ from coevo.envs.base import Step
 from coevo.records.demonstration import Answer
 
 
-class Simulator(Rewindable[tuple[float, str]]):
+class LevelSimulator(Rewindable[tuple[float, str]]):
     """Simulator of one level, for one thread at a time."""
 
     def __init__(self, plan: Plan) -> None:
@@ -44,11 +44,11 @@ class Simulator(Rewindable[tuple[float, str]]):
         assert self._bot is not None
         return self._bot.answer()
 
-    def step(self, state: "State", action: str) -> "Step[State]":
+    def step(self, state: "LevelPoint", action: str) -> "Step[LevelPoint]":
         """Take one more action after those of the state."""
         self._go(state.actions)
         reward, feedback = self._next(action)
-        later = State(state.plan, (*state.actions, action), self)
+        later = LevelPoint(state.plan, (*state.actions, action), self)
         over = len(later.actions) >= self._plan.steps
         return Step(
             state=later,
@@ -77,7 +77,7 @@ class Simulator(Rewindable[tuple[float, str]]):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LevelPoint:
     """A point of an episode.
 
     Attributes:
@@ -87,9 +87,9 @@ class State:
 
     plan: Plan
     actions: tuple[str, ...]
-    simulator: Simulator = field(repr=False, compare=False)
+    simulator: LevelSimulator = field(repr=False, compare=False)
 
 
-def begin(plan: Plan) -> State:
+def begin(plan: Plan) -> LevelPoint:
     """First state of a level."""
-    return State(plan, (), Simulator(plan))
+    return LevelPoint(plan, (), LevelSimulator(plan))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from coevo.envs.babyai.catalogue import UNSEEN, Name
+from coevo.envs.babyai.catalogue import UNSEEN, ThingName
 from coevo.envs.babyai.level import Level
 
 _DIRECTIONS = ((0, 1), (-1, 0), (1, 0))
@@ -13,7 +13,7 @@ _DIRECTIONS = ((0, 1), (-1, 0), (1, 0))
 class Sight(NamedTuple):
     """A thing in view: its name, its state if it is a door, and its distance to the right and ahead."""
 
-    name: Name
+    name: ThingName
     state: str
     right: int
     ahead: int
@@ -58,7 +58,7 @@ class View:
             for ahead in range(self._near, -1, -1):
                 cell = self._cell(right, ahead)
                 if cell is not None and cell.type != "wall" and (right, ahead) != (0, 0):
-                    yield Sight(Name(cell.color, cell.type), _state(cell), right, ahead)
+                    yield Sight(ThingName(cell.color, cell.type), _state(cell), right, ahead)
 
     def aim(self, colour: str | None, thing: str) -> str:
         """Name and place of the nearest thing with a name; None as colour accepts any."""

@@ -18,10 +18,10 @@ from minigrid.envs.babyai.core.verifier import (
     PutNextInstr,
 )
 
-from coevo.envs.babyai.catalogue import KINDS, THINGS, Name, names
+from coevo.envs.babyai.catalogue import KINDS, THINGS, ThingName, names
 from coevo.envs.babyai.plan import Plan
 
-Level = Any
+LevelState = Any
 """A level of minigrid."""
 
 
@@ -32,32 +32,32 @@ class Mission(NamedTuple):
     halfway: Callable[[], bool]
 
 
-def write(level: Level, plan: Plan) -> Mission:
+def write(level: LevelState, plan: Plan) -> Mission:
     """Put agent and things into a level, and draw its mission."""
     mission = _open(level, plan) if plan.kind == "open" else _ONE_ROOM[plan.kind](level, _furnish(level, plan))
     level.check_objs_reachable()
     return mission
 
 
-def _furnish(level: Level, plan: Plan) -> list[Name]:
+def _furnish(level: LevelState, plan: Plan) -> list[ThingName]:
     """Place the agent, the named things, each name once, and the distractors; return the names."""
     level.place_agent()
-    named: list[Name] = level._rand_subset(names(THINGS, plan.held_out), KINDS[plan.kind].named)
+    named: list[ThingName] = level._rand_subset(names(THINGS, plan.held_out), KINDS[plan.kind].named)
     for name in named:
         level.add_object(0, 0, name.thing, name.colour)
     level.add_distractors(0, 0, num_distractors=plan.distractors, all_unique=False)
     return named
 
 
-def _goto(level: Level, named: list[Name]) -> Mission:
+def _goto(level: LevelState, named: list[ThingName]) -> Mission:
     return Mission(GoToInstr(_description(named[0])), _never)
 
 
-def _pickup(level: Level, named: list[Name]) -> Mission:
+def _pickup(level: LevelState, named: list[ThingName]) -> Mission:
     return Mission(PickupInstr(_description(named[0])), _never)
 
 
-def _pick_up_seq_go_to(level: Level, named: list[Name]) -> Mission:
+def _pick_up_seq_go_to(level: LevelState, named: list[ThingName]) -> Mission:
     first, second = PickupInstr(_description(named[0])), GoToInstr(_description(named[1]))
     if level._rand_bool():
         before = BeforeInstr(first, second)
@@ -66,13 +66,13 @@ def _pick_up_seq_go_to(level: Level, named: list[Name]) -> Mission:
     return Mission(after, lambda: after.b_done == "success")
 
 
-def _putnext(level: Level, named: list[Name]) -> Mission:
+def _putnext(level: LevelState, named: list[ThingName]) -> Mission:
     moved = _description(named[0])
     instruction = PutNextInstr(moved, _description(named[1]))
     return Mission(instruction, lambda: any(thing is level.carrying for thing in moved.obj_set))
 
 
-def _open(level: Level, plan: Plan) -> Mission:
+def _open(level: LevelState, plan: Plan) -> Mission:
     """Two rooms and a locked door; the key, the distractors and the agent are on the near side."""
     far = level._rand_int(0, 2)
     near = 1 - far
@@ -82,15 +82,15 @@ def _open(level: Level, plan: Plan) -> Mission:
     level.add_distractors(near, 0, num_distractors=plan.distractors, all_unique=False)
     level.place_agent(near, 0)
     told = colour if plan.held_out or level._rand_bool() else None
-    return Mission(OpenInstr(ObjDesc("door", told)), lambda: _holds(level, Name(colour, "key")))
+    return Mission(OpenInstr(ObjDesc("door", told)), lambda: _holds(level, ThingName(colour, "key")))
 
 
-def _holds(level: Level, name: Name) -> bool:
+def _holds(level: LevelState, name: ThingName) -> bool:
     held = level.carrying
-    return held is not None and Name(held.color, held.type) == name
+    return held is not None and ThingName(held.color, held.type) == name
 
 
-def _description(name: Name) -> Any:
+def _description(name: ThingName) -> Any:
     return ObjDesc(name.thing, name.colour)
 
 
@@ -98,7 +98,7 @@ def _never() -> bool:
     return False
 
 
-_ONE_ROOM: Mapping[str, Callable[[Level, list[Name]], Mission]] = {
+_ONE_ROOM: Mapping[str, Callable[[LevelState, list[ThingName]], Mission]] = {
     "goto": _goto,
     "pickup": _pickup,
     "pick_up_seq_go_to": _pick_up_seq_go_to,

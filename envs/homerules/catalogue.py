@@ -57,7 +57,7 @@ FAMILIES: Mapping[str, Family] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class LevelSpec:
     """Contents of one level: maximum steps of an episode by family, closed places, object classes."""
 
     limits: Mapping[str, int]
@@ -78,7 +78,7 @@ class Level:
         return tuple(sorted({*_GRAMMAR, *effects, *answers, *tools, *names, HALL} - {""}))
 
 
-LEVELS: Mapping[int, Level] = {
-    1: Level({name: FAMILIES[name].shortest + 1 for name in ("put", "heat", "cool", "clean")}, _PLACES, _OBJECTS),
-    2: Level(dict.fromkeys(FAMILIES, 10), _PLACES + _MORE_PLACES, _OBJECTS + _MORE_OBJECTS),
+LEVELS: Mapping[int, LevelSpec] = {
+    1: LevelSpec({name: FAMILIES[name].shortest + 1 for name in ("put", "heat", "cool", "clean")}, _PLACES, _OBJECTS),
+    2: LevelSpec(dict.fromkeys(FAMILIES, 10), _PLACES + _MORE_PLACES, _OBJECTS + _MORE_OBJECTS),
 }

@@ -7,7 +7,7 @@ import numpy as np
 from coevo.envs.homerules.catalogue import DONE, HALL, HOUSES, LEVELS, OTHER_HOUSES
 from coevo.envs.homerules.expert import answer, guess
 from coevo.envs.homerules.guide import guide_of
-from coevo.envs.homerules.language import Goal, View
+from coevo.envs.homerules.language import Goal, HouseView
 from coevo.envs.homerules.rules import advance
 from coevo.envs.homerules.state import begin, observe
 from coevo.envs.homerules.tasks import draw_goal
@@ -46,7 +46,7 @@ def drill(level: int, draw: Key) -> Demonstration:
     asked = shuffled(subjects, rng)
     recited = [known.lesson(name) if name in subjects[:RECITED] else _guess(known, name, rng) for name in asked]
     instruction = f"house {known.house} . recite {' '.join(asked)}"
-    start = View(HALL, "", "", (), "").text()
+    start = HouseView(HALL, "", "", (), "").text()
     return Demonstration(Moment(instruction, tuple(map(Note, lessons)), (), start), Answer(" . ".join(recited), DONE))
 
 

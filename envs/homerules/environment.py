@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment, Guide, Probe, Revealed, Step
 from coevo.envs.homerules import demonstrations, expert, lessons, panels, rules, tasks
-from coevo.envs.homerules.state import State, begin, observe
+from coevo.envs.homerules.state import HouseState, begin, observe
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.entry import Entry
@@ -19,7 +19,7 @@ from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 
 
-class HomeRules(Environment[State]):
+class HomeRules(Environment[HouseState]):
     """One world of sixteen houses at one level.
 
     Args:
@@ -83,12 +83,12 @@ class HomeRules(Environment[State]):
         """Facts of the house that the feedback of a step reveals, as notes about it."""
         return lessons.revealed(episode)
 
-    def start(self, task: Task) -> tuple[State, str]:
+    def start(self, task: Task) -> tuple[HouseState, str]:
         """First state of a task, in the hall with empty hands, and its observation."""
         state = begin(tasks.goal_of(task), tasks.facts_of(task))
         return state, observe(state)
 
-    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+    def step(self, states: Sequence[HouseState], actions: Sequence[str]) -> list[Step[HouseState]]:
         """Take ``go PLACE``, ``take OBJECT``, ``use APPLIANCE`` or ``put TARGET``, one for each state."""
         return [rules.advance(state, action) for state, action in zip(states, actions, strict=True)]
 

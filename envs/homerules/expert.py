@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coevo.envs.homerules.catalogue import FAMILIES, LEVELS
-from coevo.envs.homerules.language import Goal, View, inside, read_instruction, read_observation, works
+from coevo.envs.homerules.language import Goal, HouseView, inside, read_instruction, read_observation, works
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, seed_of
 
@@ -33,7 +33,7 @@ def _told(house: str, lessons: Sequence[str]) -> _Told:
     return [(said[1], said[2], said[3]) for said in words if len(said) == 4 and said[0] == house]
 
 
-def _fetch(goal: Goal, view: View, told: _Told, places: tuple[str, ...], draw: Key) -> Answer:
+def _fetch(goal: Goal, view: HouseView, told: _Told, places: tuple[str, ...], draw: Key) -> Answer:
     if view.found and view.at == view.found:
         return Answer("take", f"take {goal.object}")
     if view.found:

@@ -29,7 +29,7 @@ class Goal(NamedTuple):
         return f"house {self.house} . task {self.family} {self.object}{target}"
 
 
-class View(NamedTuple):
+class HouseView(NamedTuple):
     """Content of an observation; ``held``, ``effect`` and ``found`` are empty if they do not apply."""
 
     at: str
@@ -55,15 +55,15 @@ def read_instruction(text: str) -> Goal:
     raise CoevoError(f"instruction {text!r} is not a task of homerules: give the expert a moment of this environment")
 
 
-def read_observation(text: str) -> View:
-    """Inverse of ``View.text``. Raises ``CoevoError`` if the text is not an observation."""
+def read_observation(text: str) -> HouseView:
+    """Inverse of ``HouseView.text``. Raises ``CoevoError`` if the text is not an observation."""
     head, _, rest = text.partition(" . seen ")
     seen, _, found = rest.partition(" . found ")
     match head.split():
         case ["at", at, "hold", held, *effect] if rest:
             held = "" if held == NOTHING else held
             places = () if seen == NOTHING else tuple(seen.split())
-            return View(at, held, " ".join(effect), places, found)
+            return HouseView(at, held, " ".join(effect), places, found)
     raise CoevoError(f"observation {text!r} is not of homerules: give the expert a moment of this environment")
 
 

@@ -14,7 +14,7 @@ from coevo.records.task import Task
 
 
 @dataclass(frozen=True, slots=True)
-class PanelKind:
+class HousePanelKind:
     """A panel: its description, its houses, its kind of world, and its bank: the run's own, none, or the truth."""
 
     about: str
@@ -23,11 +23,13 @@ class PanelKind:
     bank: Literal["own", "none", "true"]
 
 
-PANELS: Mapping[str, PanelKind] = {
-    "seen-houses": PanelKind("new tasks in the training houses", HOUSES, "train", "own"),
-    "no-bank": PanelKind("the same tasks, without the bank", HOUSES, "train", "none"),
-    "other-facts": PanelKind("the same houses with other facts, all given as notes", HOUSES, "other-facts", "true"),
-    "other-houses": PanelKind("other houses, all facts given as notes", OTHER_HOUSES, "other-houses", "true"),
+PANELS: Mapping[str, HousePanelKind] = {
+    "seen-houses": HousePanelKind("new tasks in the training houses", HOUSES, "train", "own"),
+    "no-bank": HousePanelKind("the same tasks, without the bank", HOUSES, "train", "none"),
+    "other-facts": HousePanelKind(
+        "the same houses with other facts, all given as notes", HOUSES, "other-facts", "true"
+    ),
+    "other-houses": HousePanelKind("other houses, all facts given as notes", OTHER_HOUSES, "other-houses", "true"),
 }
 
 
@@ -47,7 +49,7 @@ def panel(config: HomeRulesConfig, changes: Mapping[str, int], name: str, size: 
     return tuple(task_of(goal, level, world, name, changed.get(goal.house, 0)) for goal in goals)
 
 
-def panel_kind(name: str) -> PanelKind:
+def panel_kind(name: str) -> HousePanelKind:
     """Kind of a panel. Raises ``CoevoError`` for an unknown name."""
     if name not in PANELS:
         raise CoevoError(f"panel {name!r} is not one of homerules: choose one of {', '.join(PANELS)}")

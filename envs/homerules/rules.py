@@ -6,10 +6,10 @@ from dataclasses import replace
 from coevo.envs.base import Step
 from coevo.envs.homerules.catalogue import DONE, NOTHING, PARTLY, REFUSED, TARGETS, UNDONE
 from coevo.envs.homerules.language import fails, inside, works
-from coevo.envs.homerules.state import State, observe
+from coevo.envs.homerules.state import HouseState, observe
 
 
-def advance(state: State, action: str) -> Step[State]:
+def advance(state: HouseState, action: str) -> Step[HouseState]:
     """Take one action; one that cannot be parsed or done changes nothing but costs a step."""
     later = replace(state, steps=state.steps + 1)
     match action.split():
@@ -33,10 +33,10 @@ def advance(state: State, action: str) -> Step[State]:
     )
 
 
-_Moved = tuple[State, str] | None
+_Moved = tuple[HouseState, str] | None
 
 
-def _go(state: State, place: str) -> _Moved:
+def _go(state: HouseState, place: str) -> _Moved:
     setting = state.setting
     if place not in setting.places:
         return None
@@ -46,14 +46,14 @@ def _go(state: State, place: str) -> _Moved:
     return replace(state, at=place, seen=seen), feedback
 
 
-def _take(state: State, thing: str) -> _Moved:
+def _take(state: HouseState, thing: str) -> _Moved:
     goal = state.setting.goal
     if thing != goal.object or state.held or state.at != state.setting.storage:
         return None
     return replace(state, held=True), f"hold {thing}"
 
 
-def _use(state: State, appliance: str) -> _Moved:
+def _use(state: HouseState, appliance: str) -> _Moved:
     setting = state.setting
     if appliance not in setting.family.appliances or not state.held or state.treated:
         return None
@@ -62,7 +62,7 @@ def _use(state: State, appliance: str) -> _Moved:
     return replace(state, at=appliance, lost=True), fails(setting.goal.family, appliance)
 
 
-def _put(state: State, target: str) -> _Moved:
+def _put(state: HouseState, target: str) -> _Moved:
     setting = state.setting
     if target not in TARGETS or not state.held:
         return None
@@ -73,4 +73,4 @@ def _put(state: State, target: str) -> _Moved:
     return after, DONE if after.solved else PARTLY
 
 
-_MOVES: Mapping[str, Callable[[State, str], _Moved]] = {"go": _go, "take": _take, "use": _use, "put": _put}
+_MOVES: Mapping[str, Callable[[HouseState, str], _Moved]] = {"go": _go, "take": _take, "use": _use, "put": _put}

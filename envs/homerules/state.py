@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 
 from coevo.envs.homerules.catalogue import FAMILIES, HALL, LEVELS, Family
-from coevo.envs.homerules.language import Goal, View
+from coevo.envs.homerules.language import Goal, HouseView
 from coevo.envs.homerules.world import Facts
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class EpisodeSetting:
     """Constants of an episode: the goal, the house's facts about it, and the maximum number of steps."""
 
     goal: Goal
@@ -20,7 +20,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class HouseState:
     """A point of an episode.
 
     Attributes:
@@ -34,7 +34,7 @@ class State:
         steps: number of actions so far.
     """
 
-    setting: Setting
+    setting: EpisodeSetting
     at: str = HALL
     seen: tuple[str, ...] = ()
     held: bool = False
@@ -56,18 +56,18 @@ class State:
         return reached / self.setting.family.subgoals
 
 
-def begin(goal: Goal, facts: Facts) -> State:
+def begin(goal: Goal, facts: Facts) -> HouseState:
     """First state of a task in a house."""
     level = LEVELS[facts.level]
     appliance = facts.appliance.get(goal.family, "")
     storage, limit = facts.storage[goal.object], level.limits[goal.family]
-    return State(Setting(goal, FAMILIES[goal.family], level.places, storage, appliance, limit))
+    return HouseState(EpisodeSetting(goal, FAMILIES[goal.family], level.places, storage, appliance, limit))
 
 
-def observe(state: State) -> str:
+def observe(state: HouseState) -> str:
     """Observation of a state: enough to act on without remembering earlier turns."""
     setting = state.setting
     held = setting.goal.object if state.held else ""
     effect = setting.family.effect if state.treated else ""
     found = setting.storage if setting.storage in state.seen and not state.held else ""
-    return View(state.at, held, effect, state.seen, found).text()
+    return HouseView(state.at, held, effect, state.seen, found).text()

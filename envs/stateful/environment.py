@@ -1,8 +1,8 @@
 """Environments over stateful simulators.
 
-A state of such an environment is a ``Position``: the task and the actions so far, with a claim on the live episode that
-is there. The claim can be used once. So a step from a position either continues the live episode, or opens another one
-and plays the actions again; equal positions never share an episode, and old ones stay as they are.
+A state of such an environment is a ``SimulatorPosition``: the task and the actions so far, with a claim on the live
+episode that is there. The claim can be used once. So a step from a position
+either continues the live episode, or opens another one and plays the actions again; equal positions never share an episode, and old ones stay as they are.
 """
 
 import weakref
@@ -17,7 +17,7 @@ from typing import Any
 
 from coevo.configs.env import SimulatorConfig
 from coevo.envs.base import Environment, Step
-from coevo.envs.failures import Loss, sound
+from coevo.envs.failures import EpisodeFailure, sound
 from coevo.envs.stateful.interface import Live, Opened, Opening, Workers
 from coevo.envs.stateful.local import LocalWorkers
 from coevo.envs.stateful.wire import digest, plain
@@ -42,7 +42,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Position:
+class SimulatorPosition:
     """State of a stateful environment.
 
     Attributes:
@@ -58,7 +58,7 @@ class Position:
     claim: Claim | None = field(compare=False, repr=False)
 
 
-class StatefulEnvironment(Environment[Position]):
+class StatefulEnvironment(Environment[SimulatorPosition]):
     """Environment over a stateful simulator, which runs in worker processes.
 
     A subclass implements ``open``, ``sample`` and ``panel``. The draws of a simulator come from the ``key`` that
@@ -74,7 +74,7 @@ class StatefulEnvironment(Environment[Position]):
     def open(self, task: Task, key: Key) -> tuple[Live, str] | Awaitable[tuple[Live, str]]:
         """Start an episode in a worker process; return it with its first observation. It may be a coroutine."""
 
-    def start(self, task: Task) -> tuple[Position, str]:
+    def start(self, task: Task) -> tuple[SimulatorPosition, str]:
         """First position and observation of a task.
 
         Raises:
@@ -83,7 +83,7 @@ class StatefulEnvironment(Environment[Position]):
         (started,) = self.try_start([task])
         return sound(started)
 
-    def step(self, states: Sequence[Position], actions: Sequence[str]) -> list[Step[Position]]:
+    def step(self, states: Sequence[SimulatorPosition], actions: Sequence[str]) -> list[Step[SimulatorPosition]]:
         """Advance a batch of episodes by one action each, side by side.
 
         Raises:
@@ -91,7 +91,7 @@ class StatefulEnvironment(Environment[Position]):
         """
         return [sound(step) for step in self.try_step(states, actions)]
 
-    def try_start(self, tasks: Sequence[Task]) -> list[tuple[Position, str] | Loss]:
+    def try_start(self, tasks: Sequence[Task]) -> list[tuple[SimulatorPosition, str] | EpisodeFailure]:
         """First position and observation of each task, or why the simulator failed."""
         self._drain()
         with _FIRST:
@@ -99,7 +99,9 @@ class StatefulEnvironment(Environment[Position]):
         opened = workers.start([Opening(task, _key(task)) for task in tasks])
         return [self._begun(task, found) for task, found in zip(tasks, opened, strict=True)]
 
-    def try_step(self, states: Sequence[Position], actions: Sequence[str]) -> list[Step[Position] | Loss]:
+    def try_step(
+        self, states: Sequence[SimulatorPosition], actions: Sequence[str]
+    ) -> list[Step[SimulatorPosition] | EpisodeFailure]:
         """Advance each episode by one action, or return why the simulator failed."""
         self._drain()
         claimed = {index: state.claim.take() for index, state in enumerate(states) if state.claim is not None}
@@ -111,7 +113,7 @@ class StatefulEnvironment(Environment[Position]):
             found = self._opened([states[index] for index in gone], [actions[index] for index in gone])
             opened = dict(zip(gone, found, strict=True))
             for index, each in opened.items():
-                if isinstance(each, Loss):
+                if isinstance(each, EpisodeFailure):
                     results[index] = each
                 elif each.step is not None:
                     results[index] = self._moved(states[index], actions[index], each.handle, each.step)
@@ -119,7 +121,7 @@ class StatefulEnvironment(Environment[Position]):
             results |= self._acted(rest, states, actions)
         return [results[index] for index in range(len(states))]
 
-    def release(self, states: Sequence[Position]) -> None:
+    def release(self, states: Sequence[SimulatorPosition]) -> None:
         """Close the live episodes of these positions."""
         handles = [state.claim.take() for state in states if state.claim is not None]
         self._left.extend(handle for handle in handles if handle is not None)
@@ -152,14 +154,14 @@ class StatefulEnvironment(Environment[Position]):
         if handles:
             self.workers.close(handles)
 
-    def _begun(self, task: Task, opened: Opened | Loss) -> tuple[Position, str] | Loss:
-        if isinstance(opened, Loss):
+    def _begun(self, task: Task, opened: Opened | EpisodeFailure) -> tuple[SimulatorPosition, str] | EpisodeFailure:
+        if isinstance(opened, EpisodeFailure):
             return opened
-        return Position(task, (), opened.trace, Claim(opened.handle, self._left.append)), opened.observation
+        return SimulatorPosition(task, (), opened.trace, Claim(opened.handle, self._left.append)), opened.observation
 
     def _acted(
-        self, handles: Mapping[int, object], states: Sequence[Position], actions: Sequence[str]
-    ) -> dict[int, Step[Position] | Loss]:
+        self, handles: Mapping[int, object], states: Sequence[SimulatorPosition], actions: Sequence[str]
+    ) -> dict[int, Step[SimulatorPosition] | EpisodeFailure]:
         """Steps of live episodes, by index; none of one whose worker has ended because of another one."""
         acted = self.workers.act(list(handles.values()), [actions[index] for index in handles]) if handles else []
         return {
@@ -168,10 +170,10 @@ class StatefulEnvironment(Environment[Position]):
             if step is not None
         }
 
-    def _opened(self, states: Sequence[Position], actions: Sequence[str]) -> list[Opened | Loss]:
+    def _opened(self, states: Sequence[SimulatorPosition], actions: Sequence[str]) -> list[Opened | EpisodeFailure]:
         """Open episodes that are not live, play their actions again, and then an action of each."""
         if not self.repeats:
-            return [Loss("crash", f"{self.name} does not repeat, and its live episode is gone")] * len(states)
+            return [EpisodeFailure("crash", f"{self.name} does not repeat, and its live episode is gone")] * len(states)
         opened = self.workers.start(
             [
                 Opening(state.task, _key(state.task), state.actions, action)
@@ -180,20 +182,24 @@ class StatefulEnvironment(Environment[Position]):
         )
         return [self._checked(state, found) for state, found in zip(states, opened, strict=True)]
 
-    def _checked(self, state: Position, opened: Opened | Loss) -> Opened | Loss:
-        if isinstance(opened, Loss) or opened.trace == state.trace:
+    def _checked(self, state: SimulatorPosition, opened: Opened | EpisodeFailure) -> Opened | EpisodeFailure:
+        if isinstance(opened, EpisodeFailure) or opened.trace == state.trace:
             return opened
         self._left.append(opened.handle)
-        return Loss("invalid", f"{self.name} does not repeat: equal actions gave other steps; set repeats = False")
+        return EpisodeFailure(
+            "invalid", f"{self.name} does not repeat: equal actions gave other steps; set repeats = False"
+        )
 
-    def _moved(self, state: Position, action: str, handle: object, step: Step[None] | Loss) -> Step[Position] | Loss:
+    def _moved(
+        self, state: SimulatorPosition, action: str, handle: object, step: Step[None] | EpisodeFailure
+    ) -> Step[SimulatorPosition] | EpisodeFailure:
         """The step with its position; the episode is closed where it ends."""
-        if isinstance(step, Loss) or step.done:
+        if isinstance(step, EpisodeFailure) or step.done:
             self._left.append(handle)
-        if isinstance(step, Loss):
+        if isinstance(step, EpisodeFailure):
             return step
         values, claim = plain(step), None if step.done else Claim(handle, self._left.append)
-        position = Position(state.task, (*state.actions, action), digest(state.trace, values), claim)
+        position = SimulatorPosition(state.task, (*state.actions, action), digest(state.trace, values), claim)
         return Step(position, **values)
 
 

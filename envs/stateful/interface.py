@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from coevo.envs.base import Step
-from coevo.envs.failures import Loss
+from coevo.envs.failures import EpisodeFailure
 from coevo.records.draws import Key
 from coevo.records.task import Task
 
@@ -68,17 +68,17 @@ class Opened:
     handle: object
     observation: str
     trace: str
-    step: Step[None] | Loss | None = None
+    step: Step[None] | EpisodeFailure | None = None
 
 
 class Workers(Protocol):
     """Hosts of live episodes. Results do not depend on their number, nor on the order of a batch."""
 
-    def start(self, openings: Sequence[Opening]) -> list[Opened | Loss]:
+    def start(self, openings: Sequence[Opening]) -> list[Opened | EpisodeFailure]:
         """Open episodes, side by side."""
         ...
 
-    def act(self, handles: Sequence[object], actions: Sequence[str]) -> list[Step[None] | Loss | None]:
+    def act(self, handles: Sequence[object], actions: Sequence[str]) -> list[Step[None] | EpisodeFailure | None]:
         """Advance episodes by one action each; None for one that ended because of another one on its worker."""
         ...
 

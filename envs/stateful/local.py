@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 from coevo.configs.env import SimulatorConfig
 from coevo.envs.base import Step
-from coevo.envs.failures import Loss
+from coevo.envs.failures import EpisodeFailure
 from coevo.envs.stateful.interface import Opened, Opening, Simulator
 from coevo.envs.stateful.process import WorkerProcess
-from coevo.envs.stateful.wire import Reply, most_bytes, read_reply, step_of
+from coevo.envs.stateful.wire import WorkerReply, most_bytes, read_reply, step_of
 
 GRACE = 5.0
 """Seconds in which all workers close their episodes before they are killed."""
@@ -65,19 +65,19 @@ class LocalWorkers:
         self._alive: list[WorkerProcess] = []
         self._books = Lock()
 
-    def start(self, openings: Sequence[Opening]) -> list[Opened | Loss]:
+    def start(self, openings: Sequence[Opening]) -> list[Opened | EpisodeFailure]:
         """Open episodes; one that fails is tried ``retries`` times more."""
-        results: dict[int, Opened | Loss] = {}
+        results: dict[int, Opened | EpisodeFailure] = {}
         failures = Counter[int]()
         while left := [index for index in range(len(openings)) if index not in results]:
             opened = self._open([openings[index] for index in left])
             for index, found in zip(left, opened, strict=True):
-                failures[index] += isinstance(found, Loss)
+                failures[index] += isinstance(found, EpisodeFailure)
                 if isinstance(found, Opened) or (found is not None and failures[index] > self._settings.retries):
                     results[index] = found
         return [results[index] for index in range(len(openings))]
 
-    def act(self, handles: Sequence[object], actions: Sequence[str]) -> list[Step[None] | Loss | None]:
+    def act(self, handles: Sequence[object], actions: Sequence[str]) -> list[Step[None] | EpisodeFailure | None]:
         """Advance episodes by one action each; None for one whose process has ended."""
         jobs = [self._acting(handle, action) for handle, action in zip(_ours(handles), actions, strict=True)]
         return list(map(_step, self._run(jobs)))
@@ -98,7 +98,7 @@ class LocalWorkers:
         while self._alive:
             self._alive.pop().end(max(0.0, give_up - monotonic()))
 
-    def _open(self, openings: Sequence[Opening]) -> list[Opened | Loss | None]:
+    def _open(self, openings: Sequence[Opening]) -> list[Opened | EpisodeFailure | None]:
         """Open episodes once; None for one whose process ended because of another one.
 
         A following action is played before its process opens another episode, whose trouble would end this one.
@@ -107,10 +107,10 @@ class LocalWorkers:
         begun = list(zip(handles, openings, strict=True))
         jobs = [job for each in begun for job in (self._opening(*each), *self._following(*each))]
         results = iter(self._run(jobs))
-        opened: list[Opened | Loss | None] = []
+        opened: list[Opened | EpisodeFailure | None] = []
         for handle, opening in begun:
             reply, step = next(results), None if opening.following is None else _step(next(results))
-            opened.append(_opened(handle, reply, step) if isinstance(reply, Reply) else reply)
+            opened.append(_opened(handle, reply, step) if isinstance(reply, WorkerReply) else reply)
         # The process may hold an episode whose actions failed, or whose reply was refused.
         self.close([handle for handle, found in zip(handles, opened, strict=True) if not isinstance(found, Opened)])
         return opened
@@ -136,7 +136,7 @@ class LocalWorkers:
     def _acting(self, handle: _Handle, action: str) -> _Job:
         return _Job(handle.process, {"number": handle.number, "action": action}, self._settings.act_seconds)
 
-    def _run(self, jobs: Sequence[_Job]) -> list[Reply | Loss | None]:
+    def _run(self, jobs: Sequence[_Job]) -> list[WorkerReply | EpisodeFailure | None]:
         """Serve jobs when their processes serve no other thread; None for a job whose process has ended before."""
         processes = sorted({job.process for job in jobs}, key=lambda process: process.number)
         with ExitStack() as held:
@@ -160,9 +160,9 @@ class LocalWorkers:
             numbers, process.ended = process.ended, []
         return _Job(process, {"numbers": numbers}, self._settings.act_seconds)
 
-    def _serve(self, jobs: Sequence[_Job]) -> list[Reply | Loss | None]:
+    def _serve(self, jobs: Sequence[_Job]) -> list[WorkerReply | EpisodeFailure | None]:
         """Serve jobs, one at a time per process."""
-        results: list[Reply | Loss | None] = [None] * len(jobs)
+        results: list[WorkerReply | EpisodeFailure | None] = [None] * len(jobs)
         queues: dict[WorkerProcess, deque[int]] = {}
         for index, job in enumerate(jobs):
             queues.setdefault(job.process, deque()).append(index)
@@ -183,22 +183,22 @@ class LocalWorkers:
                 self._drop(process)
             raise
 
-    def _answer(self, process: WorkerProcess, pending: _Pending) -> Reply | Loss | None:
+    def _answer(self, process: WorkerProcess, pending: _Pending) -> WorkerReply | EpisodeFailure | None:
         """Answer of a process, or why there is none; None while it has time."""
         longest = self._settings.longest
         try:
             message = process.advance(most_bytes(longest))
         except EOFError:
-            return Loss("crash", f"its process ended with exit code {self._drop(process, grace=1.0)}")
+            return EpisodeFailure("crash", f"its process ended with exit code {self._drop(process, grace=1.0)}")
         except ValueError:
             self._drop(process)
-            return Loss("invalid", f"an answer longer than env.simulator.longest={longest} allows")
+            return EpisodeFailure("invalid", f"an answer longer than env.simulator.longest={longest} allows")
         if message is not None:
             return read_reply(message, longest)
         if monotonic() < pending.deadline:
             return None
         self._drop(process)
-        return Loss("timeout", f"no answer in {pending.seconds:g} s")
+        return EpisodeFailure("timeout", f"no answer in {pending.seconds:g} s")
 
     def _drop(self, process: WorkerProcess, grace: float = 0.0) -> int | None:
         with self._books:
@@ -229,11 +229,11 @@ def _ours(handles: Sequence[object]) -> list[_Handle]:
     return [handle for handle in handles if isinstance(handle, _Handle)]
 
 
-def _opened(handle: _Handle, reply: Reply, step: Step[None] | Loss | None) -> Opened:
+def _opened(handle: _Handle, reply: WorkerReply, step: Step[None] | EpisodeFailure | None) -> Opened:
     return Opened(handle, reply.observation, reply.trace, step)
 
 
-def _step(served: Reply | Loss | None) -> Step[None] | Loss | None:
-    if not isinstance(served, Reply):
+def _step(served: WorkerReply | EpisodeFailure | None) -> Step[None] | EpisodeFailure | None:
+    if not isinstance(served, WorkerReply):
         return served
-    return Loss("invalid", "no step") if served.step is None else step_of(served.step)
+    return EpisodeFailure("invalid", "no step") if served.step is None else step_of(served.step)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coevo.envs.base import Step
-from coevo.envs.failures import Loss, one_line
+from coevo.envs.failures import EpisodeFailure, one_line
 
 ENCODED = 6
 """Most bytes of a character in JSON."""
@@ -19,7 +19,7 @@ ROOM = 4096
 """Bytes of a reply without its texts."""
 
 
-class Played(BaseModel):
+class ActionResult(BaseModel):
     """Result of an action."""
 
     model_config = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
@@ -34,14 +34,14 @@ class Played(BaseModel):
     progress: Annotated[float, Field(ge=0, le=1)] | None
 
 
-class Reply(BaseModel):
+class WorkerReply(BaseModel):
     """Answer of a worker: a failure, or what the request asks for."""
 
     model_config = ConfigDict(strict=True, extra="forbid")
 
     error: str = ""
     observation: str = ""
-    step: Played | None = None
+    step: ActionResult | None = None
     trace: str = Field(default="", pattern=r"^[0-9a-f]*$", max_length=64)
 
 
@@ -50,30 +50,32 @@ def most_bytes(longest: int) -> int:
     return 3 * ENCODED * longest + ROOM
 
 
-def read_reply(message: bytes, longest: int) -> Reply | Loss:
+def read_reply(message: bytes, longest: int) -> WorkerReply | EpisodeFailure:
     """Check a reply; a text of it has at most ``longest`` characters."""
     try:
-        reply = Reply.model_validate_json(message)
+        reply = WorkerReply.model_validate_json(message)
     except ValidationError as error:
         return _malformed(error)
     if reply.error:
-        return Loss("exception", one_line(reply.error))
+        return EpisodeFailure("exception", one_line(reply.error))
     step = reply.step
     for text in (reply.observation, step.observation if step else "", step.feedback if step else ""):
         if len(text) > longest:
-            return Loss("invalid", f"a text of {len(text)} characters, more than env.simulator.longest={longest}")
+            return EpisodeFailure(
+                "invalid", f"a text of {len(text)} characters, more than env.simulator.longest={longest}"
+            )
     if step is not None and step.success and not step.done:
-        return Loss("invalid", "a step has success=True and done=False: an episode succeeds where it ends")
+        return EpisodeFailure("invalid", "a step has success=True and done=False: an episode succeeds where it ends")
     return reply
 
 
-def _malformed(error: ValidationError) -> Loss:
+def _malformed(error: ValidationError) -> EpisodeFailure:
     problem = error.errors()[0]
     place = ".".join(map(str, problem["loc"]))
-    return Loss("invalid", one_line(f"{place} = {str(problem['input'])[:80]!r}: {problem['msg']}"))
+    return EpisodeFailure("invalid", one_line(f"{place} = {str(problem['input'])[:80]!r}: {problem['msg']}"))
 
 
-def step_of(played: Played) -> Step[None]:
+def step_of(played: ActionResult) -> Step[None]:
     """Result of an action as a step without a state."""
     return Step(None, **played.model_dump())
 

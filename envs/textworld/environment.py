@@ -5,8 +5,8 @@ from typing import Any
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Guide, Step
-from coevo.envs.stateful.environment import Position, StatefulEnvironment
-from coevo.envs.textworld.games import FOLDER, Size, commands, game_file, open_game, solution, things
+from coevo.envs.stateful.environment import SimulatorPosition, StatefulEnvironment
+from coevo.envs.textworld.games import FOLDER, GameSize, commands, game_file, open_game, solution, things
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, generator, seed_of
 from coevo.records.task import Panel, Task
@@ -28,7 +28,7 @@ class TextWorld(StatefulEnvironment):
     ) -> None:
         if not all(1 <= number <= 20 for number in (rooms, objects, quest)) or not 1 <= games <= HELD_OUT:
             raise ValueError(f"rooms, objects and quest are 1 to 20, games 1 to {HELD_OUT}")
-        self.size, self.games, self.folder = Size(rooms, objects, quest), games, Path(folder)
+        self.size, self.games, self.folder = GameSize(rooms, objects, quest), games, Path(folder)
 
     def sample(self, count: int, key: Key) -> list[Task]:
         """Draw training games, each once as long as there are enough."""
@@ -46,7 +46,7 @@ class TextWorld(StatefulEnvironment):
         kinds = things(self._file(task))
         return Guide(f"One command per turn: {commands(kinds)}. Things of this game: {', '.join(kinds)}.", VERBS)
 
-    def advise(self, state: Position, moment: Moment, key: Key) -> Answer:
+    def advise(self, state: SimulatorPosition, moment: Moment, key: Key) -> Answer:
         """Next command of the game's own solution, which no agent sees; ``look`` beside it."""
         shortest, played = solution(self._file(state.task)), state.actions
         left = shortest[len(played) :] if shortest[: len(played)] == played else ()
@@ -60,7 +60,7 @@ class TextWorld(StatefulEnvironment):
         return game, game.observation
 
     def _file(self, task: Task) -> Path:
-        return game_file(Size(*task.data["size"]), task.data["seed"], self.folder)
+        return game_file(GameSize(*task.data["size"]), task.data["seed"], self.folder)
 
     def _task(self, seed: int, split: str) -> Task:
         data = {"size": list(self.size), "seed": seed}

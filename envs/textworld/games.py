@@ -23,7 +23,7 @@ COMMANDS = {
 """Forms of commands, each with the kinds of things of which a game needs one to have it; empty for every game."""
 
 
-class Size(NamedTuple):
+class GameSize(NamedTuple):
     """Size of a game: rooms, objects, and commands of its shortest solution."""
 
     rooms: int
@@ -31,7 +31,7 @@ class Size(NamedTuple):
     quest: int
 
 
-def game_file(size: Size, seed: int, folder: Path = FOLDER) -> Path:
+def game_file(size: GameSize, seed: int, folder: Path = FOLDER) -> Path:
     """File of a game, made if it is not there; several processes may make it at once."""
     import textworld
 
@@ -72,7 +72,7 @@ def commands(kinds: Mapping[str, str]) -> str:
     return ", ".join(form for form, needed in COMMANDS.items() if not needed or not present.isdisjoint(needed))
 
 
-def _make(size: Size, seed: int, file: Path) -> None:
+def _make(size: GameSize, seed: int, file: Path) -> None:
     import textworld
 
     options = textworld.GameOptions()

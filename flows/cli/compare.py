@@ -17,13 +17,15 @@ from coevo.lineage.workspace import Workspace
 if TYPE_CHECKING:
     from coevo.flows.evaluation import Evaluation
 
-References = Annotated[list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")]
+ReferencesArgument = Annotated[
+    list[str], typer.Argument(metavar="RUN[@N] RUN[@N] ...", help="Runs, or revisions of runs.")
+]
 COLUMNS = ("compared", "panel", "revisions", "spent", "success", "difference", "over_tasks", "tasks")
 EXPENSES = ("run", "up_to_revision", "part", "episodes", "questions", "tokens", "money", "seconds", "in_equal")
 
 
 def compare(
-    references: References,
+    references: ReferencesArgument,
     as_json: JsonOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the differences as comma-separated values.")] = False,
     as_latex: Annotated[bool, typer.Option("--latex", help="Print the differences as a LaTeX table.")] = False,

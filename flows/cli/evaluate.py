@@ -9,7 +9,7 @@ from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption
 from coevo.lineage.workspace import Workspace
 
 if TYPE_CHECKING:
-    from coevo.flows.evaluation import Evaluation, Request
+    from coevo.flows.evaluation import Evaluation, EvaluationRequest
 
 HASH, SHOWN = 16, 8
 """Characters of a panel's hash in JSON, and in the table, which has 80 columns."""
@@ -41,11 +41,11 @@ def evaluate(
     Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
     """
     from coevo.flows.console.trust import trust_revision
-    from coevo.flows.evaluation import Request
+    from coevo.flows.evaluation import EvaluationRequest
 
     place = workspace_at(workspace)
     trust_revision(place, run, trust, ask=not as_json)
-    result = _played(run, Request(panel, tasks, bank, discovery), endpoint, place)
+    result = _played(run, EvaluationRequest(panel, tasks, bank, discovery), endpoint, place)
     lost = any(episode.lost for episode in result.episodes)
     row = {"run": run, "panel": result.panel.name, "bank": bank, **_figures(result, lost)}
     row["panel_hash"] = result.panel.hash[:HASH]
@@ -75,7 +75,7 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
     return {"tasks": len(result.episodes), "success": success, "stderr": stderr} | ({"lost": count} if lost else {})
 
 
-def _played(run: str, request: "Request", endpoint: str | None, place: Workspace) -> "Evaluation":
+def _played(run: str, request: "EvaluationRequest", endpoint: str | None, place: Workspace) -> "Evaluation":
     from coevo.flows.console.progress import shown
     from coevo.flows.evaluate import evaluate_revision
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint

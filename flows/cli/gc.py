@@ -8,10 +8,10 @@ import typer
 from coevo.configs.space import size
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
-from coevo.lineage.revision.retention import Rule, ranges
+from coevo.lineage.revision.retention import RetentionRule, ranges
 
 if TYPE_CHECKING:
-    from coevo.flows.upkeep.gc import Plan, RunPlan
+    from coevo.flows.upkeep.gc import CollectionPlan, RunPlan
 
 
 def gc(
@@ -35,7 +35,7 @@ def gc(
     """
     from coevo.flows.upkeep.gc import collect, plan
 
-    place, rule = workspace_at(workspace), Rule(keep_last, keep_every)
+    place, rule = workspace_at(workspace), RetentionRule(keep_last, keep_every)
     found, freed = collect(place, runs or [], rule) if apply else (plan(place, runs or [], rule), None)
     if as_json:
         output.document(_document(found, freed))
@@ -48,7 +48,7 @@ def gc(
         output.line(f"Freed {size(freed)}.")
 
 
-def _document(found: "Plan", freed: int | None) -> dict[str, object]:
+def _document(found: "CollectionPlan", freed: int | None) -> dict[str, object]:
     runs = [
         {
             "run": run.paths.name,

@@ -15,12 +15,12 @@ from coevo.configs.rollout.rollout import MAX_TURNS
 from coevo.flows.console import output
 from coevo.records.demonstration import Answer, Moment
 
-Act = Callable[[Any, Moment], Answer]
+ChooseAction = Callable[[Any, Moment], Answer]
 RANDOM_EPISODES = 8
 """Number of demonstrations, of other worlds, whose actions the random agent draws from."""
 
 
-class Agent(StrEnum):
+class PlayableAgent(StrEnum):
     """Agents that can play."""
 
     EXPERT = "expert"
@@ -34,9 +34,9 @@ def play(
         list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of the environment.")
     ] = None,
     agent: Annotated[
-        Agent,
+        PlayableAgent,
         typer.Option(help="expert: scripted, without lessons; random: drawn actions; human: those of standard input."),
-    ] = Agent.EXPERT,
+    ] = PlayableAgent.EXPERT,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the task and of the draws.")] = 0,
     python_path: Annotated[
         list[Path] | None, typer.Option("--python-path", metavar="FOLDER", help="Folder of your own modules.")
@@ -63,7 +63,7 @@ def play(
             raise CoevoError(f"--agent {agent}: {error}; or play with --agent random or human") from None
 
 
-def _episode(environment: Any, agent: Agent, root: Any, turns: int) -> None:
+def _episode(environment: Any, agent: PlayableAgent, root: Any, turns: int) -> None:
     from coevo.envs.failures import sound
     from coevo.tasks.play.turns import turn_by_turn
 
@@ -85,18 +85,18 @@ def _episode(environment: Any, agent: Agent, root: Any, turns: int) -> None:
     output.line(f"{'solved' if turn.step.success else 'not solved'} in {played}{cut}")
 
 
-def _agent(agent: Agent, environment: Any, guide: Any, root: Any) -> Act:
+def _agent(agent: PlayableAgent, environment: Any, guide: Any, root: Any) -> ChooseAction:
     from coevo.records.draws import extend
 
     base = extend(root, agent.value)
-    if agent is Agent.HUMAN:
+    if agent is PlayableAgent.HUMAN:
         return _ask
-    if agent is Agent.EXPERT:
+    if agent is PlayableAgent.EXPERT:
         return lambda state, moment: environment.advise(state, moment, extend(base, len(moment.history)))
     return _random(environment, guide, base)
 
 
-def _random(environment: Any, guide: Any, base: Any) -> Act:
+def _random(environment: Any, guide: Any, base: Any) -> ChooseAction:
     """Draw from the actions of demonstrations; without these, from guesses with the verbs of the guide."""
     from coevo.envs.base import MissingPartError
     from coevo.records.draws import extend, generator

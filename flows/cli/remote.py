@@ -16,7 +16,7 @@ from coevo.flows.history.standing import faults, standings
 from coevo.lineage.remote.place import runs_at, to_pull, to_push
 from coevo.lineage.remote.push import Transferred
 from coevo.lineage.remote.store import Store
-from coevo.lineage.revision.snapshot import Bank
+from coevo.lineage.revision.snapshot import VersionedBank
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.report import in_stage
@@ -135,12 +135,12 @@ def _sentence(found: Transferred, done: str) -> str:
     return f"{found.run}@{found.revision}: {found.moved.files} files, {decimal(found.moved.size)} {done}."
 
 
-def _open_bank(path: Path) -> Bank:
-    from coevo.memory.bank.bank import Bank as Opened
+def _open_bank(path: Path) -> VersionedBank:
+    from coevo.memory.bank.bank import Bank
     from coevo.memory.bank.files import check_enclosed
 
     check_enclosed(path)
-    return Opened(path)
+    return Bank(path)
 
 
 COMMANDS = (push, pull)

@@ -41,9 +41,9 @@ def run(
         return _dry_run(config if on else with_threads(config), workspace_at(workspace), on, as_json)
     if on is not None or as_json:
         raise CoevoError(f"{'--on' if on is not None else '--json'} is for a dry run: add --dry-run, or leave it out")
-    from coevo.flows.start_run import Operation, start_run
+    from coevo.flows.start_run import RunOptions, start_run
 
-    return start_run(config, workspace_at(workspace), name, Operation(alone=True)).code
+    return start_run(config, workspace_at(workspace), name, RunOptions(alone=True)).code
 
 
 def resume(
@@ -70,9 +70,9 @@ def resume(
 
     place = workspace_at(workspace)
     confirm_run(place, run, place.existing(run).read_config(), trust)
-    from coevo.flows.start_run import Operation, resume_run
+    from coevo.flows.start_run import RunOptions, resume_run
 
-    how = Operation(alone=True, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
+    how = RunOptions(alone=True, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
     return resume_run(run, place, how).code
 
 

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import Any
 
 from coevo.configs.errors import CoevoError
-from coevo.tasks.package.agent import Agent, Asked
+from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ANY_SEED
 
@@ -39,7 +39,7 @@ class Model:
         Raises:
             UnfitError: the agent cannot write a prompt, with its reason.
         """
-        seed, asked = params["seed"], [Asked.of(row) for row in rows]
+        seed, asked = params["seed"], [TurnRequest.of(row) for row in rows]
         with self._lock:
             try:
                 replies = self._agent.answer(asked, self._agent.seed if seed == ANY_SEED else seed)

@@ -22,7 +22,7 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Turn(Strict):
+class TurnFields(Strict):
     """A previous turn."""
 
     observation: str
@@ -30,7 +30,7 @@ class Turn(Strict):
     feedback: str
 
 
-class Row(Strict):
+class TurnRow(Strict):
     """A turn to answer. Optional fields may be missing or null."""
 
     instruction: str
@@ -39,7 +39,7 @@ class Row(Strict):
     kind: str | None = None
     task: str | None = None
     guide: str | None = None
-    history: list[Turn] | None = Field(default=None, fail_fast=True)
+    history: list[TurnFields] | None = Field(default=None, fail_fast=True)
 
     def size(self) -> int:
         """Bytes of all its text, plus ``TURN`` per turn: a turn without text takes tokens, too."""
@@ -82,17 +82,17 @@ class Split(Strict):
         return [dict(zip(self.columns, row, strict=True)) for row in self.data]
 
 
-ROWS = TypeAdapter(Annotated[list[Row], Field(min_length=1, fail_fast=True)])
+ROWS = TypeAdapter(Annotated[list[TurnRow], Field(min_length=1, fail_fast=True)])
 
 
-class Question(NamedTuple):
+class ModelInput(NamedTuple):
     """Input of the model."""
 
     rows: list[dict[str, Any]]
     params: dict[str, Any]
 
 
-def question(body: bytes, limits: Limits) -> Question:
+def question(body: bytes, limits: Limits) -> ModelInput:
     """Parse and validate a request.
 
     Raises:
@@ -107,10 +107,10 @@ def question(body: bytes, limits: Limits) -> Question:
     except ValueError as error:
         raise refusal(422, f"not JSON: {error}") from None
     _check_sizes(rows, limits.text)
-    return Question([row.complete() for row in rows], params.model_dump())
+    return ModelInput([row.complete() for row in rows], params.model_dump())
 
 
-def _check_sizes(rows: Iterable[Row], most: int) -> None:
+def _check_sizes(rows: Iterable[TurnRow], most: int) -> None:
     for number, row in enumerate(rows):
         if row.size() > most:
             raise refusal(413, f"row {number} has {row.size()} bytes of text: at most {most}")
@@ -132,6 +132,6 @@ def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
     where, said = [str(part) for part in problem["loc"]], problem["msg"]
     if problem["type"] == "extra_forbidden":
-        fields = {*Row.model_fields, *Turn.model_fields, *Params.model_fields, *Split.model_fields}
+        fields = {*TurnRow.model_fields, *TurnFields.model_fields, *Params.model_fields, *Split.model_fields}
         said = f"no such field.{nearest(where[-1], fields)}"
     return f"{'.'.join(where)}: {said}".removeprefix(": ")

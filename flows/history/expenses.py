@@ -16,7 +16,7 @@ BRIEF = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExpensePart:
     """Part of a run's expense.
 
     Attributes:
@@ -29,15 +29,15 @@ class Part:
 
 
 PARTS = (
-    Part("preparation", ()),
-    Part("rollout", KINDS),
-    Part("update", ("seconds",)),
-    Part("writing", ("seconds",)),
-    Part("judging", KINDS),
-    Part("retiring", KINDS),
-    Part("evaluation", ()),
-    Part("internalization", ()),
-    Part("other", ()),
+    ExpensePart("preparation", ()),
+    ExpensePart("rollout", KINDS),
+    ExpensePart("update", ("seconds",)),
+    ExpensePart("writing", ("seconds",)),
+    ExpensePart("judging", KINDS),
+    ExpensePart("retiring", KINDS),
+    ExpensePart("evaluation", ()),
+    ExpensePart("internalization", ()),
+    ExpensePart("other", ()),
 )
 
 
@@ -90,7 +90,7 @@ def _added(before: tuple[Expense, ...], here: tuple[Expense, ...]) -> tuple[Expe
     return tuple(one + other for one, other in zip(before, here, strict=True))
 
 
-def _of(manifest: Manifest, part: Part) -> Expense:
+def _of(manifest: Manifest, part: ExpensePart) -> Expense:
     seconds = time_by_part([manifest]).get(part.name)
     if not played(manifest):
         return Expense(part.name, None, None, None, seconds, part.budgets)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.envs.registry import make
-from coevo.flows.evaluation import Evaluation, Request, check_panel
+from coevo.flows.evaluation import Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.reference import reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.diversity import diversity
@@ -17,7 +17,7 @@ from coevo.tasks.run.weights import check_weights
 from coevo.tasks.steps.evaluate import play_panel
 
 
-def evaluate_endpoint(url: str, reference: str, request: Request, place: Workspace) -> Evaluation:
+def evaluate_endpoint(url: str, reference: str, request: EvaluationRequest, place: Workspace) -> Evaluation:
     """``coevo evaluate`` with the agent behind a URL instead of the run's policy and bank.
 
     Raises:

@@ -11,7 +11,7 @@ from coevo.lineage.revision.code import code_of
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import NAME, Workspace
 from coevo.tasks.package.champion import ASKS
-from coevo.tasks.package.package import Origin, Package, pack
+from coevo.tasks.package.package import Package, PackageOrigin, pack
 from coevo.tasks.package.registry import CODE, Registered, known, register
 from coevo.tasks.publish.catchup import tracker_of
 from coevo.tasks.publish.mlflow.store import tracking_store
@@ -33,7 +33,7 @@ def package(opened: Reading, into: Path) -> Package:
     check_weights(manifest, opened.config, opened.paths.workspace.root, opened.name)
     last = history.evaluated(opened.history)
     panels = {} if last is None else last.state["panels"]
-    origin = Origin(
+    origin = PackageOrigin(
         run=opened.paths.name,
         revision=manifest.revision,
         iteration=manifest.iteration,
@@ -79,7 +79,7 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
         return registered, made
 
 
-def tags(origin: Origin) -> dict[str, str]:
+def tags(origin: PackageOrigin) -> dict[str, str]:
     """Tags of a version: its origin and its success."""
     known = {
         "run": origin.run,

@@ -26,7 +26,7 @@ from coevo.tasks.package.champion import (
 )
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered, find
-from coevo.tasks.publish.mlflow.store import Store, tracking_store
+from coevo.tasks.publish.mlflow.store import TrackingStore, tracking_store
 from coevo.tasks.publish.report import in_stage
 
 
@@ -99,7 +99,7 @@ def promote(
 
 
 def _concluded(
-    store: Store, challenger: Registered, over: Registered | None, verdict: PromotionVerdict | None, waits: bool
+    store: TrackingStore, challenger: Registered, over: Registered | None, verdict: PromotionVerdict | None, waits: bool
 ) -> Promotion:
     """Move the alias or ask a person if the challenger passed; record the verdict in any case."""
     reigning = None if over is None else over.version

@@ -15,7 +15,7 @@ from coevo.lineage.trust import Consent, confirmed_before, extend_path
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered, fetch, packaged
-from coevo.tasks.publish.mlflow.store import Store
+from coevo.tasks.publish.mlflow.store import TrackingStore
 from coevo.tasks.publish.report import in_stage
 
 PACKAGE = "package"
@@ -23,7 +23,11 @@ PACKAGE = "package"
 
 
 def prove(
-    store: Store, versions: Sequence[Registered], into: Path, place: Workspace, consent: Consent = confirmed_before
+    store: TrackingStore,
+    versions: Sequence[Registered],
+    into: Path,
+    place: Workspace,
+    consent: Consent = confirmed_before,
 ) -> list[Package]:
     """Fetch versions, and require that each is proven or confirmed.
 

@@ -38,7 +38,7 @@ class LifeLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class VerdictInterval:
     """A verdict of replay: vertical positions of the difference, the bounds of its interval, and the threshold."""
 
     judged: Judged
@@ -57,7 +57,7 @@ def life_lines(lives: Iterable[Life], edits: dict[str, list[int]], last: int) ->
     return x, [_life_line(life, ABOVE + ROW * row, edits.get(life.entry.id, []), x) for row, life in enumerate(ordered)]
 
 
-def intervals(judged: Sequence[Judged], last: int) -> tuple[Plot, list[Interval]]:
+def intervals(judged: Sequence[Judged], last: int) -> tuple[Plot, list[VerdictInterval]]:
     """The latest verdicts; those of one revision are side by side."""
     shown = judged[-MOST_VERDICTS:]
     values = [value for each in shown for value in (*each.verdict.interval, each.verdict.delta)]
@@ -72,10 +72,10 @@ def intervals(judged: Sequence[Judged], last: int) -> tuple[Plot, list[Interval]
     return Plot(300, x, y), found
 
 
-def _interval(judged: Judged, x: float, y: Scale) -> Interval:
+def _interval(judged: Judged, x: float, y: Scale) -> VerdictInterval:
     verdict = judged.verdict
     low, high = verdict.interval
-    return Interval(judged, x, y.at(verdict.difference), y.at(low), y.at(high), y.at(verdict.delta))
+    return VerdictInterval(judged, x, y.at(verdict.difference), y.at(low), y.at(high), y.at(verdict.delta))
 
 
 def _life_line(life: Life, y: float, edits: Sequence[int], x: Scale) -> LifeLine:

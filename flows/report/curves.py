@@ -15,11 +15,11 @@ LARGEST = 7
 SUCCESS = "agent/success/"
 INTERNALIZATION = "bank/internalization/"
 MINUS = "top1_minus_"
-Value = Callable[[Manifest], float | None]
+MetricFunction = Callable[[Manifest], float | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class StageLayer:
     """Seconds of one stage: its columns, their sum and median."""
 
     name: str
@@ -72,7 +72,7 @@ def spread(history: Sequence[Manifest]) -> tuple[Plot, Band] | None:
     return plot, Band(area(highs, lows), area(above, below))
 
 
-def durations(history: Sequence[Manifest]) -> tuple[Plot, list[Layer]] | None:
+def durations(history: Sequence[Manifest]) -> tuple[Plot, list[StageLayer]] | None:
     """Seconds per stage, stacked, of every revision that has times; None without times."""
     spent = {m.revision: stages(m) for m in history}
     names = _longest_first(spent.values())
@@ -97,7 +97,7 @@ def _longest_first(spent: Iterable[dict[str, float]]) -> list[str]:
 
 def _layer(
     group: Sequence[str], spent: dict[int, dict[str, float]], under: dict[int, float], x: Scale, y: Scale
-) -> Layer:
+) -> StageLayer:
     """Columns of a group of stages, on top of the previous layers."""
     wide = round(max(1.0, (x.end - x.start) / (x.high + 1) * 0.8), 1)
     columns, values = [], []
@@ -109,10 +109,10 @@ def _layer(
             under[revision] += value
             values.append(value)
     name = group[0] if len(group) == 1 else f"{len(group)} others"
-    return Layer(name, "".join(columns), sum(values), median(values))
+    return StageLayer(name, "".join(columns), sum(values), median(values))
 
 
-def _plot(history: Sequence[Manifest], series: dict[str, Value], include: Sequence[float]) -> Plot | None:
+def _plot(history: Sequence[Manifest], series: dict[str, MetricFunction], include: Sequence[float]) -> Plot | None:
     known = {name: {m.revision: v for m in history if (v := value(m)) is not None} for name, value in series.items()}
     known = {name: values for name, values in known.items() if values}
     if not known:
@@ -146,7 +146,7 @@ def _measured_before(revision: int, values: dict[int, float], history: Sequence[
     return before
 
 
-def _metric(name: str) -> Value:
+def _metric(name: str) -> MetricFunction:
     return lambda manifest: manifest.metrics.get(name)
 
 

@@ -36,7 +36,7 @@ class Story:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportData:
     """All data of a report.
 
     Attributes:
@@ -80,7 +80,7 @@ class Facts:
     gone: Sequence[int]
 
 
-def facts(opened: Reading, place: Workspace) -> Facts:
+def facts(opened: Reading, place: Workspace) -> ReportData:
     """Read the data of a report.
 
     Raises:
@@ -90,7 +90,7 @@ def facts(opened: Reading, place: Workspace) -> Facts:
     found, retrievals, judged, rulings = _of_bank(opened)
     highest, lowest = extremes(found, TOP)
     stories = _stories(opened, [*highest, *lowest], judged, rulings)
-    return Facts(
+    return ReportData(
         name=opened.name,
         status=standing(opened.paths, place).status,
         manifests=manifests,

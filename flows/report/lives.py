@@ -7,14 +7,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from coevo.records.arrays import Floats, Integers
 from coevo.records.entry import Entry
 from coevo.records.intervals import around
 
 COLUMNS = ("revision", "kind", "task_id", "success", "turns.list.element.retrieved")
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(slots=True)
@@ -102,12 +100,14 @@ def _count(found: dict[str, Life], episodes: pa.Table) -> None:
 class _Tasks(NamedTuple):
     """Number of each episode's task, stratum of each task, and success of each episode minus its stratum's mean."""
 
-    of: Ints
-    stratum: Ints
+    of: Integers
+    stratum: Integers
     residual: Floats
 
 
-def _over_tasks(tasks: _Tasks, episode: Ints, group: Ints, weight: Floats, where: Ints) -> tuple[Ints, Floats]:
+def _over_tasks(
+    tasks: _Tasks, episode: Integers, group: Integers, weight: Floats, where: Integers
+) -> tuple[Integers, Floats]:
     """Tasks of each group's stratum, and the sum of squares of their parts of the group's gain, both [groups].
 
     The gain of a group is the sum over tasks of (1 + weight) times the residuals of the episodes that were shown the
@@ -129,13 +129,13 @@ def _over_tasks(tasks: _Tasks, episode: Ints, group: Ints, weight: Floats, where
     return np.bincount(tasks.stratum)[where], np.maximum(squares, 0.0)
 
 
-def _codes(values: pa.ChunkedArray) -> Ints:
+def _codes(values: pa.ChunkedArray) -> Integers:
     """Number of each text among the different ones."""
-    codes: Ints = pc.dictionary_encode(values).combine_chunks().indices.to_numpy().astype(np.int64)
+    codes: Integers = pc.dictionary_encode(values).combine_chunks().indices.to_numpy().astype(np.int64)
     return codes
 
 
-def _strata(episodes: pa.Table) -> tuple[Ints, Ints]:
+def _strata(episodes: pa.Table) -> tuple[Integers, Integers]:
     """Stratum (revision, kind of task) of each episode, and the revision of each stratum."""
     revision = episodes["revision"].to_numpy().astype(np.int64)
     kind = _codes(episodes["kind"])
@@ -144,7 +144,7 @@ def _strata(episodes: pa.Table) -> tuple[Ints, Ints]:
     return stratum, found // many
 
 
-def _shown(turns: pa.ListArray) -> tuple[Ints, Ints, list[str]]:
+def _shown(turns: pa.ListArray) -> tuple[Integers, Integers, list[str]]:
     """Unique pairs of an episode's row and the number of a retrieved entry, and the entries' ids by number."""
     retrieved = pc.struct_field(turns.flatten(), "retrieved")
     episode = pc.list_parent_indices(turns).to_numpy()[pc.list_parent_indices(retrieved).to_numpy()]

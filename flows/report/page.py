@@ -14,7 +14,7 @@ from coevo.flows.console.output import plain
 from coevo.flows.report import rows
 from coevo.flows.report.bank import intervals, life_lines
 from coevo.flows.report.curves import by_panel, durations, internalization, spread
-from coevo.flows.report.facts import Facts
+from coevo.flows.report.facts import ReportData
 from coevo.flows.report.graph import graph
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 
 
-def page(facts: Facts) -> str:
+def page(facts: ReportData) -> str:
     """Render the whole document."""
     style, script = ((HERE / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     return (
@@ -42,7 +42,7 @@ def page(facts: Facts) -> str:
     )
 
 
-def _figures(facts: Facts) -> dict[str, Any]:
+def _figures(facts: ReportData) -> dict[str, Any]:
     last = facts.manifests[-1].revision
     return {
         "success": by_panel(facts.manifests, "success"),
@@ -65,7 +65,7 @@ def _edits(rulings: Iterable["Ruling"]) -> dict[str, list[int]]:
     return edits
 
 
-def _tables(facts: Facts) -> dict[str, Any]:
+def _tables(facts: ReportData) -> dict[str, Any]:
     return {
         "most": rows.MOST,
         "headline": rows.headline(facts),

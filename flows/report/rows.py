@@ -14,7 +14,7 @@ from coevo.flows.history.verdicts import (
     with_credit,
 )
 from coevo.flows.report.curves import panels
-from coevo.flows.report.facts import Facts
+from coevo.flows.report.facts import ReportData
 from coevo.flows.report.lives import Life
 from coevo.lineage.revision.code import flat
 from coevo.tasks.cost import time_line, wall_seconds
@@ -30,10 +30,10 @@ ENTRY_COLUMNS = (
 )  # fmt: skip
 EXPENSE_COLUMNS = ("part", "episodes", "questions", "tokens", "money", "seconds", "in equal")
 __all__ = ["EXPENSE_COLUMNS", "MOST", "RULING_COLUMNS", "VERDICT_COLUMNS"]
-Row = dict[str, Any]
+ReportRow = dict[str, Any]
 
 
-def headline(facts: Facts) -> list[tuple[str, str]]:
+def headline(facts: ReportData) -> list[tuple[str, str]]:
     """Headline metrics, as names and formatted values."""
     evaluated = history.evaluated(facts.manifests)
     panel = history.headline_panel(facts.manifests[0])
@@ -54,7 +54,7 @@ def headline(facts: Facts) -> list[tuple[str, str]]:
     return [*found, *_expense(facts)]
 
 
-def _expense(facts: Facts) -> Iterator[tuple[str, str]]:
+def _expense(facts: ReportData) -> Iterator[tuple[str, str]]:
     """Episodes, tokens and seconds of learning, without those that were not counted."""
     spent = facts.spent[-1]
     for name, count in (("episodes", spent.episodes), ("tokens", spent.tokens)):
@@ -64,7 +64,7 @@ def _expense(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "time", time_line(facts.manifests)
 
 
-def revision_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
+def revision_rows(facts: ReportData) -> tuple[tuple[str, ...], list[ReportRow]]:
     """One row per revision: its origin, success and reward by panel from the manifest."""
     names = [f"agent/{what}/{panel}" for panel in panels(facts.manifests) for what in ("success", "reward")]
     names = [name for name in names if any(name in manifest.metrics for manifest in facts.manifests)]
@@ -91,7 +91,7 @@ def revision_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return tuple(rows[0]), rows
 
 
-def entry_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
+def entry_rows(facts: ReportData) -> tuple[tuple[str, ...], list[ReportRow]]:
     """Columns, and one row per entry, those retrieved most first."""
     ranked = sorted(facts.lives.values(), key=lambda life: (-life.shown, life.entry.id))
     rows = [
@@ -101,7 +101,7 @@ def entry_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return with_credit(ENTRY_COLUMNS, rows), rows
 
 
-def retrieval_rows(facts: Facts) -> list[Row]:
+def retrieval_rows(facts: ReportData) -> list[ReportRow]:
     """One row per bin of the histogram of retrievals, up to that of the entry retrieved most."""
     from coevo.memory.stats import FROM
 
@@ -112,7 +112,7 @@ def retrieval_rows(facts: Facts) -> list[Row]:
     return [{"retrievals": _bin(least, end), "entries": n} for least, end, n in bins]
 
 
-def verdict_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
+def verdict_rows(facts: ReportData) -> tuple[tuple[str, ...], list[ReportRow]]:
     """Columns, and one row per verdict of replay, the latest first."""
     found = [
         verdict_row(judged, facts.manifests)
@@ -123,12 +123,12 @@ def verdict_rows(facts: Facts) -> tuple[tuple[str, ...], list[Row]]:
     return with_bound(VERDICT_COLUMNS, found), found
 
 
-def ruling_rows(facts: Facts) -> list[Row]:
+def ruling_rows(facts: ReportData) -> list[ReportRow]:
     """One row per edit operation, the latest first."""
     return [ruling_cells(ruling_row(ruling)) for ruling in reversed(facts.rulings)]
 
 
-def expense_rows(facts: Facts) -> list[Row]:
+def expense_rows(facts: ReportData) -> list[ReportRow]:
     """One row per part of the run's expense."""
     return [
         {name: getattr(each, name) for name in EXPENSE_COLUMNS[:-1]} | {"in equal": ", ".join(each.budgets)}
@@ -136,7 +136,7 @@ def expense_rows(facts: Facts) -> list[Row]:
     ]
 
 
-def setting_rows(facts: Facts) -> list[Row]:
+def setting_rows(facts: ReportData) -> list[ReportRow]:
     """Configuration of the last revision."""
     settings = flat(facts.manifests[-1].state["config"])
     return [{"setting": key, "value": str(value)} for key, value in sorted(settings.items())]
@@ -146,7 +146,7 @@ def _bin(first: int, last: int | None) -> str:
     return f"{first} or more" if last is None else str(first) if first == last else f"{first} to {last}"
 
 
-def _entry_row(life: Life) -> Row:
+def _entry_row(life: Life) -> ReportRow:
     entry, (low, high) = life.entry, life.interval
     return {
         "id": entry.id,

@@ -39,7 +39,7 @@ class Rules:
     frames: str = "DENY"
 
 
-class Guard:
+class ServerGuard:
     """An ASGI application in front of a server's.
 
     Args:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from coevo.flows.servers.guard import Guard, Rules
+from coevo.flows.servers.guard import Rules, ServerGuard
 from coevo.flows.servers.visits import PathVisits
 
 SECRET = "COEVO_MLFLOW_SECRET"
@@ -33,7 +33,7 @@ def main(port: int) -> None:
 
     pages.before_request(_refuse_folders)
     sys.stderr.write(f"MLflow is at http://127.0.0.1:{port}; `coevo ui` makes a link to its pages.\n")
-    guard = Guard(app, port, secret, RULES, PathVisits(port))
+    guard = ServerGuard(app, port, secret, RULES, PathVisits(port))
     uvicorn.run(guard, host="127.0.0.1", port=port, log_level="warning", access_log=False, ws="none")
 
 

@@ -9,7 +9,7 @@ import uvicorn
 from prefect.server.api.server import create_app
 from prefect.settings import get_current_settings
 
-from coevo.flows.servers.guard import Guard
+from coevo.flows.servers.guard import ServerGuard
 
 
 def main(port: int) -> None:
@@ -20,7 +20,7 @@ def main(port: int) -> None:
         sys.exit("PREFECT_SERVER_API_AUTH_STRING is not set: start this server with `coevo ui`")
     sys.stderr.write(f"Prefect is at http://127.0.0.1:{port}; `coevo ui` makes a link to its pages.\n")
     uvicorn.run(
-        Guard(create_app(final=True), port, secret.get_secret_value()),
+        ServerGuard(create_app(final=True), port, secret.get_secret_value()),
         host="127.0.0.1",
         port=port,
         timeout_keep_alive=settings.api.keepalive_timeout,

@@ -39,7 +39,7 @@ SIGNAL = signal.SIGURG
 """Signal that interrupts the main thread; a process without a handler ignores it."""
 
 
-class Answer(Enum):
+class ServerAnswer(Enum):
     """Result of a check: any answer, no answer in time, or no listener."""
 
     ANSWERED = "answered"
@@ -55,28 +55,28 @@ class Pulse:
         self._answered = clock()
         self._listened = clock()
 
-    def is_dead(self, answer: Answer) -> bool:
+    def is_dead(self, answer: ServerAnswer) -> bool:
         """Record a check; return True if the server is dead."""
         now = self._clock()
-        if answer is Answer.ANSWERED:
+        if answer is ServerAnswer.ANSWERED:
             self._answered = now
-        if answer is not Answer.REFUSED:
+        if answer is not ServerAnswer.REFUSED:
             self._listened = now
         return now - self._listened > REFUSED or now - self._answered > SILENT
 
 
-def look(url: str) -> Answer:
+def look(url: str) -> ServerAnswer:
     """Check the Prefect server at an API URL once."""
     try:
         urllib.request.urlopen(f"{url}/health", timeout=TIMEOUT).close()
     except HTTPError:
-        return Answer.ANSWERED
+        return ServerAnswer.ANSWERED
     except OSError as error:
         reason = error.reason if isinstance(error, URLError) else error
-        return Answer.REFUSED if isinstance(reason, ConnectionError) else Answer.SILENT
+        return ServerAnswer.REFUSED if isinstance(reason, ConnectionError) else ServerAnswer.SILENT
     except HTTPException:  # an answer that is not HTTP
-        return Answer.ANSWERED
-    return Answer.ANSWERED
+        return ServerAnswer.ANSWERED
+    return ServerAnswer.ANSWERED
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from coevo.lineage.status import waits
 
 
 @dataclass(frozen=True, slots=True)
-class Panel:
+class PanelSuccess:
     """Success on a panel, before a session and at its end; None if it was not played."""
 
     name: str
@@ -49,14 +49,16 @@ class Account:
         """Number of iterations of the session."""
         return self.history[-1].iteration - self.history[self.start].iteration
 
-    def panels(self) -> list[Panel]:
+    def panels(self) -> list[PanelSuccess]:
         """Success on the panels that the run is evaluated on."""
         evaluation = self.history[-1].state["config"]["evaluation"]
         led = trail(self.history)
         before = _measured(manifest for manifest in trail(self.history[: self.start + 1]))
         after = _measured(manifest for manifest in led if manifest.revision > self.start)
         names = (*evaluation["panels"], *evaluation["final_panels"])
-        return [Panel(name, before.get(name), after.get(name)) for name in names if name in before or name in after]
+        return [
+            PanelSuccess(name, before.get(name), after.get(name)) for name in names if name in before or name in after
+        ]
 
     def subject(self) -> str:
         """Summary in one line."""

@@ -9,7 +9,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.load.study import stored_study
 from coevo.flows.console.output import console
 from coevo.flows.servers.stale import mark_crashed
-from coevo.flows.start_run import Operation, resume_run, start_run
+from coevo.flows.start_run import RunOptions, resume_run, start_run
 from coevo.flows.studies.outcome import is_finished, outcome, outcomes, revisions_of
 from coevo.flows.studies.plan import StudyLock, StudyRun, runs_of
 from coevo.flows.studies.publish import publish_result
@@ -46,7 +46,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
         mark_crashed(flow_run_name(), workspace)
         for number, each in enumerate(runs, start=1):
             shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
-            code = play(place, each, Operation(quiet=quiet, brief=True, alone=alone))
+            code = play(place, each, RunOptions(quiet=quiet, brief=True, alone=alone))
             if code:
                 return code
             if each.seed == 1 and (found := outcome(described, each, place)) is not None:
@@ -57,7 +57,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
     return 0
 
 
-def play(place: Workspace, each: StudyRun, how: Operation) -> int:
+def play(place: Workspace, each: StudyRun, how: RunOptions) -> int:
     """Start a run, continue it, or publish what is left of a finished one; return its exit code."""
     paths = place.run(each.name)
     if not paths.created.is_file():

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from coevo.envs.registry import find
 from coevo.flows.studies.outcome import Outcome
 from coevo.flows.studies.plan import StudyRun
-from coevo.flows.studies.result import COLUMNS, Result, Row
+from coevo.flows.studies.result import COLUMNS, ArmRow, StudyResult
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.catchup import tracker_of
-from coevo.tasks.publish.mlflow.pictures import Mark
+from coevo.tasks.publish.mlflow.pictures import ArmMean
 from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.publish.mlflow.study import StudyPage, Table, publish_study
 
@@ -17,7 +17,7 @@ FACTS = ("paper", "figure", "finding", "recipe")
 RUN_COLUMNS = ("run", "arm", "seed", "episodes", "tokens", "seconds", "page")
 
 
-def publish_result(place: Workspace, result: Result, runs: Sequence[StudyRun]) -> None:
+def publish_result(place: Workspace, result: StudyResult, runs: Sequence[StudyRun]) -> None:
     """Publish the result of a study with finished runs; without any, publish nothing.
 
     Raises:
@@ -56,14 +56,14 @@ def _page(place: Workspace, each: StudyRun) -> str:
     return "" if placed.run is None else f"#/experiments/{placed.experiment}/runs/{placed.run}"
 
 
-def _about(result: Result, pages: dict[str, str]) -> str:
+def _about(result: StudyResult, pages: dict[str, str]) -> str:
     study = result.study
     source = f"{study.paper}, {study.figure}" if study.figure else study.paper
     links = "\n".join(f"- [{name}]({page})" if page else f"- {name}" for name, page in pages.items())
     return f"**{study.name}**, after {source}: {study.finding}\n\n{result.summary()}.\n\n{links}\n"
 
 
-def _points(rows: Sequence[Row]) -> Iterator[tuple[str, float]]:
+def _points(rows: Sequence[ArmRow]) -> Iterator[tuple[str, float]]:
     for row in rows:
         values = {"mean": row.mean, "low": row.low, "high": row.high, "difference": row.difference}
         values |= {"difference_low": row.difference_low, "difference_high": row.difference_high}
@@ -72,12 +72,12 @@ def _points(rows: Sequence[Row]) -> Iterator[tuple[str, float]]:
                 yield f"{row.metric}/{row.over}/{row.arm}/{name}", value
 
 
-def _marks(result: Result) -> dict[str, list[Mark]]:
+def _marks(result: StudyResult) -> dict[str, list[ArmMean]]:
     """Arms by metric, the reference first."""
-    base, found = result.study.base.name, dict[str, list[Mark]]()
+    base, found = result.study.base.name, dict[str, list[ArmMean]]()
     for row in sorted(result.rows, key=lambda row: row.arm != base):
         if row.mean is not None:
-            mark = Mark(row.arm, row.mean, row.low, row.high)
+            mark = ArmMean(row.arm, row.mean, row.low, row.high)
             found.setdefault(f"{row.metric}, {row.over}", []).append(mark)
     return found
 

@@ -33,7 +33,7 @@ def ablate(
         workspace: directory of runs.
 
     Returns:
-        Frame with one row per metric and arm, and the columns of ``coevo.flows.studies.result.Row``.
+        Frame with one row per metric and arm, and the columns of ``coevo.flows.studies.result.ArmRow``.
 
     Raises:
         CoevoError: the study cannot run here, an arm is not possible, or a run cannot continue.

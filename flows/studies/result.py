@@ -21,7 +21,7 @@ VERDICTS = (AS_CLAIMED, REVERSED, UNDECIDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ArmRow:
     """One arm by one metric.
 
     Attributes:
@@ -54,17 +54,17 @@ class Row:
     tokens: float | None
 
 
-COLUMNS = tuple(field.name for field in fields(Row))
+COLUMNS = tuple(field.name for field in fields(ArmRow))
 """Fields of a row."""
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class StudyResult:
     """A study with the outcomes of its finished runs, and one row per metric and arm."""
 
     study: StudyConfig
     outcomes: tuple[Outcome, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ArmRow, ...]
 
     def summary(self) -> str:
         """Number of finished runs and of verdicts, in one line."""
@@ -97,14 +97,14 @@ class Result:
         return {key: value for key, value in pairs if value is not None}
 
 
-def compared(study: StudyConfig, found: Sequence[Outcome]) -> Result:
+def compared(study: StudyConfig, found: Sequence[Outcome]) -> StudyResult:
     """Compare the arms of a study by each metric; a reversed finding is a row like any other."""
     rows = [
         _row(metric, arm, study.base, _values(found, study, metric), found)
         for metric in study.metrics
         for arm in study.arms
     ]
-    return Result(study, tuple(found), tuple(rows))
+    return StudyResult(study, tuple(found), tuple(rows))
 
 
 def _values(found: Sequence[Outcome], study: StudyConfig, metric: MetricConfig) -> dict[str, dict[int, float]]:
@@ -129,7 +129,7 @@ def _row(
     base: ArmConfig,
     values: Mapping[str, Mapping[int, float]],
     found: Sequence[Outcome],
-) -> Row:
+) -> ArmRow:
     ours, theirs = values.get(arm.name, {}), values.get(base.name, {})
     seeds = sorted(ours.keys() & theirs.keys()) if arm is not base else []
     gains = [ours[seed] - theirs[seed] for seed in seeds]
@@ -137,7 +137,7 @@ def _row(
     mean = of_mean(list(ours.values())) if len(ours) > 1 else None
     sure = _firm(mean, len(ours)) if arm is base else _firm(spread, len(seeds))
     costs = [outcome.spent for outcome in found if outcome.arm == arm.name]
-    return Row(
+    return ArmRow(
         metric=metric.title,
         over=metric.over,
         arm=arm.name,

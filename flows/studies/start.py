@@ -4,7 +4,7 @@ from coevo.configs.study import StudyConfig
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.flows.studies.outcome import outcomes
 from coevo.flows.studies.plan import check_parts, check_runs, runs_of
-from coevo.flows.studies.result import Result, compared
+from coevo.flows.studies.result import StudyResult, compared
 from coevo.lineage.workspace import Workspace
 
 THEN = "what is committed is safe, repeat the command to continue the study"
@@ -33,7 +33,7 @@ def start(study: StudyConfig, place: Workspace, quiet: bool, alone: bool) -> int
         return ablate(study.model_dump(mode="json"), str(place.root), quiet, alone)
 
 
-def result_of(study: StudyConfig, place: Workspace) -> Result:
+def result_of(study: StudyConfig, place: Workspace) -> StudyResult:
     """Result of the finished runs of a study.
 
     Raises:

@@ -20,7 +20,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.trust import Trust
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.memory.bank.retention import Kept, copy
+from coevo.memory.bank.retention import KeptVersions, copy
 from coevo.tasks.run.author import author_config, check_author
 
 FIXED = {
@@ -90,7 +90,7 @@ def own(source: Reading, config: RunConfig, trust: Trust) -> list[Setting]:
     return [each for each in chosen(config) if (each.name, each.value) not in inherited]
 
 
-def tables(source: Reading) -> Kept:
+def tables(source: Reading) -> KeptVersions:
     """Versions of the bank up to the revision that are still kept, by table."""
     kept = set(source.lineage.retained())
     revisions = [manifest for manifest in source.history if manifest.revision in kept]

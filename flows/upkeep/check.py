@@ -16,13 +16,13 @@ from coevo.lineage.remote.banks import RemoteBanks
 from coevo.lineage.repository import Repository
 from coevo.lineage.workspace import RunPaths, Workspace
 
-Note = Callable[[str], None]
+Notify = Callable[[str], None]
 LOOKS = 3
 """Most checks of one run: gc may drop revisions again and again."""
 
 
 @dataclass(frozen=True)
-class Checked:
+class RunCheckResult:
     """Result of a run's checks.
 
     Attributes:
@@ -38,10 +38,10 @@ class Checked:
     findings: tuple[Finding, ...]
 
 
-class Check:
+class WorkspaceCheck:
     """Checks of one workspace, read-only; each object of the cache is read once."""
 
-    def __init__(self, place: Workspace, note: Note, banks: RemoteBanks | None = None) -> None:
+    def __init__(self, place: Workspace, note: Notify, banks: RemoteBanks | None = None) -> None:
         """Args:
         place: the workspace.
         note: receives progress.
@@ -57,7 +57,7 @@ class Check:
         self._note("workspace")
         return [*check_strangers(self.place), *check_warmstarts(self.place)]
 
-    def run(self, paths: RunPaths) -> Checked:
+    def run(self, paths: RunPaths) -> RunCheckResult:
         """Check one run; again if gc drops revisions meanwhile, whose parts it removes.
 
         If a writer appears meanwhile, only the data of its history counts.
@@ -71,7 +71,7 @@ class Check:
                 break
             busy = in_use(paths) or now.commits != before.commits
             self.donors = Donors(self.place)
-        return Checked(paths.name, len(now.commits), busy, tuple(found))
+        return RunCheckResult(paths.name, len(now.commits), busy, tuple(found))
 
     def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
         yield from check_run_files(paths)

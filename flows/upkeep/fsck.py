@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coevo.flows.upkeep.check import Check, Checked, Note
+from coevo.flows.upkeep.check import Notify, RunCheckResult, WorkspaceCheck
 from coevo.lineage.findings import Finding
 from coevo.lineage.remote.banks import RemoteBanks
 from coevo.lineage.workspace import RunPaths, Workspace
@@ -13,7 +13,7 @@ from coevo.lineage.workspace import RunPaths, Workspace
 class Examined:
     """Result of a check: of runs and, if all were checked, of the rest of the workspace."""
 
-    runs: tuple[Checked, ...]
+    runs: tuple[RunCheckResult, ...]
     elsewhere: tuple[Finding, ...]
 
     @property
@@ -22,7 +22,7 @@ class Examined:
         return [*self.elsewhere, *(finding for run in self.runs for finding in run.findings)]
 
 
-def examine(place: Workspace, names: Sequence[str], note: Note, banks: RemoteBanks | None = None) -> Examined:
+def examine(place: Workspace, names: Sequence[str], note: Notify, banks: RemoteBanks | None = None) -> Examined:
     """Check runs by name; without names, check all runs and the rest of the workspace.
 
     Args:
@@ -34,7 +34,7 @@ def examine(place: Workspace, names: Sequence[str], note: Note, banks: RemoteBan
     Raises:
         CoevoError: a run does not exist.
     """
-    check = Check(place, note, banks)
+    check = WorkspaceCheck(place, note, banks)
     chosen = [_named(place, name) for name in names] or place.directories()
     elsewhere = () if names else tuple(check.workspace())
     return Examined(tuple(check.run(paths) for paths in chosen), elsewhere)

@@ -19,9 +19,9 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import cache_lock, in_use, runs_lock, writer_lock
 from coevo.lineage.objects.cache import Cache, disk_usage, freed_by
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.revision.retention import Rule, Standing, reasons
+from coevo.lineage.revision.retention import RetentionRule, RunRetention, reasons
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.memory.bank.retention import Kept, prove, surplus
+from coevo.memory.bank.retention import KeptVersions, prove, surplus
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class RunPlan:
         """Revisions to drop."""
         return [revision for revision, why in self.why.items() if not why]
 
-    def tables(self) -> Kept:
+    def tables(self) -> KeptVersions:
         """Versions that its bank keeps, by table."""
         revisions = [self.history[revision] for revision in self.kept]
         names = {name for manifest in revisions for name in manifest.tables}
@@ -69,13 +69,13 @@ class RunPlan:
         }
 
 
-def versions_of(revisions: Sequence[Manifest], names: Iterable[str]) -> Kept:
+def versions_of(revisions: Sequence[Manifest], names: Iterable[str]) -> KeptVersions:
     """Versions that revisions have of these tables, by table."""
     return {name: {m.versions[name]: m.tables[name] for m in revisions if name in m.tables} for name in names}
 
 
 @dataclass(frozen=True)
-class Plan:
+class CollectionPlan:
     """Effect of a collection.
 
     Attributes:
@@ -89,7 +89,7 @@ class Plan:
     freed: int
 
 
-def plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
+def plan(place: Workspace, names: Sequence[str], rule: RetentionRule) -> CollectionPlan:
     """Plan a collection without carrying it out. Safe beside writers, whose next revision may change the plan.
 
     Branch and tags of a run that a process writes to are not checked, since they may change meanwhile.
@@ -106,7 +106,7 @@ def plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     return _plan(place, names, rule)
 
 
-def collect(place: Workspace, names: Sequence[str], rule: Rule) -> tuple[Plan, int]:
+def collect(place: Workspace, names: Sequence[str], rule: RetentionRule) -> tuple[CollectionPlan, int]:
     """Carry out a collection under the locks of all runs; return its plan, and the bytes by which disk usage shrank.
 
     Raises:
@@ -139,9 +139,9 @@ def _settle(paths: RunPaths, place: Workspace) -> None:
             lineage.settle()
 
 
-def _plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
+def _plan(place: Workspace, names: Sequence[str], rule: RetentionRule) -> CollectionPlan:
     chosen = {place.existing(name).name for name in names} or {paths.name for paths in place.runs()}
-    plans = [_plan_run(paths, place, rule if paths.name in chosen else Rule()) for paths in place.runs()]
+    plans = [_plan_run(paths, place, rule if paths.name in chosen else RetentionRule()) for paths in place.runs()]
     cache = Cache(place.cache)
     present = cache.objects()
     kept = {content: owner for run in plans for content, owner in run.contents(run.kept).items()}
@@ -149,7 +149,7 @@ def _plan(place: Workspace, names: Sequence[str], rule: Rule) -> Plan:
     objects = {oid: size for oid, size in present.items() if oid not in needed}
     runs = [_sized(run, cache, objects) for run in plans if run.paths.name in chosen]
     bank = sum(freed_by(path) for run in runs for path in run.bank)
-    return Plan(runs, objects, bank + sum(objects.values()))
+    return CollectionPlan(runs, objects, bank + sum(objects.values()))
 
 
 def _present(kept: Mapping[str, str], cache: Cache, present: Mapping[str, int]) -> set[str]:
@@ -164,7 +164,7 @@ def _present(kept: Mapping[str, str], cache: Cache, present: Mapping[str, int]) 
     return set(needed)
 
 
-def _plan_run(paths: RunPaths, place: Workspace, rule: Rule) -> RunPlan:
+def _plan_run(paths: RunPaths, place: Workspace, rule: RetentionRule) -> RunPlan:
     if not paths.lineage.is_dir():
         return RunPlan(paths, {}, [])
     with Lineage.open(paths.lineage, place.cache) as lineage:
@@ -172,7 +172,7 @@ def _plan_run(paths: RunPaths, place: Workspace, rule: Rule) -> RunPlan:
         published = Cursor(paths.published).check(lineage)
         history, retained, names = lineage.log(), lineage.retained(), lineage.names()
     check(history)
-    return RunPlan(paths, reasons(Standing(history, retained, names, published), rule), history)
+    return RunPlan(paths, reasons(RunRetention(history, retained, names, published), rule), history)
 
 
 def _sized(run: RunPlan, cache: Cache, objects: Mapping[str, int]) -> RunPlan:
@@ -184,14 +184,14 @@ def _sized(run: RunPlan, cache: Cache, objects: Mapping[str, int]) -> RunPlan:
     return replace(run, bank=bank, objects=frozenset(own), freed=freed)
 
 
-def _drop(place: Workspace, done: Plan) -> None:
+def _drop(place: Workspace, done: CollectionPlan) -> None:
     for run in done.runs:
         if run.dropped:
             with Lineage.open(run.paths.lineage, place.cache) as lineage:
                 lineage.drop(run.dropped)
 
 
-def _remove(place: Workspace, done: Plan) -> None:
+def _remove(place: Workspace, done: CollectionPlan) -> None:
     place.clear_unfinished()
     for run in done.runs:
         for path in run.bank:

@@ -29,7 +29,7 @@ GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class HealthFinding:
     """Result of a check; ``remedy`` is empty if all is well."""
 
     check: str
@@ -42,7 +42,7 @@ class Finding:
         return not self.remedy
 
 
-def examine(workspace: Path) -> list[Finding]:
+def examine(workspace: Path) -> list[HealthFinding]:
     """Run all checks."""
     return [
         _python(),
@@ -59,21 +59,23 @@ def examine(workspace: Path) -> list[Finding]:
     ]
 
 
-def _python() -> Finding:
+def _python() -> HealthFinding:
     good = (3, 11) <= sys.version_info[:2] <= (3, 12)
-    return Finding("python", platform.python_version(), "" if good else "install Python 3.11 or 3.12, then make clean")
+    return HealthFinding(
+        "python", platform.python_version(), "" if good else "install Python 3.11 or 3.12, then make clean"
+    )
 
 
-def packages(needed: Iterable[str]) -> Iterator[Finding]:
+def packages(needed: Iterable[str]) -> Iterator[HealthFinding]:
     """Check that requirements are installed: one finding per missing one, or one for all."""
     parsed = [Requirement(line) for line in needed]
     applying = [requirement for requirement in parsed if requirement.marker is None or requirement.marker.evaluate()]
     wrong = [(requirement, _installed(requirement.name)) for requirement in applying if not _satisfied(requirement)]
     for requirement, found in wrong:
         remedy = f"pip install --constraint requirements.lock '{requirement}'"
-        yield Finding("packages", f"{requirement.name} {found or 'is missing'}, {requirement} is needed", remedy)
+        yield HealthFinding("packages", f"{requirement.name} {found or 'is missing'}, {requirement} is needed", remedy)
     if not wrong:
-        yield Finding("packages", f"{len(applying)} direct requirements, all as pinned")
+        yield HealthFinding("packages", f"{len(applying)} direct requirements, all as pinned")
 
 
 def _installed(package: str) -> str | None:
@@ -88,39 +90,39 @@ def _satisfied(requirement: Requirement) -> bool:
     return found is not None and requirement.specifier.contains(found, prereleases=True)
 
 
-def _torch() -> Finding:
+def _torch() -> HealthFinding:
     import torch
 
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
-    return Finding("torch", f"{torch.__version__}, {device}, {torch.get_num_threads()} threads")
+    return HealthFinding("torch", f"{torch.__version__}, {device}, {torch.get_num_threads()} threads")
 
 
-def _git() -> Finding:
+def _git() -> HealthFinding:
     program = shutil.which("git")
     if program is None:
-        return Finding("git", "is not on PATH", f"install git {OLDEST_GIT} or later")
+        return HealthFinding("git", "is not on PATH", f"install git {OLDEST_GIT} or later")
     said = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
     release = Version(".".join(said.split(".")[:2]))
-    return Finding("git", said, "" if release >= OLDEST_GIT else f"install git {OLDEST_GIT} or later")
+    return HealthFinding("git", said, "" if release >= OLDEST_GIT else f"install git {OLDEST_GIT} or later")
 
 
-def _cores() -> Finding:
-    return Finding("cores", str(usable_cores()))
+def _cores() -> HealthFinding:
+    return HealthFinding("cores", str(usable_cores()))
 
 
-def _memory() -> Finding:
+def _memory() -> HealthFinding:
     left = psutil.virtual_memory().available / GIB
     remedy = _unless(left >= LEAST_MEMORY, f"a run takes {LEAST_MEMORY:.0f} GiB: close something")
-    return Finding("memory", f"{left:.1f} GiB free", remedy)
+    return HealthFinding("memory", f"{left:.1f} GiB free", remedy)
 
 
-def _disk(workspace: Path) -> Finding:
+def _disk(workspace: Path) -> HealthFinding:
     there = free(workspace) / GIB
     remedy = _unless(there >= LEAST_DISK, f"a run takes {LEAST_DISK:.0f} GiB: free some, or name another --workspace")
-    return Finding("disk", f"{there:.1f} GiB free", remedy)
+    return HealthFinding("disk", f"{there:.1f} GiB free", remedy)
 
 
-def _writable(workspace: Path) -> Finding:
+def _writable(workspace: Path) -> HealthFinding:
     place = _existing(workspace)
     try:
         with tempfile.TemporaryFile(dir=place):
@@ -128,39 +130,39 @@ def _writable(workspace: Path) -> Finding:
             others = ", and is open to other users: `chmod 700` keeps them out" if shared else ""
             owner = place.stat().st_uid
             whose = "" if owner == os.geteuid() else f", and belongs to another user ({owner})"
-            return Finding("workspace", f"{workspace} can be written to{whose}{others}")
+            return HealthFinding("workspace", f"{workspace} can be written to{whose}{others}")
     except OSError as error:
-        return Finding("workspace", f"{place}: {error.strerror}", "name another directory with --workspace")
+        return HealthFinding("workspace", f"{place}: {error.strerror}", "name another directory with --workspace")
 
 
-def _file_system(workspace: Path) -> Finding:
+def _file_system(workspace: Path) -> HealthFinding:
     try:
         missing = lacking(_existing(workspace))
     except OSError as error:
-        return Finding("file system", f"is not known: {error.strerror}")
+        return HealthFinding("file system", f"is not known: {error.strerror}")
     if missing is None:
-        return Finding("file system", "has hard links and locks")
-    return Finding("file system", f"of {workspace} has no {missing}", another(missing))
+        return HealthFinding("file system", "has hard links and locks")
+    return HealthFinding("file system", f"of {workspace} has no {missing}", another(missing))
 
 
-def _user() -> Finding:
+def _user() -> HealthFinding:
     name = "" if is_known() else ", without an entry in passwd"
-    return Finding("user", f"id {os.geteuid()}{name}, home {os.environ.get('HOME', Path.home())}")
+    return HealthFinding("user", f"id {os.geteuid()}{name}, home {os.environ.get('HOME', Path.home())}")
 
 
-def _servers(workspace: Path) -> Iterator[Finding]:
+def _servers(workspace: Path) -> Iterator[HealthFinding]:
     try:
         servers = recorded(workspace)
     except ServerError as error:
         found, _, remedy = str(error).partition(": end")
-        yield Finding("servers", found, f"end{remedy}")
+        yield HealthFinding("servers", found, f"end{remedy}")
         return
     for server in servers:
         good = server.runs() and server.answers()
         found = f"{server.name} at {server.url} " + ("answers" if good else "does not answer")
-        yield Finding("servers", found, _unless(good, "clear it with `coevo down`; the next run starts another"))
+        yield HealthFinding("servers", found, _unless(good, "clear it with `coevo down`; the next run starts another"))
     if not servers:
-        yield Finding("servers", "none is recorded; a run starts the servers it needs")
+        yield HealthFinding("servers", "none is recorded; a run starts the servers it needs")
 
 
 def _existing(path: Path) -> Path:

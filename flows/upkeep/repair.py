@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from coevo.configs.errors import CoevoError
-from coevo.flows.upkeep.check import Check, Note
+from coevo.flows.upkeep.check import Notify, WorkspaceCheck
 from coevo.flows.upkeep.fsck import Examined
 from coevo.lineage.fsck.artifacts import mend_artifacts
 from coevo.lineage.fsck.empty_refs import mend_empty_refs
@@ -22,7 +22,7 @@ from coevo.lineage.repository import Repository
 from coevo.lineage.workspace import RunPaths, Workspace
 
 
-def repair(place: Workspace, found: Examined, note: Note, banks: RemoteBanks | None = None) -> None:
+def repair(place: Workspace, found: Examined, note: Notify, banks: RemoteBanks | None = None) -> None:
     """Repair the findings of a check; runs that a process writes to are skipped.
 
     Args:
@@ -31,7 +31,7 @@ def repair(place: Workspace, found: Examined, note: Note, banks: RemoteBanks | N
         note: receives progress.
         banks: banks of a remote that may have copies of damaged files.
     """
-    check = Check(place, note, banks)
+    check = WorkspaceCheck(place, note, banks)
     if found.elsewhere:
         tidy(place)
     for checked in found.runs:
@@ -40,7 +40,7 @@ def repair(place: Workspace, found: Examined, note: Note, banks: RemoteBanks | N
             repair_run(check, place.run(checked.run))
 
 
-def repair_run(check: Check, paths: RunPaths) -> None:
+def repair_run(check: WorkspaceCheck, paths: RunPaths) -> None:
     """Repair one run, holding its lock.
 
     Raises:
@@ -65,7 +65,7 @@ def repair_run(check: Check, paths: RunPaths) -> None:
 
 
 def _mend_stores(
-    check: Check, paths: RunPaths, repository: Repository, revisions: Sequence[Revision], gone: set[int]
+    check: WorkspaceCheck, paths: RunPaths, repository: Repository, revisions: Sequence[Revision], gone: set[int]
 ) -> None:
     from coevo.tasks.checks.bank import BankCheck
     from coevo.tasks.checks.published import check_published
@@ -86,7 +86,7 @@ def _mend_stores(
             republish(store, paths, revisions, gone)
 
 
-def _recover(check: Check, paths: RunPaths, repository: Repository) -> None:
+def _recover(check: WorkspaceCheck, paths: RunPaths, repository: Repository) -> None:
     from coevo.memory.bank.bank import Bank
 
     with suppress(CoevoError), Lineage.open(paths.lineage, check.place.cache) as lineage:

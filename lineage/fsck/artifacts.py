@@ -7,14 +7,14 @@ from pathlib import Path
 from coevo.lineage.findings import Finding, lost, mendable
 from coevo.lineage.fsck.donors import Donors
 from coevo.lineage.fsck.history import Revision
-from coevo.lineage.fsck.objects import Objects
+from coevo.lineage.fsck.objects import CheckedCache
 from coevo.lineage.objects.cache import LISTING
 
 Uses = Mapping[str, Sequence[tuple[int, str]]]
 """Content hash -> each revision that needs the object, with its name there, such as ``policy/weights``."""
 
 
-def uses(objects: Objects, kept: Sequence[Revision], busy: bool = False) -> Uses:
+def uses(objects: CheckedCache, kept: Sequence[Revision], busy: bool = False) -> Uses:
     """Objects that the revisions need. Files of an invalid listing are left out: they are unknown.
 
     Args:
@@ -62,5 +62,5 @@ def mend_artifacts(donors: Donors, kept: Sequence[Revision]) -> None:
                 objects.forget(content)
 
 
-def _short(objects: Objects, content: str) -> str:
+def _short(objects: CheckedCache, content: str) -> str:
     return objects.path(content).relative_to(objects.root.parent).as_posix()

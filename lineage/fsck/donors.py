@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevo.lineage.fsck.objects import Objects
+from coevo.lineage.fsck.objects import CheckedCache
 from coevo.lineage.objects.cache import LISTING
 from coevo.lineage.objects.content import md5
 from coevo.lineage.workspace import Workspace
@@ -27,7 +27,7 @@ class Donors:
 
     def __init__(self, place: Workspace) -> None:
         self._place = place
-        self.objects = Objects(place.cache)
+        self.objects = CheckedCache(place.cache)
 
     def of(self, content: str, name: Path) -> Path | None:
         """Find a file (for a listing, a directory) with this content.

@@ -9,7 +9,7 @@ from coevo.lineage.blobs import git_hash
 from coevo.lineage.files import remove
 from coevo.lineage.fsck.history import damaged_objects
 from coevo.lineage.fsck.line import read_line
-from coevo.lineage.fsck.objects import Objects
+from coevo.lineage.fsck.objects import CheckedCache
 from coevo.lineage.fsck.tree import differing, leftovers
 from coevo.lineage.git import Git
 from coevo.lineage.repository import Repository
@@ -62,7 +62,7 @@ def mend_branch(repository: Repository) -> None:
         repository.git("update-ref", "refs/heads/main", line.full[-1])
 
 
-def clear_checkout(repository: Repository, objects: Objects, artifacts: Mapping[str, str]) -> None:
+def clear_checkout(repository: Repository, objects: CheckedCache, artifacts: Mapping[str, str]) -> None:
     """Remove artifacts from the work tree that differ from the last revision, if the cache has all of them."""
     for name in differing(repository.root, objects, artifacts):
         if all(objects.problem(content) is None for content in objects.files(artifacts[name]).values()):

@@ -8,7 +8,7 @@ from pathlib import Path
 from coevo.lineage.objects.cache import Cache
 
 
-class Objects(Cache):
+class CheckedCache(Cache):
     """The cache at ``root``, with the problems found so far."""
 
     def __init__(self, root: Path) -> None:

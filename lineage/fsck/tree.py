@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from coevo.lineage.findings import Finding, mendable
-from coevo.lineage.fsck.objects import Objects
+from coevo.lineage.fsck.objects import CheckedCache
 from coevo.lineage.objects.cache import LISTING
 from coevo.lineage.objects.content import md5
 from coevo.lineage.repository import LAYOUT, Repository
@@ -32,7 +32,7 @@ def check_files(repository: Repository, run: str) -> Iterator[Finding]:
 
 
 def check_checkout(
-    repository: Repository, objects: Objects, artifacts: Mapping[str, str], run: str
+    repository: Repository, objects: CheckedCache, artifacts: Mapping[str, str], run: str
 ) -> Iterator[Finding]:
     """Report artifacts in the work tree that differ from the last revision."""
     for name in differing(repository.root, objects, artifacts):
@@ -45,7 +45,7 @@ def _strangers(repository: Repository) -> list[str]:
     return [name.rstrip("/") for name in listed.split("\0") if name and name.split("/")[0] not in known]
 
 
-def differing(root: Path, objects: Objects, artifacts: Mapping[str, str]) -> list[str]:
+def differing(root: Path, objects: CheckedCache, artifacts: Mapping[str, str]) -> list[str]:
     """Artifacts whose checkout differs from their content; those with an invalid listing are left out."""
     told = {n: c for n, c in artifacts.items() if not c.endswith(LISTING) or objects.problem(c) is None}
     return [name for name, content in told.items() if _differs(root / name, objects, objects.files(content))]
@@ -63,12 +63,12 @@ def leftovers(paths: RunPaths) -> list[Path]:
     return [*staged, *sorted(paths.root.glob(".*.new")), *sorted(paths.scratch.glob(".*"))]
 
 
-def _differs(place: Path, objects: Objects, files: Mapping[str, str]) -> bool:
+def _differs(place: Path, objects: CheckedCache, files: Mapping[str, str]) -> bool:
     found = {"."} if place.is_file() else {p.relative_to(place).as_posix() for p in place.rglob("*") if p.is_file()}
     return found != files.keys() or any(_changed(place / name, objects, content) for name, content in files.items())
 
 
-def _changed(file: Path, objects: Objects, content: str) -> bool:
+def _changed(file: Path, objects: CheckedCache, content: str) -> bool:
     stored = objects.path(content)
     # A link to the cached object has its content, right or wrong.
     return not (stored.exists() and file.samefile(stored)) and md5(file) != content

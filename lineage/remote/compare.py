@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Standing:
+class HistoryComparison:
     """History here and there, as commits by revision number.
 
     Attributes:

@@ -9,7 +9,7 @@ from filelock import FileLock
 from coevo.configs.errors import CoevoError
 from coevo.lineage.files import open_regular
 from coevo.lineage.remote.disk import careful_disk
-from coevo.lineage.remote.store import LIMIT, Held, Overtaken
+from coevo.lineage.remote.store import LIMIT, Overtaken, SmallFile
 
 LOCK = ".lock"
 
@@ -39,16 +39,16 @@ class LocalStore:
             sorted(entry.name for entry in path.iterdir() if not entry.name.startswith(LOCK)) if path.is_dir() else []
         )
 
-    def read(self, *path: str) -> Held | None:
+    def read(self, *path: str) -> SmallFile | None:
         """Read a small file; None if it does not exist."""
         try:
             with open_regular(Path(self.root, *path)) as file:
                 content = file.read(LIMIT + 1)
         except FileNotFoundError:
             return None
-        return Held(content, "")
+        return SmallFile(content, "")
 
-    def write(self, content: bytes, held: Held | None, *path: str) -> None:
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
         """Replace a small file by temporary file, fsync and rename, under the remote's lock."""
         target = Path(self.root, *path)
         fresh = Path(self.root, f"{LOCK}.new")

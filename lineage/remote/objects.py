@@ -25,9 +25,9 @@ FILES = 500_000
 BATCH = 32
 """Number of files between two checks for failures, so that a dead server is noticed soon."""
 OBJECTS = ("cache", "files", "md5")
-Pair = tuple[str, Path]
+HashedPath = tuple[str, Path]
 """Content hash, and a file that has this content or will have it."""
-Copy = Callable[[Sequence[Pair], list[BaseException]], Any]
+Copy = Callable[[Sequence[HashedPath], list[BaseException]], Any]
 
 
 class Objects:
@@ -107,7 +107,7 @@ class Objects:
         """Fetch objects to files outside the cache, {file: content hash}; raises as ``fetch`` does."""
         return self._move("fetching", [(oid, path) for path, oid in files.items()], self._fetch_files)
 
-    def _move(self, doing: str, pairs: Sequence[Pair], copy: Copy) -> Moved:
+    def _move(self, doing: str, pairs: Sequence[HashedPath], copy: Copy) -> Moved:
         self._meter.begin(doing, len(pairs))
         moved = Moved()
         for start in range(0, len(pairs), BATCH):
@@ -120,7 +120,7 @@ class Objects:
             moved += Moved(len(batch), sum(path.stat().st_size for _, path in batch))
         return moved
 
-    def _send(self, batch: Sequence[Pair], failed: list[BaseException]) -> None:
+    def _send(self, batch: Sequence[HashedPath], failed: list[BaseException]) -> None:
         for oid, path in batch:
             check(path, oid)
         self._there.add(
@@ -132,7 +132,7 @@ class Objects:
             on_error=lambda _, error: failed.append(error),
         )
 
-    def _fetch(self, batch: Sequence[Pair], failed: list[BaseException]) -> None:
+    def _fetch(self, batch: Sequence[HashedPath], failed: list[BaseException]) -> None:
         self._here.add(
             [self._there.oid_to_path(oid) for oid, _ in batch],
             self._store.fs,
@@ -145,7 +145,7 @@ class Objects:
         # DVC has removed files that do not match their names.
         self._judge(batch, failed, lambda _, path: path.is_file())
 
-    def _fetch_files(self, batch: Sequence[Pair], failed: list[BaseException]) -> None:
+    def _fetch_files(self, batch: Sequence[HashedPath], failed: list[BaseException]) -> None:
         from dvc_objects.fs.generic import transfer
 
         transfer(
@@ -158,7 +158,9 @@ class Objects:
         )
         self._judge(batch, failed, lambda oid, path: path.is_file() and md5(path) == oid.removesuffix(LISTING))
 
-    def _judge(self, batch: Sequence[Pair], failed: list[BaseException], good: Callable[[str, Path], bool]) -> None:
+    def _judge(
+        self, batch: Sequence[HashedPath], failed: list[BaseException], good: Callable[[str, Path], bool]
+    ) -> None:
         """Distinguish objects that the remote has lost or damaged from a remote that does not answer."""
         if all(isinstance(error, FileNotFoundError) for error in failed):
             for oid, path in batch:

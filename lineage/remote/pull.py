@@ -13,7 +13,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import cache_lock, runs_lock, writer_lock
 from coevo.lineage.remote.arrival import Arrival, check_bank, fetch
 from coevo.lineage.remote.bundle import Bundle, names_in, refs_of, set_refs
-from coevo.lineage.remote.compare import Standing
+from coevo.lineage.remote.compare import HistoryComparison
 from coevo.lineage.remote.header import MAIN
 from coevo.lineage.remote.meter import Meter
 from coevo.lineage.remote.objects import Objects
@@ -41,7 +41,7 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
         here = Repository(run.lineage, place.cache).commits() if run.lineage.is_dir() else []
-        standing = Standing(here, theirs.commits)
+        standing = HistoryComparison(here, theirs.commits)
         _check_standing(run, theirs, store, standing)
         with cache_lock(place.cache):  # fetched files belong to no run yet, and no process may collect them
             arrival = fetch(run, theirs, Objects(store, place.cache, meter), scratch)
@@ -51,7 +51,9 @@ def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: 
     return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
 
 
-def _arrive(run: RunPaths, place: Workspace, arrival: Arrival, standing: Standing | None, open_bank: OpenBank) -> None:
+def _arrive(
+    run: RunPaths, place: Workspace, arrival: Arrival, standing: HistoryComparison | None, open_bank: OpenBank
+) -> None:
     """Update the run of a standing, or create the run, which another process may have done meanwhile."""
     if standing is not None:
         _update(run, place, arrival, standing, open_bank)
@@ -60,7 +62,7 @@ def _arrive(run: RunPaths, place: Workspace, arrival: Arrival, standing: Standin
         _create(run, place, arrival, open_bank)
 
 
-def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: Standing) -> None:
+def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: HistoryComparison) -> None:
     remedy = "name another workspace"
     if standing.diverged:
         raise CoevoError(f"run {run.name!r} is not the one at {store.label}: {standing.parted()}: {remedy}")
@@ -91,7 +93,9 @@ def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBa
     made.root.rename(run.root)
 
 
-def _update(run: RunPaths, place: Workspace, arrival: Arrival, standing: Standing, open_bank: OpenBank) -> None:
+def _update(
+    run: RunPaths, place: Workspace, arrival: Arrival, standing: HistoryComparison, open_bank: OpenBank
+) -> None:
     """Update an older copy."""
     place_bank(arrival.bank, arrival.fresh, run.bank)
     if standing.behind:

@@ -15,12 +15,12 @@ from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
 from coevo.lineage.objects.content import check, files_of, read_list, write_list
 from coevo.lineage.remote.bundle import Bundle, Record, compose, dropped_in, enter, refs_of
-from coevo.lineage.remote.compare import Standing
+from coevo.lineage.remote.compare import HistoryComparison
 from coevo.lineage.remote.faults import one_line
 from coevo.lineage.remote.meter import Meter, Moved
 from coevo.lineage.remote.objects import Objects
 from coevo.lineage.remote.scratch import scratch_directory
-from coevo.lineage.remote.store import Held, Overtaken, Store
+from coevo.lineage.remote.store import Overtaken, SmallFile, Store
 from coevo.lineage.remote.tables import check_tables, copy_bank
 from coevo.lineage.repository import own_files
 from coevo.lineage.revision.snapshot import OpenBank
@@ -77,7 +77,7 @@ def _sent(
     git = Git(run.lineage)
     for look in range(LOOKS):
         made = compose(scratch / f"made-{look}", git, theirs)
-        _check_standing(run.name, objects.label, Standing(made.commits, theirs.commits if theirs else ()))
+        _check_standing(run.name, objects.label, HistoryComparison(made.commits, theirs.commits if theirs else ()))
         try:
             moved = _send(run, made, objects, own, open_bank, scratch / f"content-{look}")
         except (CoevoError, OSError):
@@ -100,7 +100,9 @@ def _send(
     return moved
 
 
-def remote_bundle(store: Store, run: str, scratch: Path, own: Mapping[str, str]) -> tuple[Held | None, Bundle | None]:
+def remote_bundle(
+    store: Store, run: str, scratch: Path, own: Mapping[str, str]
+) -> tuple[SmallFile | None, Bundle | None]:
     """Read a run at a remote: the file as it was read, and its history.
 
     Raises:
@@ -115,7 +117,7 @@ def remote_bundle(store: Store, run: str, scratch: Path, own: Mapping[str, str])
     return held, theirs
 
 
-def _check_standing(run: str, label: str, standing: Standing) -> None:
+def _check_standing(run: str, label: str, standing: HistoryComparison) -> None:
     if standing.diverged:
         raise CoevoError(f"run {run!r} is not the one at {label}: {standing.parted()}: pull it to a new workspace")
     if standing.behind:
@@ -163,7 +165,7 @@ def _bank(run: RunPaths, made: Bundle, open_bank: OpenBank, scratch: Path) -> tu
     return name, {name: path, **{oid: copy / relative for relative, oid in files.items()}}
 
 
-def _publish(store: Store, run: str, made: Bundle, held: Held | None) -> Moved:
+def _publish(store: Store, run: str, made: Bundle, held: SmallFile | None) -> Moved:
     """Publish the bundle: the commit point; from here on, the remote has the new revision."""
     content = made.content()
     try:

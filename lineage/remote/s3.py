@@ -4,7 +4,7 @@ from functools import cached_property
 from typing import Any
 
 from coevo.configs.errors import CoevoError
-from coevo.lineage.remote.store import LIMIT, Held, Overtaken
+from coevo.lineage.remote.store import LIMIT, Overtaken, SmallFile
 
 PATIENCE = {"connect_timeout": 10, "read_timeout": 60}
 """Time limits of a connection, in seconds."""
@@ -40,14 +40,14 @@ class S3Store:
             names += [each["Key"] for each in page.get("Contents", [])]
         return [name.removeprefix(prefix).rstrip("/") for name in names if name != prefix]
 
-    def read(self, *path: str) -> Held | None:
+    def read(self, *path: str) -> SmallFile | None:
         """Read a small object, all of one version; None if it does not exist."""
         if path[-1] not in self.names(*path[:-1]):
             return None
         with self.fs.fs.open("/".join((self.root, *path)), "rb") as file:
-            return Held(file.read(LIMIT + 1), file.details["ETag"])
+            return SmallFile(file.read(LIMIT + 1), file.details["ETag"])
 
-    def write(self, content: bytes, held: Held | None, *path: str) -> None:
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
         """Write a small object on the condition that no other process has."""
         condition = {"IfMatch": held.stamp} if held else {"IfNoneMatch": "*"}
         key = "/".join(part for part in (self._prefix, *path) if part)

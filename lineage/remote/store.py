@@ -10,7 +10,7 @@ LIMIT = 1 << 26
 
 
 @dataclass(frozen=True)
-class Held:
+class SmallFile:
     """A small file as it was read.
 
     Attributes:
@@ -42,11 +42,11 @@ class Store(Protocol):
         """Names in a folder; empty if it is missing. A missing root, or bucket, is an error."""
         ...
 
-    def read(self, *path: str) -> Held | None:
+    def read(self, *path: str) -> SmallFile | None:
         """Read a small file; None if it is missing."""
         ...
 
-    def write(self, content: bytes, held: Held | None, *path: str) -> None:
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
         """Replace a small file at once, if it is still the one that was read.
 
         Raises:

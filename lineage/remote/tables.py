@@ -9,7 +9,7 @@ from pathlib import Path
 from coevo.configs.errors import CoevoError
 from coevo.lineage.names import TABLE
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.revision.snapshot import Bank
+from coevo.lineage.revision.snapshot import VersionedBank
 
 VERSIONS = "_versions"
 """Lance's folder of manifests; every other file is written before the manifest that names it, and never changed."""
@@ -55,7 +55,7 @@ def place_bank(staged: Path, names: Iterable[str], bank: Path) -> None:
         (staged / name).replace(target)
 
 
-def check_tables(bank: Bank, manifests: Iterable[Manifest], where: str) -> None:
+def check_tables(bank: VersionedBank, manifests: Iterable[Manifest], where: str) -> None:
     """Check that every table of every revision exists with the recorded content.
 
     Raises:

@@ -10,7 +10,7 @@ NO_RULE = "all kept: give --keep-last or --keep-every"
 
 
 @dataclass(frozen=True)
-class Rule:
+class RetentionRule:
     """Revisions to keep in addition to the required ones; all of them where it has no number.
 
     Attributes:
@@ -28,7 +28,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunRetention:
     """State of a run that decides together with the rule.
 
     Attributes:
@@ -44,7 +44,7 @@ class Standing:
     published: int
 
 
-def reasons(standing: Standing, rule: Rule) -> dict[int, list[str]]:
+def reasons(standing: RunRetention, rule: RetentionRule) -> dict[int, list[str]]:
     """Reasons to keep each revision that is whole now; one without a reason may be dropped."""
     history = standing.history
     if not history:
@@ -59,7 +59,7 @@ def reasons(standing: Standing, rule: Rule) -> dict[int, list[str]]:
         waiting = trail_since(history.__getitem__, head, head.state["fired"])
         _note(found, waiting, "episodes that the writer has yet to see")
     _note(found, range(standing.published + 1, len(history)), "not published")
-    if rule == Rule():
+    if rule == RetentionRule():
         return {revision: why or [NO_RULE] for revision, why in found.items()}
     return {revision: [*why, *rule.reasons(revision, head.revision)] for revision, why in found.items()}
 

@@ -28,14 +28,14 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Word = Annotated[str, StringConstraints(pattern=LINE)]
 """Text of one line, whose characters keep their order."""
 Name = Annotated[str, AfterValidator(named)]
-MetricName = Annotated[str, StringConstraints(max_length=NAME), AfterValidator(metric_name)]
+StoredMetricName = Annotated[str, StringConstraints(max_length=NAME), AfterValidator(metric_name)]
 Text = Annotated[str, StringConstraints(max_length=100_000)]
 ArtifactName = Annotated[str, StringConstraints(pattern=f"^{ARTIFACT}$")]
 TableName = Annotated[str, StringConstraints(pattern=f"^{TABLE}$")]
 Content = Annotated[str, StringConstraints(pattern=f"^{OBJECT}$")]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9A-Za-z]{1,128}$")]
 Outcomes = Annotated[str, StringConstraints(pattern=r"^[01-]*$")]
-Metrics = dict[MetricName, Finite]
+Metrics = dict[StoredMetricName, Finite]
 
 
 class _Part(BaseModel):
@@ -65,7 +65,7 @@ class Retirement(_Part):
     reason: Text
 
 
-class State(_Part):
+class ManifestState(_Part):
     """``state`` of a manifest, see ``coevo.lineage.revision.manifest``."""
 
     revision: Number
@@ -111,7 +111,7 @@ class Observed(_Part):
 
 
 class _Fields(_Part):
-    state: State
+    state: ManifestState
     observed: Observed
 
 

@@ -32,7 +32,7 @@ class Tables(Protocol):
         ...
 
 
-class Bank(Snapshot, Protocol):
+class VersionedBank(Snapshot, Protocol):
     """A bank whose old versions can be read."""
 
     def at(self, versions: Mapping[str, int]) -> Tables:
@@ -40,7 +40,7 @@ class Bank(Snapshot, Protocol):
         ...
 
 
-OpenBank = Callable[[Path], Bank]
+OpenBank = Callable[[Path], VersionedBank]
 
 
 def restore(bank: Snapshot, manifest: Manifest) -> list[str]:

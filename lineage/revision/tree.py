@@ -26,7 +26,7 @@ ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0(.{20})", re.DOTALL)
 KNOWN = re.compile(rf"{re.escape(MANIFEST)}|{ARTIFACT}{re.escape(SUFFIX)}")
 LIMIT = 1 << 16
 """Maximum bytes of a tree."""
-Entry = tuple[str, str]
+TreeEntry = tuple[str, str]
 """Mode and hash."""
 
 
@@ -66,7 +66,7 @@ def read_revisions(
                 yield manifest, _pointers(tree, manifest, list(islice(texts, len(tree.pointers))))
 
 
-def _trees(git: Git, commits: Sequence[str], expected: Mapping[str, Entry], first: int) -> list[_Tree]:
+def _trees(git: Git, commits: Sequence[str], expected: Mapping[str, TreeEntry], first: int) -> list[_Tree]:
     found = []
     contents = read_objects(git, [f"{commit}^{{tree}}" for commit in commits], "tree", LIMIT)
     for number, content in enumerate(contents, first):
@@ -75,7 +75,7 @@ def _trees(git: Git, commits: Sequence[str], expected: Mapping[str, Entry], firs
     return found
 
 
-def _entries(content: bytes) -> dict[str, Entry]:
+def _entries(content: bytes) -> dict[str, TreeEntry]:
     """Entries of a tree object by name."""
     rows = ENTRY.findall(content)
     found = {name.decode(errors="backslashreplace"): (mode.decode(), sha.hex()) for mode, name, sha in rows}
@@ -84,7 +84,7 @@ def _entries(content: bytes) -> dict[str, Entry]:
     return found
 
 
-def _tree(entries: Mapping[str, Entry], expected: Mapping[str, Entry]) -> _Tree:
+def _tree(entries: Mapping[str, TreeEntry], expected: Mapping[str, TreeEntry]) -> _Tree:
     for name, entry in expected.items():
         if entries.get(name) != entry:
             raise CoevoError(f"{name} is not as coevo writes it")
@@ -111,9 +111,9 @@ def _pointers(tree: _Tree, manifest: Manifest, texts: Sequence[bytes]) -> list[P
     return pointers
 
 
-def _expected(own: Mapping[str, str]) -> dict[str, Entry]:
+def _expected(own: Mapping[str, str]) -> dict[str, TreeEntry]:
     """Fixed files of a revision as entries of a tree, by git hash: one different byte gives another hash."""
-    found: dict[str, Entry] = {}
+    found: dict[str, TreeEntry] = {}
     folders = defaultdict[str, dict[str, str]](dict)
     for path, text in own.items():
         folder, _, name = path.rpartition("/")

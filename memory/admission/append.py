@@ -16,7 +16,7 @@ from coevo.records.entry import Entry, also_from
 MOST_SOURCES = 16
 """Most source episodes of a merged entry; the first ones are kept."""
 
-Held = dict[str, Entry]
+EntriesById = dict[str, Entry]
 """Entries by id, the oldest first."""
 
 
@@ -38,7 +38,7 @@ class AppendAdmission:
         named = {f"bank/admission/{name}": float(count) for name, count in metrics.items()}
         return Decision((*changed, *retired), metrics=named)
 
-    def _appended(self, proposal: Proposal, before: Held, revision: int) -> Held:
+    def _appended(self, proposal: Proposal, before: EntriesById, revision: int) -> EntriesById:
         after, twins = dict(before), _Twins(before, self._config.merge)
         for entry in proposal.entries:
             twin = entry.id if entry.id in after else twins.of(entry)
@@ -48,7 +48,7 @@ class AppendAdmission:
                 after[twin] = _joined(after[twin], entry, revision)
         return after
 
-    def _last(self, held: Held) -> Held:
+    def _last(self, held: EntriesById) -> EntriesById:
         """Keep only the newest ``per_key`` entries of each pool."""
         if self._config.per_key is None:
             return held
@@ -58,7 +58,7 @@ class AppendAdmission:
         kept = {name for pool in pools.values() for name in pool[-self._config.per_key :]}
         return {name: entry for name, entry in held.items() if name in kept}
 
-    def _useful(self, held: Held, library: Library) -> Held:
+    def _useful(self, held: EntriesById, library: Library) -> EntriesById:
         """Keep only the most useful entries, up to the capacity; entries never retrieved leave last."""
         if self._config.capacity is None:
             return held
@@ -72,7 +72,7 @@ class AppendAdmission:
 class _Twins:
     """Near-duplicates within a pool."""
 
-    def __init__(self, held: Held, least: float | None) -> None:
+    def __init__(self, held: EntriesById, least: float | None) -> None:
         self._least = least
         self._texts = Neighbours(attrgetter("scope"), held.values())
 
@@ -92,7 +92,7 @@ def _joined(older: Entry, entry: Entry, revision: int) -> Entry:
     return older if sources == older.sources else replace(older, sources=sources, edited=revision)
 
 
-def _merged(proposal: Proposal, appended: Held) -> int:
+def _merged(proposal: Proposal, appended: EntriesById) -> int:
     return sum(entry.id not in appended for entry in proposal.entries)
 
 

@@ -16,7 +16,7 @@ from coevo.records.entry import entry_id
 SHOWN = 300
 """Most characters of a line in the record."""
 
-Row = tuple[str, str, str, str, tuple[str, ...]]
+EditRow = tuple[str, str, str, str, tuple[str, ...]]
 """Fields of a ruling: scope, line, outcome, reason, entries."""
 
 
@@ -30,7 +30,7 @@ class EditsAdmission:
         """Return the edited pools after their operations, pruned; other pools do not change."""
         scopes = {entry.id: entry.scope for entry in library.entries}
         pools: dict[str, Pool] = {}
-        rows = list[Row]()
+        rows = list[EditRow]()
         for edit in proposal.edits:
             if edit.scope not in pools:
                 pools[edit.scope] = Pool(edit.scope, _rules(library, edit.scope), scopes, self._config, revision)
@@ -62,7 +62,7 @@ def _rules(library: Library, scope: str) -> list[Rule]:
     return [Rule(library.entries[row], float(library.utility[row])) for row in rows]
 
 
-def _carried_out(edit: Edit, pool: Pool, barred: Set[str]) -> Row:
+def _carried_out(edit: Edit, pool: Pool, barred: Set[str]) -> EditRow:
     line = audited(edit.line)
     try:
         operation = parse(edit.line)

@@ -18,11 +18,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from coevo.records.arrays import Floats
 from coevo.records.entry import Verdict
-
-Floats = npt.NDArray[np.float64]
 
 BETS = np.array([1 / 8, 1 / 4, 1 / 2])
 """Shares that are bet, with a third of the capital each: small ones for noisy gains, large ones for sure ones."""

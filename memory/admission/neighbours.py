@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True)
-class _Pool:
+class _EntryTexts:
     """Ids and texts of entries, numbered alike."""
 
     ids: list[str] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Neighbours(Generic[K]):
 
     def __init__(self, pool: Callable[[Entry], K], entries: Iterable[Entry]) -> None:
         self._pool_of = pool
-        self._pools: defaultdict[K, _Pool] = defaultdict(_Pool)
+        self._pools: defaultdict[K, _EntryTexts] = defaultdict(_EntryTexts)
         self._unread: defaultdict[K, list[Entry]] = defaultdict(list)
         for entry in entries:
             self.add(entry)
@@ -50,7 +50,7 @@ class Neighbours(Generic[K]):
         number, _ = found.texts.nearest(text, least)
         return found.ids[number] if number >= 0 else None
 
-    def _read(self, pool: K) -> _Pool:
+    def _read(self, pool: K) -> _EntryTexts:
         read = self._pools[pool]
         for entry in self._unread.pop(pool, ()):
             read.ids.append(entry.id)

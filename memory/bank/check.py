@@ -29,7 +29,7 @@ NEW_ROWS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class TableFault:
     """A table, or one version of it, that differs from its record; ``version`` is None for the latest."""
 
     table: str
@@ -37,7 +37,7 @@ class Fault:
     problem: str
 
 
-def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[Fault]:
+def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[TableFault]:
     """Recorded versions that cannot be read or have other content.
 
     Args:
@@ -47,37 +47,37 @@ def faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> lis
     return asyncio.run(_all_faults(bank, wanted))
 
 
-def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[Fault]:
+def stale(bank: Path, wanted: Mapping[str, str]) -> Iterator[TableFault]:
     """Tables whose latest version has another content hash."""
     for name, content in wanted.items():
         try:
             found = VersionedTable(bank, name).hash()
         except UnreadableError as error:
-            yield Fault(name, None, f"cannot be read: {error.reason}")
+            yield TableFault(name, None, f"cannot be read: {error.reason}")
         else:
             if found != content:
-                yield Fault(name, None, f"has content {found[:12]}, not {content[:12]}")
+                yield TableFault(name, None, f"has content {found[:12]}, not {content[:12]}")
 
 
-async def _all_faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[Fault]:
+async def _all_faults(bank: Path, wanted: Mapping[str, Collection[tuple[int, str]]]) -> list[TableFault]:
     # Reading mostly waits for Lance, so tables are read concurrently.
     found = await asyncio.gather(*(_faults(bank, name, recorded) for name, recorded in wanted.items()))
     return [fault for of_table in found for fault in of_table]
 
 
-async def _faults(bank: Path, table: str, recorded: Collection[tuple[int, str]]) -> list[Fault]:
-    found: list[Fault] = []
+async def _faults(bank: Path, table: str, recorded: Collection[tuple[int, str]]) -> list[TableFault]:
+    found: list[TableFault] = []
     with TemporaryDirectory(prefix="coevo-") as scratch:
         try:
             reader = _Reader(bank, await _open(bank, table))
         except UnreadableError as error:
-            found = [Fault(table, None, f"cannot be opened: {error.reason}")]
+            found = [TableFault(table, None, f"cannot be opened: {error.reason}")]
             if not (bank / f"{table}.lance").is_dir():
                 return found
             reader = _Reader(bank, await _open_beside(bank, table, Path(scratch)))
         for version, content in sorted(recorded):
             problem = await _problem(reader, table, version, content)
-            found += [Fault(table, version, problem)] if problem is not None else []
+            found += [TableFault(table, version, problem)] if problem is not None else []
     return found
 
 

@@ -32,7 +32,7 @@ FIXED = {1: 8, 5: 4}
 
 STEM = re.compile(r"(data|_deletions|_transactions)/\w[\w.-]*")
 
-Value = int | bytes
+ProtobufValue = int | bytes
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ def read_version(path: Path) -> Version:
         ) from None
 
 
-def _stems(fields: list[tuple[int, Value]]) -> Iterator[str]:
+def _stems(fields: list[tuple[int, ProtobufValue]]) -> Iterator[str]:
     for field, value in fields:
         if field == TRANSACTION:
             yield f"{TRANSACTIONS}{_bytes(value).decode()}"
@@ -152,7 +152,7 @@ def _stems(fields: list[tuple[int, Value]]) -> Iterator[str]:
                     yield f"_deletions/{number}-{read}-{name}"
 
 
-def _fields(message: bytes) -> Iterator[tuple[int, Value]]:
+def _fields(message: bytes) -> Iterator[tuple[int, ProtobufValue]]:
     """Field numbers and values of a protocol buffer."""
     at = 0
     while at < len(message):
@@ -179,13 +179,13 @@ def _varint(message: bytes, at: int) -> tuple[int, int]:
     return value | message[at] << shift, at + 1
 
 
-def _number(value: Value) -> int:
+def _number(value: ProtobufValue) -> int:
     if isinstance(value, bytes):
         raise ValueError("a number is missing")
     return value
 
 
-def _bytes(value: Value) -> bytes:
+def _bytes(value: ProtobufValue) -> bytes:
     if isinstance(value, int):
         raise ValueError("a text is missing")
     return value

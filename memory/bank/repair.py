@@ -17,7 +17,7 @@ from coevo.configs.errors import CoevoError
 from coevo.memory.bank.check import faults
 from coevo.memory.bank.files import files, manifest_name, manifests, mirror, read_version
 
-Recorded = Collection[tuple[int, str]]
+RecordedVersions = Collection[tuple[int, str]]
 """Versions of a table, each with its recorded content hash."""
 
 
@@ -66,7 +66,7 @@ def related(bank: Path, others: Iterable[Path]) -> list[Donor]:
     return [OtherBank(other) for other in others if own & _shareable(other)]
 
 
-def find_mend(bank: Path, table: str, recorded: Recorded, donors: Sequence[Donor]) -> Mend:
+def find_mend(bank: Path, table: str, recorded: RecordedVersions, donors: Sequence[Donor]) -> Mend:
     """Find files of other banks that repair a table; nothing is changed.
 
     Args:
@@ -82,7 +82,7 @@ def find_mend(bank: Path, table: str, recorded: Recorded, donors: Sequence[Donor
     return Mend(table, search.chosen, before - search.broken)
 
 
-def place(bank: Path, mend: Mend, recorded: Recorded, scratch: Path) -> None:
+def place(bank: Path, mend: Mend, recorded: RecordedVersions, scratch: Path) -> None:
     """Put the copies in place, each by rename, manifests last.
 
     Args:
@@ -115,7 +115,7 @@ class _Search:
         broken: versions without their recorded content, even with these copies.
     """
 
-    def __init__(self, bank: Path, table: str, recorded: Recorded) -> None:
+    def __init__(self, bank: Path, table: str, recorded: RecordedVersions) -> None:
         self._bank = bank
         self._table = table
         self._recorded = sorted(recorded)
@@ -161,7 +161,7 @@ def _differs(file: Path, copy: Path) -> bool:
     return not file.is_file() or not filecmp.cmp(file, copy, shallow=False)
 
 
-def _broken(bank: Path, table: str, recorded: Recorded, instead: Mapping[str, Path]) -> frozenset[int]:
+def _broken(bank: Path, table: str, recorded: RecordedVersions, instead: Mapping[str, Path]) -> frozenset[int]:
     """Versions without their recorded content if these files replace their originals."""
     path = bank / f"{table}.lance"
     with TemporaryDirectory(prefix="coevo-") as scratch:

@@ -14,16 +14,16 @@ from coevo.memory.bank.files import files, manifest_name, read_version, versions
 from coevo.memory.bank.opening import require_version
 from coevo.memory.bank.table import RecordedTable
 
-Kept = Mapping[str, Mapping[int, str]]
+KeptVersions = Mapping[str, Mapping[int, str]]
 """Kept versions by table, each with its content hash."""
 
 
-def surplus(bank: Path, kept: Kept) -> list[Path]:
+def surplus(bank: Path, kept: KeptVersions) -> list[Path]:
     """Files that neither a kept version nor the latest one of its table needs; manifests first."""
     return [path for name in kept for path in _surplus(bank / f"{name}.lance", set(kept[name]))]
 
 
-def copy(bank: Path, into: Path, kept: Kept) -> None:
+def copy(bank: Path, into: Path, kept: KeptVersions) -> None:
     """Make a bank of the kept versions; the highest becomes the latest. Files that never change are linked.
 
     Raises:
@@ -34,7 +34,7 @@ def copy(bank: Path, into: Path, kept: Kept) -> None:
     _prove(into, kept)
 
 
-def prove(bank: Path, kept: Kept, scratch: Path) -> None:
+def prove(bank: Path, kept: KeptVersions, scratch: Path) -> None:
     """Make sure that every kept version stays readable, and equal, without the surplus.
 
     Raises:
@@ -71,7 +71,7 @@ def _link(table: Path, into: Path, wanted: set[int]) -> None:
             shutil.copy2(table / name, into / name)
 
 
-def _prove(bank: Path, kept: Kept) -> None:
+def _prove(bank: Path, kept: KeptVersions) -> None:
     for name, wanted in kept.items():
         for version, content in wanted.items():
             found = RecordedTable(bank, name, version).hash()

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from coevo.configs.bank.admission import EditsAdmissionConfig
 from coevo.memory.edits.rule import Rule, Sources, best_first, merged, new
-from coevo.memory.edits.syntax import Kind, Operation, RefusedError
+from coevo.memory.edits.syntax import Operation, OperationKind, RefusedError
 from coevo.memory.validate import shortened
 from coevo.records.entry import Entry, entry_id, wording
 
@@ -107,7 +107,7 @@ class Pool:
         self.rules[first] = merged(rules, operation.text, sources, self._revision)
         return (first, *map(self._leave, others))
 
-    _ACTIONS: Mapping[Kind, Callable[["Pool", Operation, Sources], tuple[str, ...]]] = {
+    _ACTIONS: Mapping[OperationKind, Callable[["Pool", Operation, Sources], tuple[str, ...]]] = {
         "ADD": _add,
         "EDIT": _edit,
         "UPVOTE": _vote,

@@ -16,8 +16,8 @@ from typing import Any, Literal, cast, get_args
 from coevo.memory.text import LONGEST, content_words
 from coevo.records.inert import flaw
 
-Kind = Literal["ADD", "EDIT", "UPVOTE", "DOWNVOTE", "MERGE"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+OperationKind = Literal["ADD", "EDIT", "UPVOTE", "DOWNVOTE", "MERGE"]
+KINDS: tuple[OperationKind, ...] = get_args(OperationKind)
 
 LONGEST_LINE = 4096
 """Most characters of a line; the longest text takes less, however it is escaped."""
@@ -39,7 +39,7 @@ class Operation:
         text: new wording; empty for votes.
     """
 
-    kind: Kind
+    kind: OperationKind
     targets: tuple[str, ...] = ()
     text: str = ""
 
@@ -61,7 +61,7 @@ def parse(line: str) -> Operation:
     found = _LINE.fullmatch(line)
     if found is None:
         raise RefusedError(f"is no operation: there are {', '.join(KINDS)}, each with its arguments in parentheses")
-    return _FORMS[cast(Kind, found[1])](_arguments(found[2]))
+    return _FORMS[cast(OperationKind, found[1])](_arguments(found[2]))
 
 
 def _arguments(text: str) -> list[Any]:
@@ -85,7 +85,7 @@ def _edit(arguments: list[Any]) -> Operation:
     raise RefusedError("does not fit EDIT(id, text)")
 
 
-def _vote(kind: Kind) -> Callable[[list[Any]], Operation]:
+def _vote(kind: OperationKind) -> Callable[[list[Any]], Operation]:
     def read(arguments: list[Any]) -> Operation:
         match arguments:
             case [str(target)]:
@@ -105,7 +105,7 @@ def _merge(arguments: list[Any]) -> Operation:
     raise RefusedError("does not fit MERGE([id, id, ...], text)")
 
 
-_FORMS: Mapping[Kind, Callable[[list[Any]], Operation]] = {
+_FORMS: Mapping[OperationKind, Callable[[list[Any]], Operation]] = {
     "ADD": _add,
     "EDIT": _edit,
     "UPVOTE": _vote("UPVOTE"),

@@ -8,8 +8,6 @@ from coevo.memory.evidence.lessons import lessons
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 
-Episodes = Sequence[Episode]
-
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
@@ -30,7 +28,7 @@ def contrasts(episodes: Iterable[Episode], revision: int) -> Iterator[Contrast]:
         yield from (contrast for contrast in chain.from_iterable(rounds) if contrast is not None)
 
 
-def clusters(episodes: Iterable[Episode]) -> Iterator[Episodes]:
+def clusters(episodes: Iterable[Episode]) -> Iterator[Sequence[Episode]]:
     """Episodes to compare, in the order of ``contrasts``; tasks without a pair have one cluster of all their episodes.
 
     A pair is a success and a failure.
@@ -52,7 +50,7 @@ def pivot(success: Episode, failure: Episode) -> int:
     return next(apart, min(len(success.turns), len(failure.turns)))
 
 
-def _by_task(episodes: Iterable[Episode]) -> Iterator[tuple[Episodes, Episodes]]:
+def _by_task(episodes: Iterable[Episode]) -> Iterator[tuple[Sequence[Episode], Sequence[Episode]]]:
     """(successes, failures) of each task, tasks in order of first appearance."""
     groups: dict[str, list[Episode]] = {}
     for episode in episodes:
@@ -61,7 +59,7 @@ def _by_task(episodes: Iterable[Episode]) -> Iterator[tuple[Episodes, Episodes]]
         yield [each for each in group if each.success], [each for each in group if not each.success]
 
 
-def _pairs(successes: Episodes, failures: Episodes, revision: int) -> Iterator[Contrast]:
+def _pairs(successes: Sequence[Episode], failures: Sequence[Episode], revision: int) -> Iterator[Contrast]:
     """Each failure with the success that agrees with it longest; the lessons are those of the success from there on.
 
     Only if the success has none there, the lesson is the error: a warning next to the right choice takes room in the
@@ -73,19 +71,19 @@ def _pairs(successes: Episodes, failures: Episodes, revision: int) -> Iterator[C
         yield Contrast((success, failure), tuple(right or wrong))
 
 
-def _nearest(successes: Episodes, failures: Episodes) -> Iterator[tuple[Episode, Episode, int]]:
+def _nearest(successes: Sequence[Episode], failures: Sequence[Episode]) -> Iterator[tuple[Episode, Episode, int]]:
     """Each failure behind the success that agrees with it longest, and the turn at which they differ."""
     for failure in failures if successes else ():
         parted = [pivot(success, failure) for success in successes]
         yield successes[parted.index(max(parted))], failure, max(parted)
 
 
-def _recipes(successes: Episodes, failures: Episodes, revision: int) -> Iterator[Contrast]:
+def _recipes(successes: Sequence[Episode], failures: Sequence[Episode], revision: int) -> Iterator[Contrast]:
     for success in successes if not failures else ():
         yield Contrast((success,), tuple(lesson.entry for lesson in lessons(success, revision)))
 
 
-def _errors(successes: Episodes, failures: Episodes, revision: int) -> Iterator[Contrast]:
+def _errors(successes: Sequence[Episode], failures: Sequence[Episode], revision: int) -> Iterator[Contrast]:
     """The last lesson is the likely cause; the others are discoveries before it."""
     for failure in failures if not successes else ():
         found = [lesson.entry for lesson in lessons(failure, revision)]

@@ -8,12 +8,11 @@ from coevo.records.entry import LEVELS
 from coevo.records.episode import Episode
 from coevo.records.task import Task
 
-Episodes = Sequence[Episode]
 Rank = Callable[[Episode], tuple[float, bool]]
 """Sort key of episodes, lowest first."""
 
 
-def partition(episodes: Episodes) -> tuple[list[Episode], list[Episode]]:
+def partition(episodes: Sequence[Episode]) -> tuple[list[Episode], list[Episode]]:
     """T+ and T-: episodes with a reward above the median, and the others.
 
     If the median is also the highest reward, T+ has the episodes with that reward. If all rewards are equal, T+ has
@@ -29,7 +28,7 @@ def partition(episodes: Episodes) -> tuple[list[Episode], list[Episode]]:
     return [episode for episode, above in sides if above], [episode for episode, above in sides if not above]
 
 
-def foremost(episodes: Episodes, rank: Rank) -> list[Episode]:
+def foremost(episodes: Sequence[Episode], rank: Rank) -> list[Episode]:
     """Sort by rank; among equals, every task has its first episode before any has its second."""
     seen: Counter[Hashable] = Counter()
     places: list[tuple[tuple[float, bool], int]] = []

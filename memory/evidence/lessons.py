@@ -8,7 +8,7 @@ from coevo.records.episode import Episode
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class TurnLesson:
     """The lesson of one turn.
 
     Attributes:
@@ -20,7 +20,7 @@ class Lesson:
     entry: Entry
 
 
-def lessons(episode: Episode, revision: int) -> list[Lesson]:
+def lessons(episode: Episode, revision: int) -> list[TurnLesson]:
     """The lessons of an episode in order of turns, as entries of ``revision``.
 
     Feedback is a lesson if it mentions a word of the action and a content word of the instruction, and has a word that
@@ -32,7 +32,7 @@ def lessons(episode: Episode, revision: int) -> list[Lesson]:
         feedback = words(turn.feedback)
         concerns = [word for word in content_words(episode.task.instruction) if word in feedback]
         if concerns and set(feedback) & set(words(turn.action)) and set(feedback) - _said_after(episode, index):
-            found.append(Lesson(index, _entry(episode, index, concerns, revision)))
+            found.append(TurnLesson(index, _entry(episode, index, concerns, revision)))
     return found
 
 

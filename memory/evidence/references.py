@@ -8,18 +8,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class ReferencePair:
     """Reference episodes of one key, oldest first."""
 
     successes: tuple[Episode, ...] = ()
     failures: tuple[Episode, ...] = ()
 
 
-def reference_of(episode: Episode, pair: Pair) -> Episode | None:
+def reference_of(episode: Episode, pair: ReferencePair) -> Episode | None:
     """The latest reference with the other outcome: of the task itself, else of its kind, else any."""
 
     def nearness(place: int) -> tuple[bool, bool, int]:
@@ -33,24 +33,24 @@ def reference_of(episode: Episode, pair: Pair) -> Episode | None:
 class References:
     """At most ``keep`` successes and ``keep`` failures per key."""
 
-    def __init__(self, key: Key, keep: int, episodes: Iterable[Episode] = ()) -> None:
+    def __init__(self, key: KeyFunction, keep: int, episodes: Iterable[Episode] = ()) -> None:
         self._key = key
         self._keep = keep
-        self._pairs: dict[str, Pair] = {}
+        self._pairs: dict[str, ReferencePair] = {}
         self.add(episodes)
 
-    def of(self, key: str) -> Pair:
+    def of(self, key: str) -> ReferencePair:
         """References of a key; empty for an unknown key."""
-        return self._pairs.get(key, Pair())
+        return self._pairs.get(key, ReferencePair())
 
     def add(self, episodes: Iterable[Episode]) -> None:
         """Add episodes, oldest first; later ones replace the oldest."""
         for episode in episodes if self._keep else ():
             pair = self.of(key := self._key(episode.task))
             if episode.success:
-                self._pairs[key] = Pair((*pair.successes, episode)[-self._keep :], pair.failures)
+                self._pairs[key] = ReferencePair((*pair.successes, episode)[-self._keep :], pair.failures)
             else:
-                self._pairs[key] = Pair(pair.successes, (*pair.failures, episode)[-self._keep :])
+                self._pairs[key] = ReferencePair(pair.successes, (*pair.failures, episode)[-self._keep :])
 
     def episodes(self) -> Iterator[Episode]:
         """All references; adding them to empty references in this order restores these."""

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from coevo.configs.errors import CoevoError
-from coevo.memory.exchange.rows import LARGEST, Row, json_rows, parquet_rows
+from coevo.memory.exchange.rows import LARGEST, ExchangeRow, json_rows, parquet_rows
 from coevo.memory.validate import refuse, shortened, vet
 from coevo.records.arrow import entries_to_table
 from coevo.records.entry import Entry, entry_id
@@ -22,7 +22,7 @@ MOST = 100_000
 LONGEST_NAME = 200
 """Most bytes of a file or folder name; the temporary file's name is a little longer."""
 
-FORMATS: Mapping[str, Callable[[Path], Iterator[Row]]] = {".parquet": parquet_rows, ".jsonl": json_rows}
+FORMATS: Mapping[str, Callable[[Path], Iterator[ExchangeRow]]] = {".parquet": parquet_rows, ".jsonl": json_rows}
 """Readers by file suffix."""
 
 
@@ -105,7 +105,7 @@ def _write(entries: list[Entry], path: Path, suffix: str) -> None:
         os.fsync(file.fileno())
 
 
-def _kind(path: Path) -> Callable[[Path], Iterator[Row]]:
+def _kind(path: Path) -> Callable[[Path], Iterator[ExchangeRow]]:
     longest = max((len(part.encode(errors="replace")) for part in path.parts), default=0)
     if longest > LONGEST_NAME or flaw(str(path)):
         raise CoevoError(f"{shortened(str(path))}: cannot name a file: at most {LONGEST_NAME} printable bytes")

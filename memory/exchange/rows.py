@@ -28,11 +28,11 @@ MOST_VALUES = 2_000_000
 ROWS = 1024
 """Rows of a Parquet file decoded at a time."""
 
-Row = tuple[str, dict[str, Any]]
+ExchangeRow = tuple[str, dict[str, Any]]
 """Place of a row, for error messages, and its fields."""
 
 
-def json_rows(path: Path) -> Iterator[Row]:
+def json_rows(path: Path) -> Iterator[ExchangeRow]:
     """Read one object per line; blank lines and byte order marks, which editors add, mean nothing.
 
     Raises:
@@ -48,7 +48,7 @@ def json_rows(path: Path) -> Iterator[Row]:
                 yield where, _object(text, where)
 
 
-def parquet_rows(path: Path) -> Iterator[Row]:
+def parquet_rows(path: Path) -> Iterator[ExchangeRow]:
     """Read the rows of a Parquet file with the schema of entries.
 
     Raises:

@@ -9,8 +9,8 @@ import numpy as np
 
 from coevo.configs.bank.retrieval import AnyRetrievalConfig, SimilarityConfig
 from coevo.configs.registry import Registry
-from coevo.memory.catalogue import Rows
-from coevo.memory.library import Floats, Library
+from coevo.memory.library import Library
+from coevo.records.arrays import Floats, Indices
 from coevo.records.draws import Key
 
 NEVER = -np.inf
@@ -18,7 +18,7 @@ NEVER = -np.inf
 
 
 @dataclass(frozen=True)
-class Question:
+class BankQuery:
     """A query to the bank.
 
     Attributes:
@@ -31,14 +31,14 @@ class Question:
     """
 
     text: str
-    rows: Rows
+    rows: Indices
     without: frozenset[str]
     draw: Key
     tally: Counter[str]
     seconds: defaultdict[str, float]
 
 
-Score = Callable[[Question], Floats]
+Score = Callable[[BankQuery], Floats]
 """(rows,) scores of ``question.rows``, ``NEVER`` where an entry must not be returned."""
 
 
@@ -46,11 +46,11 @@ Score = Callable[[Question], Floats]
 class BestScore(Protocol):
     """A score function that can also find the best entries without the scores of all; ``NEVER`` is that of the rest."""
 
-    def __call__(self, question: Question) -> Floats:
+    def __call__(self, question: BankQuery) -> Floats:
         """As ``Score``."""
         ...
 
-    def best(self, question: Question, k: int) -> tuple[Rows, Floats]:
+    def best(self, question: BankQuery, k: int) -> tuple[Indices, Floats]:
         """Positions in ``question.rows``, ascending, and scores of some entries.
 
         The best k are among them, and all that tie with the last of these when rounded to 12 decimals.

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from coevo.configs.bank.retrieval import Bm25Config, Bm25EmbeddingConfig
-from coevo.memory.catalogue import Rows
-from coevo.memory.library import Floats, Library
+from coevo.memory.library import Library
 from coevo.memory.retrieval.lexicon import Lexicon
 from coevo.memory.retrieval.postings import Postings
-from coevo.memory.retrieval.segment import Ints
+from coevo.records.arrays import Floats, Indices, ShortIntegers
 
 
 class Bm25:
@@ -31,11 +30,11 @@ class Bm25:
         idf = np.log(1 + (len(library) - counts.frequency + 0.5) / (counts.frequency + 0.5))
         means = np.maximum(counts.words / len(library), np.finfo(float).tiny)
         weights = np.array([*self._weights.values()])
-        return Postings(counts, _Weights(weights, idf, counts.lengths, means, self._k1, self._b))
+        return Postings(counts, _Bm25Weights(weights, idf, counts.lengths, means, self._k1, self._b))
 
 
 @dataclass(frozen=True)
-class _Weights:
+class _Bm25Weights:
     """BM25 of a term in an entry.
 
     Attributes:
@@ -49,7 +48,7 @@ class _Weights:
 
     fields: Floats
     idf: Floats
-    lengths: Ints
+    lengths: ShortIntegers
     means: Floats
     k1: float
     b: float
@@ -58,16 +57,16 @@ class _Weights:
         """A key is a word, in all fields; its factor is the count in the question."""
         return words, times
 
-    def terms(self, keys: Rows) -> tuple[Rows, Rows]:
+    def terms(self, keys: Indices) -> tuple[Indices, Indices]:
         """The word in each field."""
         fields = len(self.fields)
         return (keys[:, None] * fields + np.arange(fields)).ravel(), np.arange(len(keys)).repeat(fields)
 
-    def values(self, terms: Rows) -> Floats:
+    def values(self, terms: Indices) -> Floats:
         """Weight of the field, times idf."""
         return self.fields[terms % len(self.fields)] * self.idf[terms]
 
-    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+    def entries(self, numbers: ShortIntegers, fields: Indices, times: ShortIntegers) -> Floats:
         """Saturated count."""
         relative = self.lengths[numbers, fields] / self.means[fields]
         return times * (self.k1 + 1) / (times + self.k1 * (1 - self.b + self.b * relative))

@@ -6,10 +6,11 @@ from functools import lru_cache
 import numpy as np
 
 from coevo.configs.bank.retrieval import ClusterRetrievalConfig
-from coevo.memory.catalogue import PerEntry, Rows
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score
+from coevo.memory.catalogue import PerEntry
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, Score
 from coevo.memory.similarity import SimilarityIndex
+from coevo.records.arrays import Floats, Indices
 from coevo.records.entry import Entry
 
 REMEMBERED = 256
@@ -30,7 +31,7 @@ class ClusterIndexed:
         numbers, pools = self._numbers.of(library.catalogue), _Pools(library)
         like = lru_cache(maxsize=REMEMBERED)(self._like)
 
-        def score(question: Question) -> Floats:
+        def score(question: BankQuery) -> Floats:
             pool = pools.of(question.text)[question.rows]
             if pool.max(initial=NEVER) > NEVER:
                 return pool
@@ -46,7 +47,7 @@ class ClusterIndexed:
         scores[found] = similarities
         return scores
 
-    def _read(self, entries: Sequence[Entry]) -> Rows:
+    def _read(self, entries: Sequence[Entry]) -> Indices:
         for text in (entry.strategy for entry in entries):
             if text not in self._known:
                 self._known[text] = self._texts.add(text)

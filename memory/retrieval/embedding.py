@@ -6,10 +6,11 @@ from operator import attrgetter
 import numpy as np
 
 from coevo.configs.bank.retrieval import Bm25EmbeddingConfig, EmbeddingConfig, EmbeddingSimilarity, TfidfEmbeddingConfig
-from coevo.memory.catalogue import PerEntry, Rows
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score
+from coevo.memory.catalogue import PerEntry
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, Score
 from coevo.memory.retrieval.encoder import Encoder, encoder_of
+from coevo.records.arrays import Floats, Indices
 from coevo.records.entry import Entry
 
 
@@ -29,7 +30,7 @@ class Embedding:
         places = self._places.of(library.catalogue)
         vectors = self._encoder.vectors()
 
-        def score(question: Question) -> Floats:
+        def score(question: BankQuery) -> Floats:
             asked = self._encoder.query(question.text)
             question.seconds["embedding"] += self._encoder.seconds - self._told
             self._told = self._encoder.seconds
@@ -39,7 +40,7 @@ class Embedding:
 
         return score
 
-    def _embed(self, entries: Sequence[Entry]) -> Rows:
+    def _embed(self, entries: Sequence[Entry]) -> Indices:
         return self._encoder.numbers([" . ".join(filter(None, texts[:-1])) for texts in map(self._read, entries)])
 
 

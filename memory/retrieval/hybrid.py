@@ -6,8 +6,9 @@ do not match, or have a negative cosine, score 0.
 
 import numpy as np
 
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score, Scorer
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, Score, Scorer
+from coevo.records.arrays import Floats
 
 
 class Hybrid:
@@ -26,7 +27,7 @@ class Hybrid:
         """Fit both scorers."""
         parts = [(scorer.fit(library), weight) for scorer, weight in self._parts]
 
-        def score(question: Question) -> Floats:
+        def score(question: BankQuery) -> Floats:
             total = np.zeros(len(question.rows))
             for part, weight in parts:
                 total += weight * _relative(part(question))

@@ -7,15 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from coevo.configs.bank.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
-from coevo.memory.catalogue import Catalogue, Rows
+from coevo.memory.catalogue import Catalogue
 from coevo.memory.clusters import Clusters
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, BestScore, Question, Score, Scorer, scorer_of
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, BestScore, Score, Scorer, scorer_of
 from coevo.memory.stats import Stats
 from coevo.memory.text import terms
 from coevo.records import draws
+from coevo.records.arrays import Floats, Indices
 from coevo.records.entry import Entry
-from coevo.records.task import BY_SCOPE, Key
+from coevo.records.task import BY_SCOPE, KeyFunction
 
 FEW = 256
 """Scores that are sorted in full, which costs less than selecting the best first."""
@@ -23,7 +24,7 @@ NOWHERE = np.zeros(0, np.intp)
 """Positions of no result."""
 
 
-_Shelves = tuple[tuple[Rows, int], ...]
+_Shelves = tuple[tuple[Indices, int], ...]
 """Positions in the rows of a pool, with the number of results from each."""
 
 
@@ -54,7 +55,7 @@ class Index:
         stats: Mapping[str, Stats] | None = None,
         clusters: Clusters | None = None,
         scorer: Scorer | None = None,
-        key: Key = BY_SCOPE,
+        key: KeyFunction = BY_SCOPE,
     ) -> None:
         """Args:
         entries: entries of the bank; retired ones are skipped.
@@ -95,11 +96,11 @@ class Index:
         else of the query. ``draw`` keys the random choices of a scorer.
         """
         pool = self._pool(scope if self.config.scoped else None)
-        question = Question(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
+        question = BankQuery(query, pool.rows, pool.without, draw or draws.key("search"), self.tally, self.seconds)
         places, scores = self._found(question, pool.shelves)
         return list(map(Hit, self.library.some(pool.rows[places]), scores.tolist()))
 
-    def _found(self, question: Question, shelves: _Shelves) -> tuple[Rows, Floats]:
+    def _found(self, question: BankQuery, shelves: _Shelves) -> tuple[Indices, Floats]:
         """Positions in ``question.rows`` and scores of the results.
 
         Scores are rounded, so that entries with the same words tie whatever the order of summation.
@@ -130,19 +131,19 @@ class _Pool:
         without: lower-case words that all of them share.
     """
 
-    rows: Rows
+    rows: Indices
     shelves: _Shelves
     without: frozenset[str]
 
 
-def _best_of(score: BestScore, question: Question, k: int) -> tuple[Rows, Floats]:
+def _best_of(score: BestScore, question: BankQuery, k: int) -> tuple[Indices, Floats]:
     able, scores = score.best(question, k)
     scores = scores.round(12)
     best = top(scores, k)
     return able[best], scores[best]
 
 
-def top(scores: Floats, k: int) -> Rows:
+def top(scores: Floats, k: int) -> Indices:
     """Positions of the k best scores above ``NEVER``, best first, the earlier of equals first."""
     if k == 0:
         return NOWHERE
@@ -159,11 +160,11 @@ def common_words(scope: str | None) -> frozenset[str]:
     return frozenset(terms(scope or ""))
 
 
-def _nothing(question: Question) -> Floats:
+def _nothing(question: BankQuery) -> Floats:
     return np.full(len(question.rows), NEVER)
 
 
-def _shelves(library: Library, rows: Rows, config: AnyRetrievalConfig) -> _Shelves:
+def _shelves(library: Library, rows: Indices, config: AnyRetrievalConfig) -> _Shelves:
     """Positions of the entries that compete for places in the prompt, with the number of places."""
     if isinstance(config, ClusterRetrievalConfig):
         warning = np.array([entry.zone == "warning" for entry in library.some(rows)], bool)

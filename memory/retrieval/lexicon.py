@@ -9,10 +9,11 @@ from itertools import count, filterfalse
 import numpy as np
 import numpy.typing as npt
 
-from coevo.memory.catalogue import Column, Rows
+from coevo.memory.catalogue import Column
 from coevo.memory.library import Library
-from coevo.memory.retrieval.segment import Ints, Segment, invert, positions
+from coevo.memory.retrieval.segment import Segment, invert, positions
 from coevo.memory.text import terms
+from coevo.records.arrays import Indices, ShortIntegers
 from coevo.records.entry import Entry
 
 SMALL = 4096
@@ -44,15 +45,15 @@ class Counts:
             the number of fields, plus that of the field.
     """
 
-    numbers: Rows
-    row_of: Ints
-    frequency: Rows
-    words: Rows
-    lengths: Ints
-    sizes: Ints
-    starts: Rows
-    terms: Ints
-    times: Ints
+    numbers: Indices
+    row_of: ShortIntegers
+    frequency: Indices
+    words: Indices
+    lengths: ShortIntegers
+    sizes: ShortIntegers
+    starts: Indices
+    terms: ShortIntegers
+    times: ShortIntegers
     segments: Sequence[Segment]
     vocabulary: Mapping[str, int]
 

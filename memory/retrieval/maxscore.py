@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from coevo.memory.library import Floats
-from coevo.memory.retrieval.segment import Ints
+from coevo.records.arrays import Floats, ShortIntegers
 
 SAMPLE = 64
 """Entries, beyond k, whose scores are computed for a bound of the k-th best."""
@@ -32,11 +31,11 @@ ROUNDING, RELATIVE = 1e-11, 1e-9
 """Scores this close may be equal once they are rounded, or but for the order of summation."""
 
 
-Pool = npt.NDArray[np.bool_]
+EntryMask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Entries:
+class PostingList:
     """The entries of a library that have a word.
 
     Attributes:
@@ -45,16 +44,16 @@ class Entries:
         highest: the largest value.
     """
 
-    numbers: Ints
+    numbers: ShortIntegers
     values: Floats
     highest: float
 
 
-class Part(NamedTuple):
+class ScorePart(NamedTuple):
     """Part of the scores that a word of a question adds: factor times value."""
 
     factor: float
-    entries: Entries
+    entries: PostingList
 
     @property
     def most(self) -> float:
@@ -70,7 +69,7 @@ class Part(NamedTuple):
         """Add the part to (numbers,) sums of all entries."""
         np.add.at(sums, self.entries.numbers, self.factor * self.entries.values)
 
-    def of(self, numbers: Ints) -> Floats:
+    def of(self, numbers: ShortIntegers) -> Floats:
         """The part of some entries' scores."""
         held = self.entries
         at = np.minimum(np.searchsorted(held.numbers, numbers), len(held.numbers) - 1)
@@ -86,7 +85,7 @@ class Sum:
         size: number of all entries.
     """
 
-    parts: Sequence[Part]
+    parts: Sequence[ScorePart]
     size: int
 
     @cached_property
@@ -94,7 +93,7 @@ class Sum:
         """Number of all that is added up."""
         return sum(part.size for part in self.parts)
 
-    def entries(self) -> Ints:
+    def entries(self) -> ShortIntegers:
         """Numbers of the entries with a word of the question, ascending."""
         found = np.sort(np.concatenate([NONE, *(part.entries.numbers for part in self.parts)]))
         return found[np.flatnonzero(np.diff(found, prepend=-1))]
@@ -116,7 +115,7 @@ class Sum:
             values *= np.repeat(np.array(factors), [len(each.numbers) for each in held])
         return np.bincount(numbers, values, self.size).astype(float, copy=False)
 
-    def of(self, numbers: Ints) -> Floats:
+    def of(self, numbers: ShortIntegers) -> Floats:
         """Scores of some entries, equal to those of ``all``."""
         scores = np.zeros(len(numbers))
         for part in self.parts:
@@ -124,7 +123,7 @@ class Sum:
         return scores
 
 
-def leading(sums: Floats, k: int) -> Ints:
+def leading(sums: Floats, k: int) -> ShortIntegers:
     """Numbers of entries, ascending, among which are the best k and all that tie with the last; all sums are above 0.
 
     The k-th best of the highest sums of blocks of entries is a bound, since k entries reach it.
@@ -134,7 +133,7 @@ def leading(sums: Floats, k: int) -> Ints:
     return _reaching(sums, _below(least))
 
 
-def best(scores: Sum, pool: Pool | None, k: int) -> tuple[Ints, Floats]:
+def best(scores: Sum, pool: EntryMask | None, k: int) -> tuple[ShortIntegers, Floats]:
     """Numbers, ascending, and scores of entries, among which are the best k and all that tie with the last of them.
 
     Args:
@@ -161,7 +160,7 @@ def best(scores: Sum, pool: Pool | None, k: int) -> tuple[Ints, Floats]:
     return found, scores.of(found)
 
 
-def _kth(scores: Sum, pool: Pool | None, k: int) -> float:
+def _kth(scores: Sum, pool: EntryMask | None, k: int) -> float:
     """A lower bound of the k-th best score: that among the entries with the best sums over some rarer words."""
     sums, read = np.zeros(scores.size), 0
     for part in sorted(scores.parts, key=attrgetter("size")):
@@ -178,6 +177,6 @@ def _below(score: float) -> float:
     return score * (1 - RELATIVE) - ROUNDING
 
 
-def _reaching(sums: Floats, least: float) -> Ints:
+def _reaching(sums: Floats, least: float) -> ShortIntegers:
     """Numbers of the entries whose sums are at least this and above 0."""
     return np.flatnonzero(sums >= least if least > 0 else sums > 0).astype(np.int32)

@@ -11,13 +11,12 @@ from typing import Protocol
 
 import numpy as np
 
-from coevo.memory.catalogue import Rows
-from coevo.memory.library import Floats
 from coevo.memory.retrieval import maxscore
-from coevo.memory.retrieval.base import NEVER, Question
+from coevo.memory.retrieval.base import NEVER, BankQuery
 from coevo.memory.retrieval.lexicon import Counts
-from coevo.memory.retrieval.maxscore import Entries, Part, Pool, Sum, leading
-from coevo.memory.retrieval.segment import Ints, Segment, positions
+from coevo.memory.retrieval.maxscore import EntryMask, PostingList, ScorePart, Sum, leading
+from coevo.memory.retrieval.segment import Segment, positions
+from coevo.records.arrays import Floats, Indices, ShortIntegers
 
 COMMON = 128
 """A key with more postings is learned alone, which bounds the memory; the others of a question are learned together."""
@@ -27,7 +26,7 @@ FEW = 16
 """Entries per posting from which on the entries found are sorted rather than all sums searched."""
 
 
-class Weights(Protocol):
+class TermWeights(Protocol):
     """Score of a term in an entry, as a product of three factors above 0.
 
     A key stands for the terms with one factor of the question, whose values are added up once per library.
@@ -37,15 +36,15 @@ class Weights(Protocol):
         """Keys of a question, and their factors, from the numbers of its words and their counts."""
         ...
 
-    def terms(self, keys: Rows) -> tuple[Rows, Rows]:
+    def terms(self, keys: Indices) -> tuple[Indices, Indices]:
         """Terms of keys, in their order, and the place of the key of each."""
         ...
 
-    def values(self, terms: Rows) -> Floats:
+    def values(self, terms: Indices) -> Floats:
         """(terms,) factors that depend on the term and its field."""
         ...
 
-    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+    def entries(self, numbers: ShortIntegers, fields: Indices, times: ShortIntegers) -> Floats:
         """(postings,) factors that depend on the entry's field and the count of the term in it."""
         ...
 
@@ -59,18 +58,18 @@ class Postings:
         missing: score of entries without a word of the question.
     """
 
-    def __init__(self, counts: Counts, weights: Weights, missing: float = NEVER) -> None:
+    def __init__(self, counts: Counts, weights: TermWeights, missing: float = NEVER) -> None:
         self._counts, self._weights, self._missing = counts, weights, missing
         self._active = counts.row_of >= 0
         self._whole = len(counts.numbers) == len(counts.row_of)
-        self._known: dict[int, Entries | None] = {}
+        self._known: dict[int, PostingList | None] = {}
 
-    def __call__(self, question: Question) -> Floats:
+    def __call__(self, question: BankQuery) -> Floats:
         """(rows,) scores."""
         scores = self._sum(question).all()[self._counts.numbers[question.rows]]
         return np.where(scores > 0, scores, self._missing)
 
-    def best(self, question: Question, k: int) -> tuple[Rows, Floats]:
+    def best(self, question: BankQuery, k: int) -> tuple[Indices, Floats]:
         """Positions in ``question.rows``, ascending, and scores; see ``BestScore``."""
         total, rows, numbers = self._sum(question), question.rows, self._counts.numbers
         whole = len(rows) == len(numbers)
@@ -89,12 +88,12 @@ class Postings:
         order = places.argsort()
         return places[order], scores[order]
 
-    def _pool(self, rows: Rows) -> Pool:
+    def _pool(self, rows: Indices) -> EntryMask:
         pool = np.zeros(len(self._active), bool)
         pool[self._counts.numbers[rows]] = True
         return pool
 
-    def _sum(self, question: Question) -> Sum:
+    def _sum(self, question: BankQuery) -> Sum:
         """The scores of all entries, not yet added up."""
         words, times = self._counts.asked(question.text, question.without)
         keys, factors = self._weights.question(words, times)
@@ -102,7 +101,7 @@ class Postings:
         if new := [key for key in keys if key not in known]:
             self._learn(new)
         found = ((factor, known[key]) for key, factor in zip(keys, factors, strict=True))
-        return Sum([Part(factor, held) for factor, held in found if held is not None], len(self._active))
+        return Sum([ScorePart(factor, held) for factor, held in found if held is not None], len(self._active))
 
     def _learn(self, keys: Sequence[int]) -> None:
         new = np.array(keys, np.intp)
@@ -111,7 +110,7 @@ class Postings:
         for some in filter(len, (new[~common], *new[common][:, None])):
             self._known |= zip(some.tolist(), self._read(some), strict=True)
 
-    def _read(self, keys: Rows) -> Sequence[Entries | None]:
+    def _read(self, keys: Indices) -> Sequence[PostingList | None]:
         """Entries of each key with the sums of their values; None without any."""
         terms, place = self._weights.terms(keys)
         factors, size = self._weights.values(terms), len(self._active)
@@ -120,13 +119,13 @@ class Postings:
         values = np.bincount(at, np.concatenate([value for _, value in read])).astype(float, copy=False)
         held, starts = np.unique(distinct // size, return_index=True)
         numbers, highest = (distinct % size).astype(np.int32), np.maximum.reduceat(values, starts)
-        found: list[Entries | None] = [None] * len(keys)
+        found: list[PostingList | None] = [None] * len(keys)
         spans = pairwise([*starts.tolist(), len(values)])
         for key, (first, end), most in zip(held.tolist(), spans, highest.tolist(), strict=True):
-            found[key] = Entries(numbers[first:end], values[first:end], most)
+            found[key] = PostingList(numbers[first:end], values[first:end], most)
         return found
 
-    def _postings(self, segment: Segment, terms: Rows, factors: Floats, place: Rows) -> tuple[Rows, Floats]:
+    def _postings(self, segment: Segment, terms: Indices, factors: Floats, place: Indices) -> tuple[Indices, Floats]:
         """Number of the entry of every posting of some terms, plus all entries for each key before; its value."""
         starts, ends = segment.bounds(terms)
         at, term = positions(starts, ends)

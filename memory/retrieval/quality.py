@@ -23,14 +23,14 @@ from coevo.configs.bank.retrieval import (
     TfidfConfig,
     TfidfEmbeddingConfig,
 )
-from coevo.memory.catalogue import Rows
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, Score
 from coevo.memory.retrieval.index import common_words
+from coevo.records.arrays import Floats, Indices
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.intervals import Interval, of_share
 from coevo.records.task import About
-from coevo.records.task import Key as PoolKey
+from coevo.records.task import KeyFunction as PoolKey
 
 QUERIES = 1000
 """Most queries that are measured."""
@@ -50,8 +50,8 @@ class Query:
 
     task: str
     text: str
-    rows: Rows
-    right: Rows
+    rows: Indices
+    right: Indices
     without: frozenset[str]
 
 
@@ -94,7 +94,7 @@ def by_text(own: AnyRetrievalConfig) -> list[AnyRetrievalConfig]:
     return [own if own.type == each.type else each for each in every]
 
 
-def chance(question: Question) -> Floats:
+def chance(question: BankQuery) -> Floats:
     """Score function of a random order, the baseline: all entries match alike."""
     return np.zeros(len(question.rows))
 
@@ -179,7 +179,7 @@ def precision(scores: Floats, right: npt.NDArray[np.bool_], k: int) -> float:
     return float(right[above].sum() + (count - above.sum()) * right[tied].mean()) / count
 
 
-def _pool(query: Query, size: int | None, draw: Key) -> Rows:
+def _pool(query: Query, size: int | None, draw: Key) -> Indices:
     if size is None:
         return query.rows
     rng = generator(extend(draw, "pool", size, query.task))
@@ -188,7 +188,7 @@ def _pool(query: Query, size: int | None, draw: Key) -> Rows:
     return np.sort(np.append(others, right))
 
 
-def _outcome(score: Score, query: Query, pool: Rows, k: int, draw: Key) -> tuple[float, float, float, float]:
-    question = Question(query.text, pool, query.without, extend(draw, query.task), Counter(), defaultdict(float))
+def _outcome(score: Score, query: Query, pool: Indices, k: int, draw: Key) -> tuple[float, float, float, float]:
+    question = BankQuery(query.text, pool, query.without, extend(draw, query.task), Counter(), defaultdict(float))
     scores, right = score(question).round(12), np.isin(pool, query.right)
     return *expected(scores, right), precision(scores, right, k)

@@ -3,10 +3,8 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Ints = npt.NDArray[np.int32]
-Rows = npt.NDArray[np.intp]
+from coevo.records.arrays import Indices, ShortIntegers
 
 
 @dataclass(frozen=True)
@@ -22,20 +20,20 @@ class Segment:
     """
 
     end: int
-    starts: Rows
-    numbers: Ints
-    times: Ints
+    starts: Indices
+    numbers: ShortIntegers
+    times: ShortIntegers
 
     def __len__(self) -> int:
         return self.end
 
-    def bounds(self, terms: Rows) -> tuple[Rows, Rows]:
+    def bounds(self, terms: Indices) -> tuple[Indices, Indices]:
         """First and last position of terms, the last one excluded."""
         terms = np.minimum(terms, len(self.starts) - 2)
         return self.starts[terms], self.starts[terms + 1]
 
 
-def invert(first: int, starts: Rows, terms: Ints, times: Ints, count: int) -> Segment:
+def invert(first: int, starts: Indices, terms: ShortIntegers, times: ShortIntegers, count: int) -> Segment:
     """Segment of the entries from number ``first`` on.
 
     Args:
@@ -56,7 +54,7 @@ def invert(first: int, starts: Rows, terms: Ints, times: Ints, count: int) -> Se
     )
 
 
-def positions(starts: Rows, ends: Rows) -> tuple[Rows, Rows]:
+def positions(starts: Indices, ends: Indices) -> tuple[Indices, Indices]:
     """All positions from each start to its end, in order, and the place of that start."""
     sizes = ends - starts
     after = sizes.cumsum()

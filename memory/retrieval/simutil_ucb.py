@@ -6,8 +6,9 @@ s is the similarity, u the utility and n the visits of an entry; N is the sum of
 import numpy as np
 
 from coevo.configs.bank.retrieval import SimUtilUcbConfig
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score, Scorer, scorer_of
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, Score, Scorer, scorer_of
+from coevo.records.arrays import Floats
 
 
 class SimUtilUcb:
@@ -22,7 +23,7 @@ class SimUtilUcb:
         similarity = self._similarity.fit(library)
         worth = upper_bounds(library.utility, library.visits, self._kappa)
 
-        def score(question: Question) -> Floats:
+        def score(question: BankQuery) -> Floats:
             relevance = similarity(question)
             scores = self._alpha * relevance + (1 - self._alpha) * worth[question.rows]
             return np.where(relevance >= self._threshold, scores, NEVER)

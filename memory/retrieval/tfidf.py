@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from coevo.configs.bank.retrieval import TfidfConfig, TfidfEmbeddingConfig, TfidfSimilarity
-from coevo.memory.catalogue import Rows
-from coevo.memory.library import Floats, Library
+from coevo.memory.library import Library
 from coevo.memory.retrieval.base import NEVER
 from coevo.memory.retrieval.lexicon import CHUNK, Counts, Lexicon
 from coevo.memory.retrieval.postings import Postings
-from coevo.memory.retrieval.segment import Ints, positions
+from coevo.memory.retrieval.segment import positions
+from coevo.records.arrays import Floats, Indices, ShortIntegers
 
 
 class Tfidf:
@@ -34,10 +34,10 @@ class Tfidf:
         """Fit the inverse document frequencies."""
         counts = self._lexicon.count(library)
         idf = np.log((1 + len(library)) / (1 + counts.frequency)) + 1
-        return Postings(counts, _Weights(np.array([*self._weights.values()]), idf, counts), self._missing)
+        return Postings(counts, _TfidfWeights(np.array([*self._weights.values()]), idf, counts), self._missing)
 
 
-class _Weights:
+class _TfidfWeights:
     """Product of two parts of a cosine, that of the question and that of an entry.
 
     Args:
@@ -60,15 +60,15 @@ class _Weights:
         norms = np.sqrt(np.bincount(fields, values**2, len(self._fields)))
         return terms.tolist(), (values / norms[fields]).tolist()
 
-    def terms(self, keys: Rows) -> tuple[Rows, Rows]:
+    def terms(self, keys: Indices) -> tuple[Indices, Indices]:
         """The keys themselves."""
         return keys, np.arange(len(keys))
 
-    def values(self, terms: Rows) -> Floats:
+    def values(self, terms: Indices) -> Floats:
         """Weight of the field, times idf."""
         return self._fields[terms % len(self._fields)] * self._idf[terms]
 
-    def entries(self, numbers: Ints, fields: Rows, times: Ints) -> Floats:
+    def entries(self, numbers: ShortIntegers, fields: Indices, times: ShortIntegers) -> Floats:
         """Count over the norm of the entry's field."""
         norms = self._norms[numbers, fields]
         if np.isnan(norms.sum()):
@@ -79,7 +79,7 @@ class _Weights:
         values: Floats = times / norms
         return values
 
-    def _compute(self, numbers: Ints) -> None:
+    def _compute(self, numbers: ShortIntegers) -> None:
         """Norms of some entries; each is summed in the order of its text, whatever the other entries."""
         counts = self._counts
         at, _ = positions(counts.starts[numbers], counts.starts[numbers + 1])

@@ -3,8 +3,9 @@
 import numpy as np
 
 from coevo.configs.bank.retrieval import TwoPhaseConfig
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import NEVER, Question, Score, scorer_of
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import NEVER, BankQuery, Score, scorer_of
+from coevo.records.arrays import Floats
 from coevo.records.draws import generator
 
 
@@ -19,7 +20,7 @@ class TwoPhase:
         """Fit the similarity."""
         similarity, config = self._similarity.fit(library), self._config
 
-        def score(question: Question) -> Floats:
+        def score(question: BankQuery) -> Floats:
             similarities = similarity(question)
             scores = np.full(len(question.rows), NEVER)
             chosen = np.flatnonzero(similarities > config.threshold)

@@ -1,8 +1,9 @@
 """The entries with the highest utility, whatever the question (JERP Eq. 13)."""
 
 from coevo.configs.bank.retrieval import UtilityConfig
-from coevo.memory.library import Floats, Library
-from coevo.memory.retrieval.base import Question, Score
+from coevo.memory.library import Library
+from coevo.memory.retrieval.base import BankQuery, Score
+from coevo.records.arrays import Floats
 
 
 class Utility:
@@ -11,7 +12,7 @@ class Utility:
     def fit(self, library: Library) -> Score:
         """Read the utilities."""
 
-        def score(question: Question) -> Floats:
+        def score(question: BankQuery) -> Floats:
             return library.utility[question.rows]
 
         return score

@@ -13,15 +13,15 @@ from coevo.memory.evidence.reflections import Reflected
 from coevo.memory.library import Library
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import Key
-from coevo.records.writing import Drawn, Question, Reply, Room
+from coevo.records.task import KeyFunction
+from coevo.records.writing import Drawn, Question, QuestionRoom, Reply
 
 Ask = Callable[[Sequence[Question]], list[Reply]]
 """Function that returns one reply per question, in order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskFunction:
     """Function that asks an author, with the room that the author has for a question.
 
     Attributes:
@@ -30,19 +30,19 @@ class Asking:
     """
 
     put: Ask
-    room: Callable[[], Room]
+    room: Callable[[], QuestionRoom]
 
     def __call__(self, questions: Sequence[Question]) -> list[Reply]:
         """One reply per question, in order."""
         return self.put(questions)
 
 
-def room_of(ask: Ask, most: int) -> Room:
+def room_of(ask: Ask, most: int) -> QuestionRoom:
     """Room for a question of at most so many tokens; they are estimated where nothing is known of the author."""
-    if not isinstance(ask, Asking):
-        return Room(most)
+    if not isinstance(ask, AskFunction):
+        return QuestionRoom(most)
     room = ask.room()
-    return Room(min(most, room.tokens), room.size)
+    return QuestionRoom(min(most, room.tokens), room.size)
 
 
 def nobody(questions: Sequence[Question]) -> list[Reply]:
@@ -162,7 +162,7 @@ def worth(entries: Sequence[Entry], episodes: Sequence[Episode]) -> dict[str, fl
 KINDS = ("contrast", "extremes", "reflection", "skills", "editor")
 """Kinds of writers; of each there is a rule that quotes feedback, and a model."""
 
-WRITERS = Registry[Callable[[AnyWriterConfig, Key], Writer]](
+WRITERS = Registry[Callable[[AnyWriterConfig, KeyFunction], Writer]](
     "bank.writer.type",
     "coevo.writers",
     {
@@ -172,6 +172,6 @@ WRITERS = Registry[Callable[[AnyWriterConfig, Key], Writer]](
 )
 
 
-def writer_of(config: AnyWriterConfig, key: Key) -> Writer:
+def writer_of(config: AnyWriterConfig, key: KeyFunction) -> Writer:
     """The writer of a configuration; ``key`` gives the pool that a task belongs to."""
     return WRITERS.load(config.type)(config, key)

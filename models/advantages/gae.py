@@ -11,7 +11,8 @@ import numpy as np
 
 from coevo.configs.update.advantage import GaeConfig
 from coevo.models.advantages.groups import varies
-from coevo.models.advantages.trajectory import Advantages, Floats, Trajectory, rounding
+from coevo.models.advantages.trajectory import Advantages, Trajectory, rounding
+from coevo.records.arrays import Floats
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ import numpy as np
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.advantage import GigpoConfig
 from coevo.models.advantages.groups import centred, normalised, taught, zero_variance
-from coevo.models.advantages.trajectory import Advantages, Floats, Trajectory, roundings, totals
+from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals
+from coevo.records.arrays import Floats
 
 
 def advantages(trajectories: Sequence[Trajectory], config: GigpoConfig) -> Advantages:

@@ -5,7 +5,8 @@ from collections.abc import Hashable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from coevo.models.advantages.trajectory import Floats, rounding
+from coevo.models.advantages.trajectory import rounding
+from coevo.records.arrays import Floats
 
 
 def members(groups: Sequence[Hashable]) -> Iterator[NDArray[np.intp]]:

@@ -7,7 +7,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-Floats = NDArray[np.float64]
+from coevo.records.arrays import Floats
+
 NONE = np.zeros(0)
 TOLERANCE: Final = 1e-6
 """Difference that rounding explains, as a share of the largest reward: eight units in the last place of float32."""

@@ -47,7 +47,7 @@ _MORE = re.compile(r"[A-Za-z_][\w.]*\(|\$[({]?\w|[)\]}]|(?:else|try|finally)\b.*
 """Line that is code where the lines before it are."""
 
 
-class Kind(Enum):
+class ActionKind(Enum):
     """Kind of an action by its first line."""
 
     TEXT = auto()
@@ -55,21 +55,23 @@ class Kind(Enum):
     CODE = auto()
 
 
-def kind_of(lines: list[str]) -> Kind:
+def kind_of(lines: list[str]) -> ActionKind:
     """Kind of the action that begins with these lines."""
     at = _next(lines, 0, "--")
     if at < len(lines) and _QUERY.match(lines[at].lstrip()):
-        return Kind.QUERY
-    return Kind.CODE if _CODE.match(lines[0]) else Kind.TEXT
+        return ActionKind.QUERY
+    return ActionKind.CODE if _CODE.match(lines[0]) else ActionKind.TEXT
 
 
-def ends_unclear(lines: list[str], taken: int, kind: Kind) -> bool:
+def ends_unclear(lines: list[str], taken: int, kind: ActionKind) -> bool:
     """Report whether the line behind an action's first ``taken`` lines may be more of its code."""
     if taken == len(lines):
         return False
     following = lines[taken].rstrip()
     is_whole = (
-        kind is Kind.TEXT or (kind is Kind.QUERY and not lines[0][:2].isupper()) or lines[taken - 1].endswith(";")
+        kind is ActionKind.TEXT
+        or (kind is ActionKind.QUERY and not lines[0][:2].isupper())
+        or lines[taken - 1].endswith(";")
     )
     return _is_code(following) or (not is_whole and following[:1].islower() and following[-1] not in ".!?:,")
 

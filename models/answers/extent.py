@@ -9,7 +9,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from coevo.models.answers.code import Kind, ends_unclear, kind_of, more_of_code, more_of_query
+from coevo.models.answers.code import ActionKind, ends_unclear, kind_of, more_of_code, more_of_query
 from coevo.models.answers.spans import fence_at, fenced
 from coevo.records.lenient import value_at
 
@@ -121,7 +121,7 @@ def _of_lines(text: str, start: int, stop: int) -> Extent:
     return Extent("\n".join(lines[:kept]).rstrip(), end, False, ends_unclear(lines, kept, kind))
 
 
-def _taken(lines: list[str], kind: Kind, trust: _Trust) -> tuple[int, bool]:
+def _taken(lines: list[str], kind: ActionKind, trust: _Trust) -> tuple[int, bool]:
     """Number of lines of an action, and whether the marks close that continue it."""
     parts, taken = _Open().after(lines[0]), 1
     while taken < len(lines) and (more := 1 if parts.is_open(trust) else _more(lines, taken, kind)):
@@ -131,14 +131,14 @@ def _taken(lines: list[str], kind: Kind, trust: _Trust) -> tuple[int, bool]:
     return taken, parts.closes(trust)
 
 
-def _more(lines: list[str], taken: int, kind: Kind) -> int:
+def _more(lines: list[str], taken: int, kind: ActionKind) -> int:
     """Number of lines that continue an action in which nothing is open; 0 if it ends."""
     last, following = lines[taken - 1].rstrip(), lines[taken]
     if following.strip() and last and (last.endswith(_ENDS_OPEN) or following[0] in " \t"):
         return 1
-    if kind is Kind.TEXT:
+    if kind is ActionKind.TEXT:
         return 0
-    return more_of_query(lines, taken) if kind is Kind.QUERY else more_of_code(lines, taken)
+    return more_of_query(lines, taken) if kind is ActionKind.QUERY else more_of_code(lines, taken)
 
 
 def _unwrapped(action: str) -> str:

@@ -7,7 +7,7 @@ Answer`` is followed by ``Final Answer: ...``. Names of several words, as in gam
 import re
 from typing import NamedTuple
 
-from coevo.models.answers.code import Kind, kind_of
+from coevo.models.answers.code import ActionKind, kind_of
 from coevo.models.answers.extent import cleaned, extent
 from coevo.models.answers.spans import Span, fence_at, fenced, fences
 from coevo.records.lenient import value_at
@@ -133,7 +133,7 @@ def _unfenced(text: str, start: int, stop: int) -> Payload | None:
         )
         return Payload(text[start : found[1]], found[1], True) if found is not None and ends_line else None
     boxed = text.startswith(("\\boxed{", "$\\boxed{"), start)
-    if not boxed and kind_of(text[start:stop].split("\n")) is not Kind.QUERY:
+    if not boxed and kind_of(text[start:stop].split("\n")) is not ActionKind.QUERY:
         return None
     taken = extent(text, start, stop)
     return None if taken.unclear else Payload(_unboxed(cleaned(taken.text)), taken.end, taken.closed)

@@ -30,21 +30,21 @@ CALLS = ("tool_calls", "function_call")
 """Ends of an answer that calls a tool, though none was offered."""
 
 
-class _Part(BaseModel, extra="allow"):
+class _AnswerPart(BaseModel, extra="allow"):
     type: str
     text: Any = None
     refusal: Any = None
 
 
 class _Message(BaseModel):
-    content: str | _Part | list[_Part | str] | None = None
+    content: str | _AnswerPart | list[_AnswerPart | str] | None = None
     refusal: str | None = None
     reasoning: Any = None
     reasoning_content: Any = None
     thinking: Any = None
 
     @property
-    def parts(self) -> list["_Part | str"]:
+    def parts(self) -> list["_AnswerPart | str"]:
         """Parts of the content; text is one part."""
         return self.content if isinstance(self.content, list) else [self.content or ""]
 
@@ -57,14 +57,14 @@ class _Message(BaseModel):
     @property
     def refused(self) -> str:
         """Reason of a model that refuses to answer; empty if it does not."""
-        said = [part.refusal for part in self.parts if isinstance(part, _Part)]
+        said = [part.refusal for part in self.parts if isinstance(part, _AnswerPart)]
         return self.refusal or "".join(each for each in said if isinstance(each, str))
 
     @property
     def thought(self) -> str:
         """Thinking beside the text; empty if there is none."""
         thought = self.reasoning_content or self.reasoning or self.thinking
-        inside = [part.model_extra for part in self.parts if isinstance(part, _Part) and "thinking" in part.type]
+        inside = [part.model_extra for part in self.parts if isinstance(part, _AnswerPart) and "thinking" in part.type]
         return f"{thought or inside or ''}"
 
 
@@ -174,5 +174,5 @@ def _unsaid(end: str, thought: bool, most: int) -> str:
     return f"the endpoint's answer has no text{', only thinking' if thought else ''}"
 
 
-def _is_said(part: _Part | str) -> bool:
+def _is_said(part: _AnswerPart | str) -> bool:
     return isinstance(part, str) or part.type in ("text", "output_text")

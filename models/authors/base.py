@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from coevo.configs.errors import CoevoError
-from coevo.records.writing import Question, Reply, Room
+from coevo.records.writing import Question, QuestionRoom, Reply
 
 if TYPE_CHECKING:
     from coevo.models.authors.pace import Traffic
@@ -35,7 +35,7 @@ class Author(Protocol):
 class Measuring(Protocol):
     """Author that knows how long a question may be."""
 
-    def room(self) -> Room:
+    def room(self) -> QuestionRoom:
         """Room of a question before the longest answer, as the author's model counts tokens.
 
         Raises:
@@ -44,12 +44,12 @@ class Measuring(Protocol):
         ...
 
 
-def room_of(author: Author) -> Room:
+def room_of(author: Author) -> QuestionRoom:
     """Room of a question; unbounded where the author does not know it, or its model cannot be read."""
     try:
-        return author.room() if isinstance(author, Measuring) else Room(sys.maxsize)
+        return author.room() if isinstance(author, Measuring) else QuestionRoom(sys.maxsize)
     except CoevoError:
-        return Room(sys.maxsize)  # a question will be told why nobody answers it
+        return QuestionRoom(sys.maxsize)  # a question will be told why nobody answers it
 
 
 @runtime_checkable

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from coevo.records.writing import Question
 
-Kind = Literal["schema", "json", "none"]
-KINDS: tuple[Kind, ...] = ("schema", "json", "none")
+ConstraintKind = Literal["schema", "json", "none"]
+KINDS: tuple[ConstraintKind, ...] = ("schema", "json", "none")
 NAMES = {"schema": "response_format=json_schema", "json": "response_format=json_object", "none": "no constraint"}
 _ABOUT = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?output|schema|grammar|guided", re.I)
 
@@ -23,13 +23,13 @@ class Constraint:
         kind: constraint of the next request.
     """
 
-    def __init__(self, wanted: Literal["auto"] | Kind, url: str) -> None:
-        self.kind: Kind = "schema" if wanted == "auto" else wanted
+    def __init__(self, wanted: Literal["auto"] | ConstraintKind, url: str) -> None:
+        self.kind: ConstraintKind = "schema" if wanted == "auto" else wanted
         self._weakens = wanted == "auto"
         self._url = url
         self._news = list[str]()
 
-    def fields(self, question: Question, kind: Kind) -> dict[str, Any]:
+    def fields(self, question: Question, kind: ConstraintKind) -> dict[str, Any]:
         """Fields of a request; none for a question without a schema."""
         if not question.schema or kind == "none":
             return {}
@@ -39,7 +39,7 @@ class Constraint:
         schema = {"name": name, "strict": True, "schema": json.loads(question.schema)}
         return {"response_format": {"type": "json_schema", "json_schema": schema}}
 
-    def weaken(self, kind: Kind, refusal: str) -> bool:
+    def weaken(self, kind: ConstraintKind, refusal: str) -> bool:
         """Ask for less from now on if a refusal is about a constraint; report if the request may be sent again."""
         if not self._weakens or kind == "none" or not _ABOUT.search(refusal):
             return False

@@ -19,13 +19,13 @@ from coevo.configs.bank.author import EndpointAuthorConfig
 from coevo.models.authors.answer import read
 from coevo.models.authors.base import failed
 from coevo.models.authors.connection import CONNECT, check_address, client_of, key_of
-from coevo.models.authors.constraint import Constraint, Kind
+from coevo.models.authors.constraint import Constraint, ConstraintKind
 from coevo.models.authors.failure import BROKEN, After, Failure, after, message, pause_of
 from coevo.models.authors.pace import Pace, Traffic, backoff
 from coevo.models.authors.secret import Secret
 from coevo.models.authors.window import stated
 from coevo.records.inert import encodable, visible
-from coevo.records.writing import BYTES, Question, Reply, Room, estimated
+from coevo.records.writing import BYTES, Question, QuestionRoom, Reply, estimated
 
 DEAD = 3
 """Number of questions in a row that the endpoint does not answer, after which no other is asked for a while."""
@@ -41,7 +41,7 @@ REFUSED = (400, 422)
 """Status of a request with fields that the endpoint does not know."""
 
 
-Answered = TypeVar("Answered", Reply, Failure, Reply | Failure)
+AnsweredT = TypeVar("AnsweredT", Reply, Failure, Reply | Failure)
 """Result of a request."""
 
 
@@ -99,7 +99,7 @@ class EndpointAuthor:
             self._warned = True
             self._warn(f"{self._config.url} reports no tokens: they are estimated, one for {BYTES} bytes of text")
 
-    def room(self) -> Room:
+    def room(self) -> QuestionRoom:
         """Room of a question, as ``Measuring.room``: an estimate below the context that settings or endpoint state.
 
         A model whose context nobody states is taken to have ``UNBOUNDED`` tokens.
@@ -108,7 +108,7 @@ class EndpointAuthor:
             seconds, client = min(CONNECT, self._config.timeout), client_of(self._config, self._key)
             with start_blocking_portal(name="author") as portal, portal.wrap_async_context_manager(client):
                 self._context = portal.call(stated, client, self._config.model, seconds) or UNBOUNDED
-        return Room(self._context - self._config.max_new_tokens - TEMPLATE)
+        return QuestionRoom(self._context - self._config.max_new_tokens - TEMPLATE)
 
     def close(self) -> None:
         """Do nothing: nothing outlives ``replies``."""
@@ -149,7 +149,7 @@ class EndpointAuthor:
         self._breaker.count(answered=not failure.dead)
         return False
 
-    def _counted(self, question: Question, found: Answered) -> Answered:
+    def _counted(self, question: Question, found: AnsweredT) -> AnsweredT:
         """Result with the tokens of its question, estimated where there are none: a budget has to end."""
         if found.prompt_tokens or not found.answer_tokens:  # without either, the request has failed
             return found
@@ -196,7 +196,7 @@ class EndpointAuthor:
     def _late(self) -> str:
         return f"the endpoint did not answer within bank.writer.author.seconds={self._config.seconds:g}"
 
-    def _body(self, question: Question, kind: Kind) -> dict[str, Any]:
+    def _body(self, question: Question, kind: ConstraintKind) -> dict[str, Any]:
         texts = {"system": question.system, "user": question.user}
         messages = [{"role": role, "content": encodable(text)} for role, text in texts.items() if text]
         fields: Mapping[str, Any] = {

@@ -17,7 +17,7 @@ from coevo.models.engines.base import Engine, Request
 from coevo.models.engines.transformers.engine import TransformersEngine
 from coevo.records.draws import key
 from coevo.records.episode import Completion
-from coevo.records.writing import Drawn, Question, Reply, Room
+from coevo.records.writing import Drawn, Question, QuestionRoom, Reply
 
 BESIDE = 8
 """Tokens that the texts of a question may have more within the chat template than each by itself."""
@@ -69,10 +69,10 @@ class EngineAuthor:
             batch = places[start : start + self._size]
             yield from zip(batch, self._answer([fitting[place] for place in batch], until), strict=True)
 
-    def room(self) -> Room:
+    def room(self) -> QuestionRoom:
         """Room of a question beside the chat template, as ``Measuring.room``."""
         template = len(self._prompts.ids(Question("", "", (), "", "")))
-        return Room(self._engine.longest_prompt - template - BESIDE, self._prompts.size)
+        return QuestionRoom(self._engine.longest_prompt - template - BESIDE, self._prompts.size)
 
     def close(self) -> None:
         """Do nothing: the engine belongs to another."""

@@ -17,7 +17,7 @@ from coevo.models.engines.vllm.engine import VllmEngine, check_there
 from coevo.models.policy.foreign import absent, folder_of
 from coevo.models.policy.policy import WEIGHTS, load, save
 from coevo.models.policy.tokenizer import check_promptable
-from coevo.records.writing import Question, Reply, Room
+from coevo.records.writing import Question, QuestionRoom, Reply
 
 SETTING = "bank.writer.author.path"
 
@@ -55,7 +55,7 @@ class FrozenAuthor:
         if questions:
             yield from self._opened().replies(questions)
 
-    def room(self) -> Room:
+    def room(self) -> QuestionRoom:
         """Room of a question, as ``Measuring.room``; the model is loaded for it."""
         return self._opened().room()
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import HEAD, Layout
 from coevo.models.policy.tokenizer import ROLES, TEMPLATE
@@ -21,7 +21,7 @@ class Prompts:
     """
 
     def __init__(self, tokenizer: Any, template: Mapping[str, Any]) -> None:
-        self._encoder = Encoder(tokenizer)
+        self._encoder = TemplateEncoder(tokenizer)
         self._layout = Layout(tokenizer, self._encoder, template).prompt(HEAD)
         self._words = tokenizer.chat_template == TEMPLATE
         self._control = either(control_tokens(tokenizer.all_special_tokens), whole_words(ROLES))

@@ -38,17 +38,20 @@ TEMPLATE = (
 )
 EMA, WARMUP, CLIP, RATE = 0.98, 20, 1.0, 5e-3
 
-Answered = tuple[Question, str]
+StudentAnswer = tuple[Question, str]
 
 
-def student(examples: Iterable[Answered], key: Key, shape: ScratchPolicyConfig = SHAPE) -> Policy:
+def student(examples: Iterable[StudentAnswer], key: Key, shape: ScratchPolicyConfig = SHAPE) -> Policy:
     """Build an untrained author whose tokenizer has the words of the examples; ``key`` decides its weights."""
     texts = chain.from_iterable((question.system, question.user, answer) for question, answer in examples)
     return scratch(shape, _tokenizer(texts), key)
 
 
 def train(
-    author: Policy, material: Callable[[int], Sequence[Answered]], steps: int, progress: Callable[[int, float], None]
+    author: Policy,
+    material: Callable[[int], Sequence[StudentAnswer]],
+    steps: int,
+    progress: Callable[[int, float], None],
 ) -> Policy:
     """Train an author and return the average of its weights.
 

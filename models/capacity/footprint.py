@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW
 from coevo.models.engines.transformers.prefix_tree import SPARE
 from coevo.models.losses.vocabulary import VALUES
@@ -42,14 +42,14 @@ ADAPTED = 7
 """Linear layers per block, each with an adapter."""
 
 
-Phase = Literal["always", "start", "rollout", "update", "backward", "step", "save"]
+MemoryPhase = Literal["always", "start", "rollout", "update", "backward", "step", "save"]
 """Phase in which an item exists: ``start`` is that of loading weights; ``update`` covers the backward pass, the
 optimizer's step and the save after it.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class MemoryUse:
     """One use of memory.
 
     Attributes:
@@ -61,7 +61,7 @@ class Item:
 
     what: str
     bytes: int
-    phase: Phase = "always"
+    phase: MemoryPhase = "always"
     offloaded: bool = False
 
 
@@ -83,7 +83,7 @@ class Training:
         bucket: numbers in the reduction bucket.
     """
 
-    shape: Shape
+    shape: ModelShape
     stage: int
     processes: int
     tokens: int
@@ -96,38 +96,38 @@ class Training:
     bucket: int = BUCKET
 
 
-def training(plan: Training) -> list[Item]:
+def training(plan: Training) -> list[MemoryUse]:
     """Memory items of one process of an update."""
     items = _model(plan, "policy")
     if plan.reference:
-        items.append(Item("reference", _reference(plan), offloaded=plan.offload_weights))
+        items.append(MemoryUse("reference", _reference(plan), offloaded=plan.offload_weights))
     if plan.critic:
         items += _model(plan, "critic")
     return [*items, *_passing(plan)]
 
 
-def peak(items: Iterable[Item]) -> int:
+def peak(items: Iterable[MemoryUse]) -> int:
     """Maximum bytes at one time."""
-    taken: dict[str, int] = dict.fromkeys(get_args(Phase), 0)
+    taken: dict[str, int] = dict.fromkeys(get_args(MemoryPhase), 0)
     for item in items:
         taken[item.phase] += item.bytes
     updating = taken["update"] + max(taken["backward"], taken["step"], taken["save"])
     return taken["always"] + max(taken["start"], taken["rollout"], updating)
 
 
-def activations(shape: Shape, checkpointed: bool) -> int:
+def activations(shape: ModelShape, checkpointed: bool) -> int:
     """Bytes per token of a micro-batch, kept in all layers for the backward pass."""
     if checkpointed:
         return shape.layers * shape.bytes * (shape.hidden + 2 * shape.keys) + _block(shape)
     return shape.layers * _block(shape)
 
 
-def cache(shape: Shape) -> int:
+def cache(shape: ModelShape) -> int:
     """Bytes of keys and values per token."""
     return 2 * shape.layers * shape.keys * shape.bytes
 
 
-def generating(shape: Shape, rows: int, prompt: int, answer: int) -> list[Item]:
+def generating(shape: ModelShape, rows: int, prompt: int, answer: int) -> list[MemoryUse]:
     """Memory items of the transformers engine: weights, keys and values of all rows and of the prefix tree, one step.
 
     Args:
@@ -140,28 +140,30 @@ def generating(shape: Shape, rows: int, prompt: int, answer: int) -> list[Item]:
     columns = max(rows, min(rows * prompt, max(FORWARD, ROW + prompt)))
     step = columns * shape.bytes * (2 * shape.hidden + 3 * shape.inner) + 4 * DOUBLE * rows * shape.vocabulary
     return [
-        Item("engine: weights", shape.bytes * shape.parameters + (FLOAT * shape.trainable if shape.rank else 0)),
-        Item("engine: keys and values", cache(shape) * (rows * (prompt + answer) + kept), "rollout"),
-        Item("engine: a step", step, "rollout"),
+        MemoryUse("engine: weights", shape.bytes * shape.parameters + (FLOAT * shape.trainable if shape.rank else 0)),
+        MemoryUse("engine: keys and values", cache(shape) * (rows * (prompt + answer) + kept), "rollout"),
+        MemoryUse("engine: a step", step, "rollout"),
     ]
 
 
-def _model(plan: Training, whose: str) -> list[Item]:
+def _model(plan: Training, whose: str) -> list[MemoryUse]:
     """Weights and the tensors that train them."""
     shape, alone = plan.shape, plan.stage == 0
     sharing = plan.processes if plan.stage else 1
     of_gradients = plan.processes if plan.stage >= 2 else 1
     trained = shape.trainable
     return [
-        Item(f"{whose}: weights", _weights(plan), offloaded=plan.offload_weights),
-        Item(f"{whose}: master copy", 0 if alone else FLOAT * trained // sharing, offloaded=plan.offload),
-        Item(f"{whose}: moments of AdamW", 2 * FLOAT * trained // sharing, offloaded=plan.offload),
-        Item(f"{whose}: gradients", FLOAT * trained // of_gradients, _held(plan), plan.offload),
-        Item(f"{whose}: the step's copies", FLOAT * (1 if alone else 2) * trained // sharing, "step", plan.offload),
+        MemoryUse(f"{whose}: weights", _weights(plan), offloaded=plan.offload_weights),
+        MemoryUse(f"{whose}: master copy", 0 if alone else FLOAT * trained // sharing, offloaded=plan.offload),
+        MemoryUse(f"{whose}: moments of AdamW", 2 * FLOAT * trained // sharing, offloaded=plan.offload),
+        MemoryUse(f"{whose}: gradients", FLOAT * trained // of_gradients, _held(plan), plan.offload),
+        MemoryUse(
+            f"{whose}: the step's copies", FLOAT * (1 if alone else 2) * trained // sharing, "step", plan.offload
+        ),
     ]
 
 
-def _held(plan: Training) -> Phase:
+def _held(plan: Training) -> MemoryPhase:
     """Phase of the gradients: of half precision, DeepSpeed's stage 1 keeps a buffer from the start."""
     half = plan.shape.bytes < FLOAT and not plan.shape.rank
     return "always" if half and plan.stage == 1 and not plan.offload else "update"
@@ -180,24 +182,24 @@ def _reference(plan: Training) -> int:
     return _weights(plan) if plan.stage == 3 else (FLOAT if shape.rank else shape.bytes) * shape.trainable
 
 
-def _passing(plan: Training) -> list[Item]:
+def _passing(plan: Training) -> list[MemoryUse]:
     """Memory items of one micro-batch and of communication between processes."""
     shape = plan.shape
     number = FLOAT if shape.rank else shape.bytes
     live = min(LIVE, shape.parameters) * shape.bytes if plan.stage == 3 else 0
     return [
-        Item(ACTIVATIONS, plan.tokens * activations(shape, plan.checkpointed), "backward"),
-        Item("logits", min(plan.answers * shape.vocabulary, VALUES) * LOGITS, "backward"),
-        Item("DeepSpeed's buckets", (plan.bucket * number if plan.stage else 0) + live, "backward"),
+        MemoryUse(ACTIVATIONS, plan.tokens * activations(shape, plan.checkpointed), "backward"),
+        MemoryUse("logits", min(plan.answers * shape.vocabulary, VALUES) * LOGITS, "backward"),
+        MemoryUse("DeepSpeed's buckets", (plan.bucket * number if plan.stage else 0) + live, "backward"),
     ]
 
 
-def _block(shape: Shape) -> int:
+def _block(shape: ModelShape) -> int:
     """Bytes per token that autograd keeps of one block, as transformers computes it, attention by SDPA."""
     return _adapted(shape) if shape.rank else _full(shape)
 
 
-def _full(shape: Shape) -> int:
+def _full(shape: ModelShape) -> int:
     """All weights trained: each keeps its input, each norm its input in float32 and its normalised values."""
     number, attended = shape.bytes, shape.queries + shape.keys
     norms = 2 * shape.hidden * (FLOAT + 2 * number)
@@ -205,7 +207,7 @@ def _full(shape: Shape) -> int:
     return norms + heads + number * (5 * shape.queries + 4 * shape.inner)
 
 
-def _adapted(shape: Shape) -> int:
+def _adapted(shape: ModelShape) -> int:
     """Adapters trained: frozen weights keep nothing, each adapter its input and the value between its matrices."""
     number, attended = shape.bytes, shape.queries + shape.keys
     norms = 2 * shape.hidden * FLOAT + (attended * FLOAT if shape.normed else 0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from coevo.configs.rollout.engine import EngineConfig, VllmEngineConfig
 from coevo.models.capacity.devices import Device, Machine
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 
 BUSY = 0.3
 """Share of a device's rate that training and prefill reach."""
@@ -14,7 +14,7 @@ STREAMED = 0.6
 """Share of a device's bandwidth that decoding reaches."""
 
 
-def updating(shape: Shape, tokens: float, device: Device, passes: float, processes: int) -> float:
+def updating(shape: ModelShape, tokens: float, device: Device, passes: float, processes: int) -> float:
     """Seconds of an update over these tokens; ``passes`` counts forward passes, a backward pass as two of them."""
     return 2 * shape.parameters * tokens * passes / (BUSY * device.flops * processes)
 
@@ -24,7 +24,7 @@ def storing(size: int) -> float:
     return size / DISK
 
 
-def decoding(shape: Shape, rows: float, prompt: float, answer: int, device: Device, copies: int) -> float:
+def decoding(shape: ModelShape, rows: float, prompt: float, answer: int, device: Device, copies: int) -> float:
     """Seconds of one turn: a forward of the prompts, then one token after another for all rows at once.
 
     Args:

@@ -22,7 +22,7 @@ SIZES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ModelShape:
     """Sizes of a policy.
 
     Attributes:
@@ -54,7 +54,7 @@ class Shape:
     bytes: int
 
 
-def shape_of(policy: PolicyConfig, words: int) -> Shape:
+def shape_of(policy: PolicyConfig, words: int) -> ModelShape:
     """Shape of a policy, from its directory if that is on this machine, else from its settings.
 
     Args:
@@ -76,7 +76,7 @@ def shape_of(policy: PolicyConfig, words: int) -> Shape:
 
 
 @cache
-def _of_scratch(policy: ScratchPolicyConfig, words: int) -> Shape:
+def _of_scratch(policy: ScratchPolicyConfig, words: int) -> ModelShape:
     return _measured(scratch_config(policy, words), "float32", None)
 
 
@@ -107,13 +107,13 @@ def config_of(path: str) -> Any | None:
         raise malformed(f"{path}: config.json", error) from None
 
 
-def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> Shape:
+def _measured(config: Any, dtype: str, lora: LoraConfig | None) -> ModelShape:
     text = config.get_text_config()
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     heads = text.num_attention_heads
     size = getattr(text, "head_dim", None) or text.hidden_size // heads
-    return Shape(
+    return ModelShape(
         parameters=(parameters := sum(parameter.numel() for parameter in model.parameters())),
         trainable=parameters if lora is None else _adapters(model, lora),
         rank=0 if lora is None else lora.r,

@@ -20,7 +20,7 @@ from coevo.models.answers.forms import FORMS, WORDS
 from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking
 from coevo.models.policy.conversation import Dialogue, branch_of
-from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
@@ -49,7 +49,7 @@ class Context:
         self._config = config
         self.invalid_limit = config.invalid_limit
         self._tokenizer = tokenizer
-        self._encoder = Encoder(tokenizer)
+        self._encoder = TemplateEncoder(tokenizer)
         self._words = config.style == "words"
         self._form = WORDS if self._words else FORMS[config.parser]
         self._prose = Prose(config, self._form)

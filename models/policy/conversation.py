@@ -7,7 +7,7 @@ with the latest half of them, which later turns continue in the same way.
 
 from collections.abc import Sequence
 
-from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Conversation, Deviation
 from coevo.models.policy.prose import Prose
 from coevo.records.demonstration import Moment
@@ -34,7 +34,7 @@ def branch_of(count: int, limit: int | None) -> tuple[int, int]:
 class Dialogue:
     """Writer of a conversation's prompts."""
 
-    def __init__(self, layout: Conversation, encoder: Encoder, prose: Prose, limit: int | None) -> None:
+    def __init__(self, layout: Conversation, encoder: TemplateEncoder, prose: Prose, limit: int | None) -> None:
         self._layout, self._encoder, self._prose, self._limit = layout, encoder, prose, limit
         self._end = encoder.split(layout.following.fixed[0])[0]
 

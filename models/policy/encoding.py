@@ -21,13 +21,13 @@ from coevo.models.policy.lines import SHORT, divides, lines_of
 from coevo.models.policy.standin import Guess
 from coevo.records.inert import encodable
 
-Part = int | str
+PromptPart = int | str
 """Id of a control token, or plain text."""
 _CACHED = 1024
 """Maximum characters of a text or line whose token ids are kept for its next use."""
 
 
-class Encoder:
+class TemplateEncoder:
     """Encoder of a template's text and of contents for one tokenizer."""
 
     def __init__(self, tokenizer: Any) -> None:
@@ -42,7 +42,7 @@ class Encoder:
         self._split = lru_cache(maxsize=256)(self._parts)
         self._line = lru_cache(maxsize=2**15)(self._harmless)
 
-    def split(self, text: str) -> tuple[Part, ...]:
+    def split(self, text: str) -> tuple[PromptPart, ...]:
         """Split text of a template at its control tokens."""
         return self._split(text)
 
@@ -53,7 +53,7 @@ class Encoder:
             return tuple(self._ids(text))
         return tuple(chain.from_iterable(map(self._ids, lines_of(text))))
 
-    def ids(self, parts: Iterable[Part]) -> tuple[int, ...]:
+    def ids(self, parts: Iterable[PromptPart]) -> tuple[int, ...]:
         """Token ids of control tokens and the plain text between them."""
         joined = _joined(parts)
         ids: list[int] = []
@@ -70,7 +70,7 @@ class Encoder:
     def _ids(self, text: str) -> "array[int]":
         return self._line(text) if len(text) <= _CACHED else self._harmless(text)
 
-    def _parts(self, text: str) -> tuple[Part, ...]:
+    def _parts(self, text: str) -> tuple[PromptPart, ...]:
         parts: list[str] = self._tokens.split(text)
         return tuple(self._index.get(part, part) for part in parts if part)
 
@@ -84,8 +84,8 @@ class Encoder:
         return array("I", (index for index in ids if index not in self._control))
 
 
-def _joined(parts: Iterable[Part]) -> list[Part]:
-    joined: list[Part] = []
+def _joined(parts: Iterable[PromptPart]) -> list[PromptPart]:
+    joined: list[PromptPart] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
             joined[-1] += part

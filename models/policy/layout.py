@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from coevo.configs.errors import CoevoError
-from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.piece import PROBES, Piece, Write, piece_of, writes
 from coevo.models.policy.standin import Guess
 from coevo.models.policy.template import refused, render
@@ -54,7 +54,9 @@ class Conversation:
 class Layout:
     """Layouts of one tokenizer's chat template, with its options and an environment's tools."""
 
-    def __init__(self, tokenizer: Any, encoder: Encoder, options: Mapping[str, Any], tools: Sequence[Any] = ()) -> None:
+    def __init__(
+        self, tokenizer: Any, encoder: TemplateEncoder, options: Mapping[str, Any], tools: Sequence[Any] = ()
+    ) -> None:
         self._tokenizer, self._encoder = tokenizer, encoder
         self._options, self._tools = options, [dict(tool) for tool in tools]
         declared = encoder.split(json.dumps(self._tools, ensure_ascii=False))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from coevo.models.policy.encoding import Encoder, Part
+from coevo.models.policy.encoding import PromptPart, TemplateEncoder
 from coevo.models.policy.template import refused
 
 Write = Callable[[Sequence[str]], str]
@@ -28,7 +28,7 @@ class Piece:
     fixed: tuple[str, ...]
     trims: tuple[Trim, ...]
 
-    def parts(self, encoder: Encoder, contents: Sequence[str]) -> list[Part]:
+    def parts(self, encoder: TemplateEncoder, contents: Sequence[str]) -> list[PromptPart]:
         """The piece with its contents, split at the control tokens of the template."""
         parts = list(encoder.split(self.fixed[0]))
         for trim, content, text in zip(self.trims, contents, self.fixed[1:], strict=True):

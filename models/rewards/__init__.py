@@ -9,7 +9,8 @@ import numpy as np
 
 from coevo.configs.registry import Registry
 from coevo.configs.update.reward import RewardConfig
-from coevo.models.rewards.rewards import Floats, Rewards
+from coevo.models.rewards.rewards import Rewards
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 
 REWARDS = Registry[Callable[[Sequence[Episode], Sequence[Floats], RewardConfig, Mapping[str, float]], Rewards]](

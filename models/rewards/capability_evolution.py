@@ -6,7 +6,8 @@ from dataclasses import replace
 from coevo.configs.errors import CoevoError
 from coevo.configs.update.reward import CapabilityEvolutionConfig
 from coevo.models.rewards.evolution import composite, evolve
-from coevo.models.rewards.rewards import Floats, Rewards
+from coevo.models.rewards.rewards import Rewards
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 
 

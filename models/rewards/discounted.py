@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from coevo.configs.update.reward import DiscountedConfig
-from coevo.models.rewards.rewards import Floats, Rewards, discounting, extrinsic_turns, spread
+from coevo.models.rewards.rewards import Rewards, discounting, extrinsic_turns, spread
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 
 

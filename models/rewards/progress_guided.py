@@ -5,7 +5,8 @@ from dataclasses import replace
 
 from coevo.configs.update.reward import ProgressGuidedConfig
 from coevo.models.rewards.evolution import composite, evolve
-from coevo.models.rewards.rewards import Floats, Rewards
+from coevo.models.rewards.rewards import Rewards
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 
 

@@ -4,11 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from coevo.configs.errors import CoevoError
-from coevo.models.trainer.order import Ints
+from coevo.records.arrays import Integers
 
 NAME: Final = "coevo_trie"
 """Name of this attention in a model's configuration."""
@@ -79,7 +79,7 @@ class Masked:
 Attended = Paths | Masked
 
 
-def paths_of(paths: Sequence[Ints], starts: Ints) -> Paths:
+def paths_of(paths: Sequence[Integers], starts: Integers) -> Paths:
     """Prepare attention.
 
     Args:
@@ -231,7 +231,7 @@ def _size(count: int) -> int:
     return math.ceil(math.log(count, GROWTH))
 
 
-def _bin(paths: Sequence[Ints], starts: Ints) -> Bin:
+def _bin(paths: Sequence[Integers], starts: Integers) -> Bin:
     lengths = np.array([len(path) for path in paths])
     longest = np.arange(lengths.max())
     most = starts[:, None] + np.arange((lengths - starts).max())
@@ -241,7 +241,7 @@ def _bin(paths: Sequence[Ints], starts: Ints) -> Bin:
     return Bin(torch.from_numpy(own), torch.from_numpy(table), mask)
 
 
-def _ends(paths: Sequence[Ints], starts: Ints) -> Ints:
+def _ends(paths: Sequence[Integers], starts: Integers) -> Integers:
     """First node after each node's subtree."""
     count = int(paths[-1][-1]) + 1
     ends = np.full(count, count)

@@ -1,8 +1,8 @@
 """The trainer child: ``python -m coevo.models.trainer.child`` answers JSON lines, one request and one reply at a time.
 
-The first line holds the arguments of ``Session``; each further one is ``{"method": …, **arguments}``. Replies are
-``{"result": …}`` or, before the child exits, ``{"error": …}``. Tensors and tables travel as files, and the output of
-libraries goes to standard error.
+The first line holds the arguments of ``TrainingSession``; each further one is ``{"method": …, **arguments}``. Replies
+are ``{"result": …}`` or, before the child exits, ``{"error": …}``. Tensors and tables travel as files, and the output
+of libraries goes to standard error.
 
 With a directory as its argument, it is one of several processes of a launcher, which meet there. Process 0 talks to
 the parent and passes its requests on; all do the work.
@@ -68,7 +68,7 @@ def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | N
     started = perf_counter()
     sys.modules["mlflow"] = None  # type: ignore[assignment]  # DeepSpeed's autotuner would import it, for a second
     from coevo.models.trainer import ranks  # takes seconds, in which the parent may already be gone
-    from coevo.models.trainer.session import Session
+    from coevo.models.trainer.session import TrainingSession
 
     ranks.join(None if meeting is None else meeting / "store")
 
@@ -79,7 +79,7 @@ def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | N
         if requests is not None:
             _reply(replies, {"result": result})
 
-    session = Session(**heard())
+    session = TrainingSession(**heard())
     ranks.make_room()
     log.info("ready after %.1f s", perf_counter() - started)
     answer(None)

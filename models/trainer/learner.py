@@ -24,7 +24,7 @@ from coevo.models.trainer import engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.batch import Batch, mean, minibatches
 from coevo.models.trainer.forward import Objective
-from coevo.models.trainer.reference import Forward
+from coevo.models.trainer.reference import PackedForward
 from coevo.records.draws import Key, extend
 
 MOVED = 128
@@ -70,7 +70,7 @@ class Learner:
         config: loss, optimizer and memory budget.
     """
 
-    def __init__(self, engine: Any, reference: Forward, config: UpdateConfig) -> None:
+    def __init__(self, engine: Any, reference: PackedForward, config: UpdateConfig) -> None:
         self._engine = engine
         self._reference = reference
         self._config = config
@@ -182,7 +182,7 @@ class Learner:
         """Denominator of ratios: the policy before the update, or the engine, as the loss has it."""
         return self._logprobs(batch, self._engine) if self._config.loss.recomputes else batch.behaviour
 
-    def _logprobs(self, batch: Batch, forward: Forward, rows: Sequence[int] | None = None) -> Tensor:
+    def _logprobs(self, batch: Batch, forward: PackedForward, rows: Sequence[int] | None = None) -> Tensor:
         """Log-probs of all or of some rows under a policy."""
         return self._share.forwarded(batch, lambda packed: forward(packed)[0], rows)
 

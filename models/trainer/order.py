@@ -7,7 +7,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-Ints = NDArray[np.int64]
+from coevo.records.arrays import Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +20,9 @@ class Order:
         lengths: number of tokens of each row, [rows].
     """
 
-    ranks: Ints
-    common: Ints
-    lengths: Ints
+    ranks: Integers
+    common: Integers
+    lengths: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Leaves:
         owners: index of the leaf that contains each of the given rows, [given rows].
     """
 
-    rows: Ints
-    starts: Ints
-    lengths: Ints
-    owners: Ints
+    rows: Integers
+    starts: Integers
+    lengths: Integers
+    owners: Integers
 
     @property
     def tokens(self) -> int:
@@ -82,6 +82,6 @@ def _common(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> int:
     return int(differ.argmax()) if differ.any() else least
 
 
-def _between(common: Ints, ranks: Ints) -> Ints:
+def _between(common: Integers, ranks: Integers) -> Integers:
     """Common tokens of each of some rows with the one before it: the least of all between them."""
     return np.append(0, np.minimum.reduceat(np.append(common, 0), ranks + 1)[:-1])

@@ -15,7 +15,8 @@ from torch import Tensor
 from coevo.models.trainer.attention import Paths, paths_of
 from coevo.models.trainer.batch import Batch
 from coevo.models.trainer.microbatches import Cut, padded, tries
-from coevo.models.trainer.order import Ints, Leaves, leaves
+from coevo.models.trainer.order import Leaves, leaves
+from coevo.records.arrays import Integers
 
 
 class _Moved:
@@ -122,7 +123,7 @@ PACKINGS = {"trie": Packing(pack_trie, tries), "rows": Packing(pack_rows, padded
 """Ways to forward rows, by ``update.packing``."""
 
 
-def _paths(tree: Leaves) -> list[Ints]:
+def _paths(tree: Leaves) -> list[Integers]:
     """Nodes from the root to each leaf."""
     paths = [np.zeros(0, dtype=np.int64)]
     used = 0
@@ -132,7 +133,7 @@ def _paths(tree: Leaves) -> list[Ints]:
     return paths[1:]
 
 
-def _targets(batch: Batch, rows: Sequence[int], paths: Sequence[Ints]) -> tuple[Ints, Ints, Ints]:
+def _targets(batch: Batch, rows: Sequence[int], paths: Sequence[Integers]) -> tuple[Integers, Integers, Integers]:
     """Distinct pairs of node and next token: the nodes, the tokens, and the pair of each completion token."""
     nodes = np.concatenate(
         [

@@ -14,11 +14,11 @@ from coevo.models.trainer.checkpoint import load_policy
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.packing import Packed
 
-Forward = Callable[[Packed], tuple[Tensor, ...]]
+PackedForward = Callable[[Packed], tuple[Tensor, ...]]
 """Log-probs and entropies of packed completions, in the form of ``PolicyForward``."""
 
 
-def load_reference(directory: Path, engine: Any, temperature: float, config: DeepSpeedConfig) -> Forward:
+def load_reference(directory: Path, engine: Any, temperature: float, config: DeepSpeedConfig) -> PackedForward:
     """Load the policy in a directory, of the same architecture as the one that ``engine`` trains."""
     frozen = PolicyForward(load_policy(directory).model, temperature)
     if config.zero_stage == 3:
@@ -28,7 +28,7 @@ def load_reference(directory: Path, engine: Any, temperature: float, config: Dee
     return substituted(engine.module, values)
 
 
-def substituted(module: nn.Module, values: Mapping[str, Tensor]) -> Forward:
+def substituted(module: nn.Module, values: Mapping[str, Tensor]) -> PackedForward:
     """Forward of ``module`` with these values in place of its own parameters."""
     return partial(_substituted, module, dict(values))
 

@@ -26,7 +26,7 @@ CRITIC = "critic"
 """Folder of the critic in the optimizer's directory."""
 
 
-class Session:
+class TrainingSession:
     """A policy in training, in a process that has joined its group; its methods are the parent's requests.
 
     Args:

@@ -12,7 +12,7 @@ from coevo.lineage.fsck.history import Revision
 from coevo.lineage.remote.banks import RemoteBanks
 from coevo.lineage.revision.retention import ranges
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.memory.bank.check import Fault, faults, stale
+from coevo.memory.bank.check import TableFault, faults, stale
 from coevo.memory.bank.repair import Donor, find_mend, related
 from coevo.memory.bank.repair import place as put
 
@@ -65,7 +65,7 @@ class BankCheck:
                 found = find_mend(self._bank, table, self._recorded[table], self._donors)
                 put(self._bank, found, self._recorded[table], scratch)
 
-    def _broken(self, found: Sequence[Fault], table: str) -> set[int]:
+    def _broken(self, found: Sequence[TableFault], table: str) -> set[int]:
         """Versions of a table that differ from their record; all of them if the table is missing."""
         if not (self._bank / f"{table}.lance").is_dir():
             return {version for version, _ in self._recorded[table]}
@@ -74,7 +74,7 @@ class BankCheck:
     def _mended(self, table: str) -> frozenset[int]:
         return find_mend(self._bank, table, self._recorded[table], self._donors).versions
 
-    def _finding(self, fault: Fault, left: set[tuple[str, int]]) -> Finding:
+    def _finding(self, fault: TableFault, left: set[tuple[str, int]]) -> Finding:
         """Finding for a fault; ``left``: table versions that cannot be repaired."""
         if fault.version is None:
             last = (fault.table, self._kept[-1].manifest.versions[fault.table])

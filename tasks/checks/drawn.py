@@ -6,7 +6,7 @@ from functools import partial
 
 from coevo.configs.errors import CoevoError, counted
 from coevo.envs.base import Environment
-from coevo.envs.failures import Loss, attempted
+from coevo.envs.failures import EpisodeFailure, attempted
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
 
@@ -15,7 +15,7 @@ DRAWN = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckResult:
     """Result of one check.
 
     Attributes:
@@ -32,7 +32,7 @@ class Checked:
         return f"{'ok  ' if self.passed else 'FAIL'}  {self.name}: {self.text}"
 
 
-def sampling(env: Environment[object], draw: Key) -> Checked:
+def sampling(env: Environment[object], draw: Key) -> CheckResult:
     """Check that training tasks differ and are of the training split."""
     tasks = _trained(env, draw)
     different, splits = len({task.id for task in tasks}), {task.split for task in tasks}
@@ -43,7 +43,7 @@ def sampling(env: Environment[object], draw: Key) -> Checked:
         f"its tasks have split {', '.join(sorted(splits))}: set split to train": splits != {"train"},
     }
     wrong = [text for text, holds in problems.items() if holds]
-    return Checked("sample", not wrong, wrong[0] if wrong else counted(len(tasks), "different task"))
+    return CheckResult("sample", not wrong, wrong[0] if wrong else counted(len(tasks), "different task"))
 
 
 def _trained(env: Environment[object], draw: Key) -> list[Task]:
@@ -51,13 +51,13 @@ def _trained(env: Environment[object], draw: Key) -> list[Task]:
     count, root = DRAWN, extend(draw, "panels")
     while count > 1:
         tasks = attempted(partial(env.sample, count, root))
-        if not isinstance(tasks, Loss):
+        if not isinstance(tasks, EpisodeFailure):
             return tasks
         count //= 2
     return env.sample(1, root)
 
 
-def panels(env: Environment[object], draw: Key) -> Iterator[Checked]:
+def panels(env: Environment[object], draw: Key) -> Iterator[CheckResult]:
     """Check that tasks of a panel stay the same, are of its split, and are none of training."""
     trained = {task.id for task in _trained(env, draw)}
     for name in env.panels:
@@ -71,7 +71,7 @@ def panels(env: Environment[object], draw: Key) -> Iterator[Checked]:
         }
         wrong = [text for text, holds in problems.items() if holds]
         text = f"{counted(size, 'task')}, none of them for training"
-        yield Checked(f"panel {name}", not wrong, wrong[0] if wrong else text)
+        yield CheckResult(f"panel {name}", not wrong, wrong[0] if wrong else text)
 
 
 def _has(env: Environment[object], panel: str, size: int) -> bool:

@@ -13,14 +13,14 @@ from time import perf_counter
 
 from coevo.configs.errors import counted
 from coevo.envs.base import NO_GUIDE, Environment, Guide, MissingPartError, Step
-from coevo.envs.failures import EpisodeLostError, Loss, attempted, sound
+from coevo.envs.failures import EpisodeFailure, EpisodeLostError, attempted, sound
 from coevo.envs.verbs import verbs_of
 from coevo.models.answers.read import Reader
 from coevo.models.rewards.rewards import unrewarded
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, key
 from coevo.records.task import Task
-from coevo.tasks.checks.drawn import Checked, panels, sampling
+from coevo.tasks.checks.drawn import CheckResult, panels, sampling
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.preflight.actions import rehearse_actions
 from coevo.tasks.preflight.guesses import choices, choose
@@ -40,7 +40,7 @@ class _Episode:
     task: Task
     actions: list[str]
     states: list[object]
-    steps: list[Step[object] | Loss]
+    steps: list[Step[object] | EpisodeFailure]
 
     @property
     def valid(self) -> Iterator[int]:
@@ -50,12 +50,14 @@ class _Episode:
     @property
     def seen(self) -> list[object]:
         """Steps without their states."""
-        return [step if isinstance(step, Loss) else [getattr(step, name) for name in SEEN] for step in self.steps]
+        return [
+            step if isinstance(step, EpisodeFailure) else [getattr(step, name) for name in SEEN] for step in self.steps
+        ]
 
 
 def check_environment(
     env: Environment[object], tasks: int = 4, actions: Sequence[str] = (), seed: int = 0
-) -> list[Checked]:
+) -> list[CheckResult]:
     """Check the promises of an environment's interface; the environment is closed afterwards.
 
     Args:
@@ -72,10 +74,10 @@ def check_environment(
     try:
         since = perf_counter()
         first = attempted(lambda: _rounds(env, env.sample(tasks, draw), actions, draw))
-        if isinstance(first, Loss):
-            return [Checked("no failures", False, str(first))]
+        if isinstance(first, EpisodeFailure):
+            return [CheckResult("no failures", False, str(first))]
         spent, apart = perf_counter() - since, cache(partial(_apart, env, first))
-        checks: dict[str, Callable[[], Iterable[Checked]]] = {
+        checks: dict[str, Callable[[], Iterable[CheckResult]]] = {
             "no failures": lambda: [_without_failures(first)],
             "repeats": lambda: _repeating(env, first, apart()),
             "pure": lambda: _pure(env, first, apart),
@@ -91,27 +93,33 @@ def check_environment(
         env.close()
 
 
-def _guarded(name: str, check: Callable[[], Iterable[Checked]]) -> list[Checked]:
+def _guarded(name: str, check: Callable[[], Iterable[CheckResult]]) -> list[CheckResult]:
     """Results of a check; it fails if the environment raises an exception in it."""
     found = attempted(lambda: list(check()))
-    return [Checked(name, False, str(found))] if isinstance(found, Loss) else found
+    return [CheckResult(name, False, str(found))] if isinstance(found, EpisodeFailure) else found
 
 
-def _without_failures(episodes: Sequence[_Episode]) -> Checked:
-    losses = [f"{step} (task {each.task.id})" for each in episodes for step in each.steps if isinstance(step, Loss)]
+def _without_failures(episodes: Sequence[_Episode]) -> CheckResult:
+    losses = [
+        f"{step} (task {each.task.id})" for each in episodes for step in each.steps if isinstance(step, EpisodeFailure)
+    ]
     turns = sum(len(each.steps) for each in episodes)
     text = f"{counted(len(episodes), 'episode')}, {counted(turns, 'step')}"
-    return Checked("no failures", not losses, losses[0] if losses else text)
+    return CheckResult("no failures", not losses, losses[0] if losses else text)
 
 
-def _repeating(env: Environment[object], episodes: Sequence[_Episode], apart: Sequence[_Episode]) -> Iterator[Checked]:
+def _repeating(
+    env: Environment[object], episodes: Sequence[_Episode], apart: Sequence[_Episode]
+) -> Iterator[CheckResult]:
     """Check that equal actions give equal steps; ``apart``: episodes that played out differently."""
     name = "repeats"
     remedy = "draw only from the key, or declare repeats = False"
     if apart and env.repeats:
-        yield Checked(name, False, f"task {apart[0].task.id} played out differently with the same actions: {remedy}")
+        yield CheckResult(
+            name, False, f"task {apart[0].task.id} played out differently with the same actions: {remedy}"
+        )
     elif apart:
-        yield Checked(name, True, "it does not, as it declares: no replay (bank.admission) and no rollout.turns")
+        yield CheckResult(name, True, "it does not, as it declares: no replay (bank.admission) and no rollout.turns")
     else:
         yield from _proven(name, "equal actions gave equal steps", episodes)
 
@@ -125,10 +133,10 @@ def _apart(env: Environment[object], episodes: Sequence[_Episode]) -> list[_Epis
 
 def _pure(
     env: Environment[object], episodes: Sequence[_Episode], apart: Callable[[], Sequence[_Episode]]
-) -> Iterator[Checked]:
+) -> Iterator[CheckResult]:
     """Check that a step leaves the state it starts from as it is; where steps differ by chance, it must be seen."""
     if not env.repeats:
-        yield Checked("pure", True, "not checked: the environment does not repeat")
+        yield CheckResult("pure", True, "not checked: the environment does not repeat")
         return
     for each in episodes:
         if not each.states:
@@ -138,10 +146,10 @@ def _pure(
         step = env.try_step([each.states[at]], [each.actions[at]])[0]
         if _Episode(each.task, [], [], [step]).seen != each.seen[at : at + 1]:
             if before == _image(each.states[at]) and apart():
-                yield Checked("pure", True, "not known: steps differ although no state changed, see repeats")
+                yield CheckResult("pure", True, "not known: steps differ although no state changed, see repeats")
                 return
             text = f"task {each.task.id}: a state changed when it was stepped: return a new state, leave the old one"
-            yield Checked("pure", False, text)
+            yield CheckResult("pure", False, text)
             return
     yield from _proven("pure", "old states stay as they are", episodes)
 
@@ -149,18 +157,18 @@ def _pure(
 def _image(state: object) -> bytes | None:
     """A state as bytes; None where it cannot be written so, and a change of it cannot be seen."""
     image = attempted(lambda: pickle.dumps(state))
-    return None if isinstance(image, Loss) else image
+    return None if isinstance(image, EpisodeFailure) else image
 
 
-def _proven(name: str, text: str, episodes: Sequence[_Episode]) -> Iterator[Checked]:
+def _proven(name: str, text: str, episodes: Sequence[_Episode]) -> Iterator[CheckResult]:
     """A promise that nothing broke, which only a valid step shows; nothing if every episode was lost at once."""
     if any(True for each in episodes for _ in each.valid):
-        yield Checked(name, True, text)
+        yield CheckResult(name, True, text)
     elif any(isinstance(step, Step) for each in episodes for step in each.steps):
-        yield Checked(name, False, UNPROVEN)
+        yield CheckResult(name, False, UNPROVEN)
 
 
-def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Checked:
+def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> CheckResult:
     """Check the sum of each episode's rewards."""
     low, high = env.reward_range
     returns = [sum(step.reward for step in each.steps if isinstance(step, Step)) for each in episodes]
@@ -168,31 +176,31 @@ def _within_range(env: Environment[object], episodes: Sequence[_Episode]) -> Che
     solved = [any(isinstance(step, Step) and step.success for step in each.steps) for each in episodes]
     if wrong is None and unrewarded(list(zip(solved, returns, strict=True)), env.reward_range):
         text = f"{counted(sum(solved), 'episode')} succeeded and earned no more than a failure: reward success in step"
-        return Checked("rewards", False, text)
+        return CheckResult("rewards", False, text)
     if wrong is None:
         least, most = f"{min(returns):g}", f"{max(returns):g}"
         sums = f"all sums of an episode are {least}" if least == most else f"sums of an episode are {least} to {most}"
         unseen = "" if any(solved) else "; no episode succeeded, so the reward of success is not checked"
-        return Checked("rewards", True, f"{sums}{unseen}")
+        return CheckResult("rewards", True, f"{sums}{unseen}")
     remedy = "scale the rewards, or set the class attribute reward_range"
     text = f"the sum of an episode is {wrong:g}, which is not between {low:g} and {high:g}: {remedy}"
-    return Checked("rewards", False, text)
+    return CheckResult("rewards", False, text)
 
 
-def _guide(env: Environment[object], draw: Key, actions: Sequence[str]) -> Checked:
+def _guide(env: Environment[object], draw: Key, actions: Sequence[str]) -> CheckResult:
     """Check that the guide names what changes a state, and that the environment accepts its verbs."""
     guide = env.try_guide(env.sample(1, draw)[0])
-    if isinstance(guide, Loss):
-        return Checked("guide", False, str(guide))
+    if isinstance(guide, EpisodeFailure):
+        return CheckResult("guide", False, str(guide))
     if not (guide.text or guide.verbs or guide.tools):
-        return Checked("guide", True, "none; prompts of pretrained policies need Environment.guide")
+        return CheckResult("guide", True, "none; prompts of pretrained policies need Environment.guide")
     prompt, root = (lambda task: _words(env.guide(task))), extend(draw, "guide")
     found = attempted(lambda: rehearse_actions(env, prompt, TURNS, root, actions))
-    if isinstance(found, Loss):
-        return Checked("guide", False, str(found))
+    if isinstance(found, EpisodeFailure):
+        return CheckResult("guide", False, str(found))
     said = [*found.problems, *found.unproven]
     text = f"{counted(len(verbs_of(guide)), 'verb')}, all accepted"
-    return Checked("guide", not found.problems, said[0] if said else text)
+    return CheckResult("guide", not found.problems, said[0] if said else text)
 
 
 def _words(guide: Guide) -> str:
@@ -200,30 +208,30 @@ def _words(guide: Guide) -> str:
     return f"{guide.text}\n{json.dumps([dict(tool) for tool in guide.tools])}"
 
 
-def _readable(episodes: Sequence[_Episode], actions: Sequence[str]) -> Checked:
+def _readable(episodes: Sequence[_Episode], actions: Sequence[str]) -> CheckResult:
     """Check that the parser of answers returns actions as they were written: valid ones and given ones."""
     written = {*actions, *(each.actions[index] for each in episodes for index in each.valid)}
     lost = sorted(action for action in written if Reader().read(f"Thought: so\nAction: {action}").action != action)
     if lost:
         remedy = "set context.parser, or change the grammar of actions"
-        return Checked("answers", False, f"the action {lost[0]!r:.80} is not read as it is written: {remedy}")
-    return Checked("answers", True, counted(len(written), "action"))
+        return CheckResult("answers", False, f"the action {lost[0]!r:.80} is not read as it is written: {remedy}")
+    return CheckResult("answers", True, counted(len(written), "action"))
 
 
-def _speed(episodes: Sequence[_Episode], spent: float) -> Checked:
+def _speed(episodes: Sequence[_Episode], spent: float) -> CheckResult:
     turns = sum(len(each.steps) for each in episodes)
-    return Checked(
+    return CheckResult(
         "speed", turns > 0, f"{turns / max(spent, 1e-9):.0f} steps/s, one episode at a time, starts included"
     )
 
 
 def _rounds(env: Environment[object], tasks: Sequence[Task], actions: Sequence[str], draw: Key) -> list[_Episode]:
     """An episode of each task, and more of them if they are short, none is lost, and no step is valid."""
-    episodes, steps = list[_Episode](), list[Step[object] | Loss]()
+    episodes, steps = list[_Episode](), list[Step[object] | EpisodeFailure]()
     for number in range(ROUNDS):
         episodes += [_played(env, task, actions, extend(draw, task.id, number)) for task in tasks]
         steps = [step for each in episodes for step in each.steps]
-        if len(steps) >= TURNS * len(tasks) or any(isinstance(step, Loss) or step.valid for step in steps):
+        if len(steps) >= TURNS * len(tasks) or any(isinstance(step, EpisodeFailure) or step.valid for step in steps):
             break
     return episodes
 
@@ -244,7 +252,7 @@ def _played(env: Environment[object], task: Task, actions: Sequence[str], draw: 
 
     try:
         # The check of the guide reports one that is lost.
-        known = NO_GUIDE if isinstance(guide, Loss) else guide
+        known = NO_GUIDE if isinstance(guide, EpisodeFailure) else guide
         for turn in turn_by_turn(env, task, known, act, len(actions) if draw is None else TURNS):
             episode.steps.append(turn.step)
     except EpisodeLostError as error:

@@ -12,9 +12,9 @@ from coevo.lineage.fsck.history import Revision
 from coevo.lineage.workspace import RunPaths
 from coevo.tasks.publish.mlflow.names import is_right, other_names
 from coevo.tasks.publish.mlflow.publication import figures
-from coevo.tasks.publish.mlflow.store import Store, TrackingError, client, database_of, translated
+from coevo.tasks.publish.mlflow.store import TrackingError, TrackingStore, client, database_of, translated
 
-Point = tuple[float, int]
+MetricPoint = tuple[float, int]
 """Value and timestamp."""
 PAGE = 1000
 
@@ -33,12 +33,12 @@ class Published:
 
     ids: tuple[str, ...]
     tags: Mapping[str, str]
-    points: Mapping[int, Mapping[str, Sequence[Point]]]
+    points: Mapping[int, Mapping[str, Sequence[MetricPoint]]]
     name: str = ""
     taken: Set[str] = frozenset()
 
 
-def check_published(store: Store, paths: RunPaths, revisions: Sequence[Revision]) -> Iterator[Finding]:
+def check_published(store: TrackingStore, paths: RunPaths, revisions: Sequence[Revision]) -> Iterator[Finding]:
     """Check that the cursor is not ahead and that MLflow has all up to it; skipped for runs never published."""
     run, head = paths.name, len(revisions) - 1
     last = cursor_of(paths)
@@ -73,7 +73,7 @@ def gaps(published: Published, revisions: Sequence[Revision]) -> dict[int, list[
     return {number: names for number, names in missing.items() if names}
 
 
-def read_published(store: Store, paths: RunPaths) -> Published:
+def read_published(store: TrackingStore, paths: RunPaths) -> Published:
     """Read the run from MLflow; nothing is created there.
 
     Raises:
@@ -99,8 +99,8 @@ def _runs(mlflow: Any, paths: RunPaths) -> Sequence[Any]:
     return list(mlflow.search_runs(experiments, query, max_results=PAGE))
 
 
-def _points(mlflow: Any, run: Any) -> Mapping[int, Mapping[str, Sequence[Point]]]:
-    points: dict[int, dict[str, list[Point]]] = defaultdict(lambda: defaultdict(list))
+def _points(mlflow: Any, run: Any) -> Mapping[int, Mapping[str, Sequence[MetricPoint]]]:
+    points: dict[int, dict[str, list[MetricPoint]]] = defaultdict(lambda: defaultdict(list))
     for name in run.data.metrics:
         for metric in mlflow.get_metric_history(run.info.run_id, name):
             points[metric.step][name].append((metric.value, metric.timestamp))
@@ -108,7 +108,7 @@ def _points(mlflow: Any, run: Any) -> Mapping[int, Mapping[str, Sequence[Point]]
 
 
 def _compare(
-    store: Store, published: Published, revisions: Sequence[Revision], last: int, run: str
+    store: TrackingStore, published: Published, revisions: Sequence[Revision], last: int, run: str
 ) -> Iterator[Finding]:
     if not published.ids:
         how = "publishes it there; where it was published elsewhere, set MLFLOW_TRACKING_URI first"

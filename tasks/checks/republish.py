@@ -11,12 +11,12 @@ from coevo.memory.bank.bank import Bank
 from coevo.tasks.checks.published import cursor_of, gaps, read_published
 from coevo.tasks.publish.catchup import entries_at, finish
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import Store
+from coevo.tasks.publish.mlflow.store import TrackingStore
 from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.report import Silent
 
 
-def republish(store: Store, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:
+def republish(store: TrackingStore, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:
     """Correct the cursor, and publish all revisions up to it that MLflow lacks; the last one sets the tags.
 
     The cursor is never ahead of MLflow: after a kill at any point, the rest is published later.

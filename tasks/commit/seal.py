@@ -8,7 +8,7 @@ from coevo.lineage.revision.modules import code_of_run
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
 from coevo.tasks.artifacts import STANDINGS, TAUGHT, TRIALS, write_standings, write_taught, write_trials
-from coevo.tasks.draft import Draft
+from coevo.tasks.draft import PendingRevision
 from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
 from coevo.tasks.play.unfinished import write_unfinished
 from coevo.tasks.run.approval import waiting, write_proposal
@@ -16,7 +16,7 @@ from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
 from coevo.tasks.steps.retrieval import sources
 from coevo.tasks.writing.artifact import FOLDER as WRITING
-from coevo.tasks.writing.artifact import Kept, write_writing
+from coevo.tasks.writing.artifact import KeptWriting, write_writing
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Sealed:
         observed: the manifest's, likewise.
     """
 
-    draft: Draft
+    draft: PendingRevision
     change: BankChange
     entries: Sequence[Entry]
     before: Sequence[Entry]
@@ -68,11 +68,11 @@ def seal(session: Session) -> Sealed:
     return sealed
 
 
-def kept_writing(session: Session) -> Kept:
+def kept_writing(session: Session) -> KeptWriting:
     """Part of the writing that the revision keeps; nothing if the run has no author any more."""
     writing = session.parts.writing
     if writing is None:
-        return Kept()
+        return KeptWriting()
     return writing.seal(session.draft.revision, (episode.id for episode in session.recent))
 
 

@@ -22,7 +22,7 @@ from coevo.tasks.play.retrieve import Experience, Lacking, recall
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TurnRequest:
     """One turn to answer. ``instruction`` and ``scope`` select the experience.
 
     Attributes:
@@ -59,7 +59,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class AgentReply:
     """The answer of an agent.
 
     Attributes:
@@ -109,7 +109,7 @@ class Agent:
         self._context = Context(config.context, policy.tokenizer)
         self._engine = embedded_engine(policy, config.rollout)
 
-    def answer(self, asked: Sequence[Asked], seed: int) -> list[Reply]:
+    def answer(self, asked: Sequence[TurnRequest], seed: int) -> list[AgentReply]:
         """Answer one turn each, as one batch; equal turns with equal seeds get equal answers.
 
         A prompt that is longer than the policy's context ends its own episode alone.
@@ -128,7 +128,7 @@ class Agent:
         return [self._reply(*row, completions.get(number)) for number, row in enumerate(rows)]
 
     def _completions(
-        self, asked: Sequence[Asked], prompts: Sequence[tuple[int, ...]], rows: Sequence[int], root: Key
+        self, asked: Sequence[TurnRequest], prompts: Sequence[tuple[int, ...]], rows: Sequence[int], root: Key
     ) -> dict[int, Completion]:
         """Completions of these rows, drawn as one batch."""
         self._engine.forget()
@@ -137,19 +137,19 @@ class Agent:
         return dict(zip(rows, self._engine.generate(requests) if requests else (), strict=True))
 
     def _reply(
-        self, asked: Asked, moment: Moment, shown: tuple[Entry, ...], cut: str, completion: Completion | None
-    ) -> Reply:
+        self, asked: TurnRequest, moment: Moment, shown: tuple[Entry, ...], cut: str, completion: Completion | None
+    ) -> AgentReply:
         if completion is None:
-            return Reply("", Answer("", "", OVERLONG), (), cut)
+            return AgentReply("", Answer("", "", OVERLONG), (), cut)
         answer = self._context.read(completion, moment)
         lacking = self._closed if self._lacking is None else self._lacking.reason(asked, bool(shown))
-        return Reply(completion.text, answer, shown, self._end(asked, answer), lacking)
+        return AgentReply(completion.text, answer, shown, self._end(asked, answer), lacking)
 
-    def _moment(self, asked: Asked, shown: Sequence[Entry]) -> Moment:
+    def _moment(self, asked: TurnRequest, shown: Sequence[Entry]) -> Moment:
         lessons = tuple(map(Note.of, shown))
         return Moment(asked.instruction, lessons, asked.history, asked.observation, asked.guide, self._tools)
 
-    def _end(self, asked: Asked, answer: Answer) -> str:
+    def _end(self, asked: TurnRequest, answer: Answer) -> str:
         """Reason if the answer, or the turns before it, have ended the episode; empty otherwise."""
         usable = [bool(action) for action in (*(turn.action for turn in asked.history), answer.action)]
         if not (self._context.gives_up(usable) or self._context.gives_up(usable[:-1])):
@@ -158,5 +158,5 @@ class Agent:
         return f"the episode is over: {limit} unusable answers in a row reach context.invalid_limit={limit}"
 
 
-def _found(asked: Asked, seen: Experience) -> tuple[Entry, ...]:
+def _found(asked: TurnRequest, seen: Experience) -> tuple[Entry, ...]:
     return tuple(dict.fromkeys((*seen.of_task(asked), *seen.of_step(asked, asked.observation))))

@@ -22,7 +22,7 @@ from coevo.records.task import Panel
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.registry import Registered
 from coevo.tasks.play.retrieve import recall
-from coevo.tasks.publish.mlflow.store import Store, reached
+from coevo.tasks.publish.mlflow.store import TrackingStore, reached
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.run.waiting import Vote
 from coevo.tasks.steps.evaluate import panel_index, play_panel
@@ -83,7 +83,7 @@ class PromotionVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingVersion:
     """A version that passed its gate and is pending approval.
 
     Attributes:
@@ -112,7 +112,7 @@ def judge(panel: Panel, mine: Sequence[bool], theirs: Sequence[bool], margin: fl
     return PromotionVerdict(panel, fmean(mine), fmean(theirs), gain.mean, gain.low, gain.high, margin)
 
 
-def champion(store: Store, model: str) -> int | None:
+def champion(store: TrackingStore, model: str) -> int | None:
     """Version that is champion, or None.
 
     Raises:
@@ -122,7 +122,9 @@ def champion(store: Store, model: str) -> int | None:
         return _current(registry.get_registered_model(model))
 
 
-def make_champion(store: Store, challenger: Registered, over: int | None, verdict: PromotionVerdict | None) -> None:
+def make_champion(
+    store: TrackingStore, challenger: Registered, over: int | None, verdict: PromotionVerdict | None
+) -> None:
     """Make a version the champion.
 
     Args:
@@ -143,7 +145,7 @@ def make_champion(store: Store, challenger: Registered, over: int | None, verdic
         record(store, challenger, over, verdict)
 
 
-def record(store: Store, challenger: Registered, over: int | None, verdict: PromotionVerdict) -> None:
+def record(store: TrackingStore, challenger: Registered, over: int | None, verdict: PromotionVerdict) -> None:
     """Record the result of a version's gate as tags, passed or not."""
     said = {
         "panel": f"{verdict.panel.name} ({len(verdict.panel.tasks)} tasks, {verdict.panel.hash[:16]})",
@@ -156,12 +158,12 @@ def record(store: Store, challenger: Registered, over: int | None, verdict: Prom
             registry.set_model_version_tag(challenger.model, str(challenger.version), f"coevo.gate.{name}", str(value))
 
 
-def needs_a_person(store: Store, challenger: Registered) -> bool:
+def needs_a_person(store: TrackingStore, challenger: Registered) -> bool:
     """Report whether the recipe that trained a version requires a person's approval of its promotion."""
     return _tags(store, challenger).get(ASKS) == "person"
 
 
-def ask(store: Store, challenger: Registered, over: int | None, verdict: PromotionVerdict | None) -> None:
+def ask(store: TrackingStore, challenger: Registered, over: int | None, verdict: PromotionVerdict | None) -> None:
     """Mark a version that passed its gate as pending approval."""
     if verdict is not None:
         record(store, challenger, over, verdict)
@@ -169,7 +171,7 @@ def ask(store: Store, challenger: Registered, over: int | None, verdict: Promoti
         _tag(store, challenger, name, value)
 
 
-def asked(store: Store) -> list[Asked]:
+def asked(store: TrackingStore) -> list[PendingVersion]:
     """Versions pending approval, by model and version."""
     with reached(store, "does not answer") as registry:
         found = registry.search_model_versions(f"tags.`{APPROVAL}` = 'waiting'")
@@ -177,7 +179,7 @@ def asked(store: Store) -> list[Asked]:
     return sorted(waiting, key=lambda each: (each.version.model, each.version.version))
 
 
-def check_pending(store: Store, challenger: Registered) -> Mapping[str, str]:
+def check_pending(store: TrackingStore, challenger: Registered) -> Mapping[str, str]:
     """Check that a version is pending approval; return its tags.
 
     Raises:
@@ -189,7 +191,7 @@ def check_pending(store: Store, challenger: Registered) -> Mapping[str, str]:
     return tags
 
 
-def settle(store: Store, challenger: Registered, vote: Vote) -> None:
+def settle(store: TrackingStore, challenger: Registered, vote: Vote) -> None:
     """Carry out a person's decision; repeat the call after an interruption.
 
     Raises:
@@ -202,7 +204,7 @@ def settle(store: Store, challenger: Registered, vote: Vote) -> None:
     _tag(store, challenger, APPROVAL, "approved" if vote.approved else "rejected")
 
 
-def previous(store: Store, model: str) -> Registered:
+def previous(store: TrackingStore, model: str) -> Registered:
     """The champion before the current one.
 
     Raises:
@@ -212,7 +214,7 @@ def previous(store: Store, model: str) -> Registered:
         return Registered(model, _former(registry, model)[-2])
 
 
-def restore(store: Store, model: str) -> Registered:
+def restore(store: TrackingStore, model: str) -> Registered:
     """Restore the previous champion, which has passed its gate before.
 
     Raises:
@@ -248,9 +250,9 @@ def _move_alias(registry: Any, model: str, history: Sequence[int]) -> None:
     registry.set_registered_model_tag(model, HISTORY, " ".join(map(str, history)))
 
 
-def _asked(version: Registered, tags: Mapping[str, str]) -> Asked:
+def _asked(version: Registered, tags: Mapping[str, str]) -> PendingVersion:
     gate = {name.removeprefix("coevo.gate."): said for name, said in tags.items() if name.startswith("coevo.gate.")}
-    return Asked(version, _number(OVER, tags[OVER]) if tags.get(OVER) else None, gate)
+    return PendingVersion(version, _number(OVER, tags[OVER]) if tags.get(OVER) else None, gate)
 
 
 def _number(tag: str, text: str) -> int:
@@ -260,12 +262,12 @@ def _number(tag: str, text: str) -> int:
     return int(text)
 
 
-def _tags(store: Store, version: Registered) -> Mapping[str, str]:
+def _tags(store: TrackingStore, version: Registered) -> Mapping[str, str]:
     with reached(store, "does not answer") as registry:
         found: Mapping[str, str] = registry.get_model_version(version.model, str(version.version)).tags
     return found
 
 
-def _tag(store: Store, version: Registered, name: str, value: str) -> None:
+def _tag(store: TrackingStore, version: Registered, name: str, value: str) -> None:
     with reached(store, "does not take the decision") as registry:
         registry.set_model_version_tag(version.model, str(version.version), name, value)

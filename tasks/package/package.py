@@ -5,7 +5,7 @@
 <directory>/encoders/     sentence encoders that the configuration names by directory
 <directory>/config.json   the resolved configuration
 <directory>/tools.json    tools that the environment declares, as JSON schemas of functions
-<directory>/origin.json   ``Origin``
+<directory>/origin.json   ``PackageOrigin``
 """
 
 import json
@@ -39,7 +39,7 @@ PACKED = re.compile(rf"{ENCODERS}/\d+")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PackageOrigin:
     """Origin of a package.
 
     Attributes:
@@ -70,7 +70,7 @@ class Origin:
         return f"{self.run}@{self.revision}"
 
 
-ORIGIN = TypeAdapter(Origin)
+ORIGIN = TypeAdapter(PackageOrigin)
 
 
 class Package:
@@ -89,7 +89,7 @@ class Package:
         return validate(settings, source=self.origin.name)
 
     @cached_property
-    def origin(self) -> Origin:
+    def origin(self) -> PackageOrigin:
         """Origin of the package."""
         try:
             origin = ORIGIN.validate_python(self._json("origin.json", dict))
@@ -136,7 +136,7 @@ class Package:
         return CoevoError(f"{self.directory}: {name} is damaged ({why}): package the run again")
 
 
-def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig, origin: Origin) -> Package:
+def pack(directory: Path, policy: Path, bank: Readable | None, config: RunConfig, origin: PackageOrigin) -> Package:
     """Write a package into a directory.
 
     Args:

@@ -13,7 +13,7 @@ from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
 from coevo.configs.errors import CoevoError
-from coevo.tasks.package.agent import Agent, Asked
+from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ANY_SEED, ARTIFACT
 
@@ -31,7 +31,7 @@ class PackagedAgent(PythonModel):  # type: ignore[misc]
     ) -> list[dict[str, Any]]:
         """Reply to every row; one call at a time, since the engine has one set of buffers."""
         seed = (params or {}).get("seed", ANY_SEED)
-        asked = [Asked.of(row) for row in model_input.to_dict("records")]
+        asked = [TurnRequest.of(row) for row in model_input.to_dict("records")]
         with self._lock:
             try:
                 replies = self._agent.answer(asked, self._agent.seed if seed == ANY_SEED else seed)

@@ -20,7 +20,7 @@ from coevo.configs.errors import CoevoError
 from coevo.lineage.packages import Packages
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ARTIFACT, example, signature
-from coevo.tasks.publish.mlflow.store import Store, check_location, reached
+from coevo.tasks.publish.mlflow.store import TrackingStore, check_location, reached
 from coevo.tasks.publish.mlflow.tracker import Placement
 
 ROOT = Path(__file__).parents[2]
@@ -80,7 +80,9 @@ def _code(into: Path) -> Path:
     return into
 
 
-def register(store: Store, model: str, package: Package, placement: Placement, tags: Mapping[str, str]) -> Registered:
+def register(
+    store: TrackingStore, model: str, package: Package, placement: Placement, tags: Mapping[str, str]
+) -> Registered:
     """Register a package as the next version of a model, which is created if missing.
 
     The package is recorded as one of the store's workspace first, see ``coevo.lineage.packages``.
@@ -112,7 +114,7 @@ def register(store: Store, model: str, package: Package, placement: Placement, t
         return Registered(model, int(made.version))
 
 
-def known(store: Store, model: str, tags: Mapping[str, str]) -> Registered | None:
+def known(store: TrackingStore, model: str, tags: Mapping[str, str]) -> Registered | None:
     """The latest version of a model that has all of these tags, or None.
 
     Raises:
@@ -124,7 +126,7 @@ def known(store: Store, model: str, tags: Mapping[str, str]) -> Registered | Non
     return Registered(model, max(found)) if found else None
 
 
-def find(store: Store, text: str) -> Registered:
+def find(store: TrackingStore, text: str) -> Registered:
     """The version named by ``MODEL/VERSION`` or ``MODEL@ALIAS``, with or without the prefix ``models:/``.
 
     Raises:
@@ -151,7 +153,7 @@ def find(store: Store, text: str) -> Registered:
     return Registered(model, number)
 
 
-def fetch(store: Store, registered: Registered, into: Path) -> Path:
+def fetch(store: TrackingStore, registered: Registered, into: Path) -> Path:
     """Copy a registered model into a new directory; return its path.
 
     Raises:

@@ -22,7 +22,7 @@ EXAMPLE = {
 
 
 def signature() -> Any:
-    """Input rows as in ``coevo.tasks.package.agent.Asked``, output rows as in ``Reply`` there, parameter ``seed``."""
+    """Input rows as in ``TurnRequest`` of ``agent``, output rows as in ``AgentReply``, parameter ``seed``."""
     from mlflow.models import ModelSignature
     from mlflow.types import ColSpec, DataType, ParamSchema, ParamSpec, Schema
     from mlflow.types.schema import Array, Object, Property

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from coevo.envs.base import NO_GUIDE, Guide, Step
-from coevo.envs.failures import Loss, one_line
+from coevo.envs.failures import EpisodeFailure, one_line
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import Key
@@ -103,11 +103,15 @@ class Running:
     over: bool = False
 
     @classmethod
-    def begun(cls, attempt: Attempt, start: tuple[object, str] | Loss, guide: Guide | Loss) -> "Running":
+    def begun(
+        cls, attempt: Attempt, start: tuple[object, str] | EpisodeFailure, guide: Guide | EpisodeFailure
+    ) -> "Running":
         """The attempt after the environment's start and guide, which may have failed."""
-        failed = next((str(each) for each in (start, guide) if isinstance(each, Loss)), "")
-        state, observation = (None, "") if isinstance(start, Loss) else start
-        return cls(attempt, state, observation, guide=NO_GUIDE if isinstance(guide, Loss) else guide, lost=failed)
+        failed = next((str(each) for each in (start, guide) if isinstance(each, EpisodeFailure)), "")
+        state, observation = (None, "") if isinstance(start, EpisodeFailure) else start
+        return cls(
+            attempt, state, observation, guide=NO_GUIDE if isinstance(guide, EpisodeFailure) else guide, lost=failed
+        )
 
     @property
     def stopped(self) -> bool:
@@ -126,10 +130,10 @@ class Running:
         return Moment(task.instruction, lessons, history, self.observation, guide.text, guide.tools, played)
 
     def advance(
-        self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object] | Loss
+        self, prompt: tuple[int, ...], completion: Completion, answer: Answer, step: Step[object] | EpisodeFailure
     ) -> None:
         """Append a turn: its prompt, the policy's answer, and the environment's step; a failed step adds no turn."""
-        if isinstance(step, Loss):
+        if isinstance(step, EpisodeFailure):
             self.lost = f"{step} (turn {len(self.turns)}, action {one_line(answer.action)!r:.80})"
             return
         turn = Turn(

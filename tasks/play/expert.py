@@ -5,7 +5,7 @@ from functools import partial
 
 from coevo.configs.rollout.rollout import MAX_TURNS
 from coevo.envs.base import Environment
-from coevo.envs.failures import Loss, attempted, sound
+from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
@@ -26,7 +26,7 @@ def expert_success(env: Environment[object], tasks: Sequence[Task], key: Key, ma
         for task in tasks
         for n in range(repeats)
     ]
-    solved = [shown[-1][2] for shown in episodes if not isinstance(shown, Loss)]
+    solved = [shown[-1][2] for shown in episodes if not isinstance(shown, EpisodeFailure)]
     return sum(solved) / max(1, len(solved))
 
 

@@ -9,21 +9,21 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from threading import Event
 from typing import TypeVar
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-Loop = Callable[[Sequence[Item], Event], list[Result]]
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+Loop = Callable[[Sequence[ItemT], Event], list[ResultT]]
 """Function that plays some items until they are over or the event is set, and returns results in their order."""
 
 LOOPS = 1024
 """Maximum number of loops at a time; further items wait for one that ends."""
 
 
-def in_step(loop: Loop[Item, Result], items: Sequence[Item]) -> list[Result]:
+def in_step(loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
     """Play all items in one loop."""
     return loop(items, Event())
 
 
-def each_alone(loop: Loop[Item, Result], items: Sequence[Item]) -> list[Result]:
+def each_alone(loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
     """Play each item in a loop of its own, in threads; return results in the order of the items.
 
     The first error is raised once the other loops have ended, each after the turn that it is in.

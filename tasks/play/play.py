@@ -7,14 +7,14 @@ from functools import partial
 from threading import Event, Lock
 
 from coevo.envs.base import Environment, Step
-from coevo.envs.failures import Loss
+from coevo.envs.failures import EpisodeFailure
 from coevo.models.engines.base import Engine, Request
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Moment
 from coevo.records.draws import extend
 from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running, group_of, overlong
-from coevo.tasks.play.pace import Item, Loop, Result, each_alone, in_step
+from coevo.tasks.play.pace import ItemT, Loop, ResultT, each_alone, in_step
 from coevo.tasks.publish.report import counting
 
 
@@ -40,7 +40,7 @@ class Playing(ABC):
         counted = counting(f"{{over}} of {len(attempts)} episodes are over, {{turns}} turns played")
         return self.paced(partial(self._to_the_end, counted), attempts)
 
-    def paced(self, loop: Loop[Item, Result], items: Sequence[Item]) -> list[Result]:
+    def paced(self, loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
         """Run one loop over all items, or one per item, according to the player's pace."""
         return each_alone(loop, items) if self.alone else in_step(loop, items)
 
@@ -79,7 +79,7 @@ class Playing(ABC):
         with self._using:
             self.env.release([live.state for live in ended if live.state is not None])
 
-    def step(self, running: Sequence[Running], actions: Sequence[str]) -> list[Step[object] | Loss]:
+    def step(self, running: Sequence[Running], actions: Sequence[str]) -> list[Step[object] | EpisodeFailure]:
         """The environment's answers to one action of each attempt, or its failures."""
         with self._using:
             return self.env.try_step([live.state for live in running], actions)

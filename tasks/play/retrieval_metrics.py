@@ -10,12 +10,12 @@ from coevo.records.task import Task
 from coevo.tasks.play.retrieve import Experience, Retrieved, sees
 from coevo.tasks.stage import part_name
 
-Size = Callable[[Sequence[Entry], str], int]
+EntrySize = Callable[[Sequence[Entry], str], int]
 """Function that returns the prompt tokens of a block of entries for an instruction."""
 
 
 def retrieval_metrics(
-    config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[Episode], group: int, size: Size
+    config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[Episode], group: int, size: EntrySize
 ) -> dict[str, float]:
     """Metrics of one iteration that a repeated run reproduces.
 
@@ -60,7 +60,7 @@ def _halves(config: AnyRetrievalConfig, episodes: Sequence[Episode], group: int)
     }
 
 
-def _step_tokens(seen: Experience, episodes: Sequence[Episode], size: Size) -> float:
+def _step_tokens(seen: Experience, episodes: Sequence[Episode], size: EntrySize) -> float:
     """Mean prompt tokens per turn of entries for that turn only; lost episodes are left out."""
     added = [
         _added(seen, episode.task, turn.observation, size) if turn.retrieved else 0
@@ -83,7 +83,7 @@ def _left_out(config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[E
     )
 
 
-def _added(seen: Experience, task: Task, observation: str, size: Size) -> int:
+def _added(seen: Experience, task: Task, observation: str, size: EntrySize) -> int:
     lasting = seen.of_task(task)
     added = (entry for entry in seen.of_step(task, observation) if entry not in lasting)
     return size([*lasting, *added], task.instruction) - size(lasting, task.instruction)

@@ -13,14 +13,14 @@ from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running
 from coevo.tasks.play.play import Player
 
-Draw = Callable[[int, int], Attempt]
+DrawAttempt = Callable[[int, int], Attempt]
 """Function from slot and number within the update to a new attempt."""
 Show = Callable[[Attempt], Attempt]
 """Function that adds this update's experience to an attempt."""
 
 
 @dataclass(frozen=True)
-class Plan:
+class RolloutPlan:
     """Rollout of one update.
 
     Attributes:
@@ -32,7 +32,7 @@ class Plan:
 
     slots: int
     turns: int
-    draw: Draw
+    draw: DrawAttempt
     show: Show
 
 
@@ -48,12 +48,12 @@ class Slots:
         self.running: dict[int, Running] = {}
         self.earlier: dict[str, Episode] = {}
 
-    def play(self, player: Player, plan: Plan) -> list[Episode]:
+    def play(self, player: Player, plan: RolloutPlan) -> list[Episode]:
         """Play the turns of one update; return parts of episodes in the order of slots, then of time."""
         self._take_up(player, plan)
         return player.paced(partial(self._loop, player, plan), range(plan.slots))
 
-    def _loop(self, player: Player, plan: Plan, slots: Sequence[int], halted: Event) -> list[Episode]:
+    def _loop(self, player: Player, plan: RolloutPlan, slots: Sequence[int], halted: Event) -> list[Episode]:
         parts: dict[int, list[Episode]] = {slot: [] for slot in slots}
         for _ in range(plan.turns):
             if halted.is_set():
@@ -85,7 +85,7 @@ class Slots:
                 finished.append(whole)
         return finished
 
-    def _take_up(self, player: Player, plan: Plan) -> None:
+    def _take_up(self, player: Player, plan: RolloutPlan) -> None:
         """Continue attempts with this update's experience; drop those whose slot no longer exists."""
         dropped = [self.running.pop(slot) for slot in sorted(self.running) if slot >= plan.slots]
         player.release(dropped)
@@ -94,7 +94,7 @@ class Slots:
         for live in self.running.values():
             live.attempt = plan.show(live.attempt)
 
-    def _fill(self, player: Player, plan: Plan, parts: Mapping[int, Sequence[Episode]]) -> None:
+    def _fill(self, player: Player, plan: RolloutPlan, parts: Mapping[int, Sequence[Episode]]) -> None:
         """Start an attempt in every free slot of a loop."""
         free = [slot for slot in parts if slot not in self.running]
         numbers = [sum(part.start == 0 for part in parts[slot]) for slot in free]

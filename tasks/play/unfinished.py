@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment, Step
-from coevo.envs.failures import Loss
+from coevo.envs.failures import EpisodeFailure
 from coevo.records.arrow import episodes_to_table, table_to_episodes
 from coevo.records.draws import Key, extend
 from coevo.records.episode import Episode, Turn
@@ -111,7 +111,7 @@ def _replayed(env: Environment[object], unfinished: Unfinished) -> Running:
     seen = [live.observation]
     for number, turn in enumerate([] if live.lost else episode.turns):
         (step,) = env.try_step([live.state], [turn.action])
-        if isinstance(step, Loss):
+        if isinstance(step, EpisodeFailure):
             live.lost = f"{step} (turn {number}, replayed)"
             break
         _compare(episode, number, turn, step)

@@ -13,7 +13,7 @@ from time import monotonic
 from typing import Any
 
 from coevo.envs.base import Environment, Guide, Step
-from coevo.envs.failures import Loss, attempted, sound
+from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.envs.verbs import Tried, refused, unnamed, verb_of, verbs_of
 from coevo.records.demonstration import Answer, Moment
@@ -88,14 +88,14 @@ def rehearse_actions(
         draw: root of the draws.
         given: actions to draw from, instead of the expert's or random ones.
     """
-    tasks, passed, losses = sampled(env, EPISODES, draw), list[_Passed](), list[Loss]()
+    tasks, passed, losses = sampled(env, EPISODES, draw), list[_Passed](), list[EpisodeFailure]()
     until = monotonic() + (SECONDS if isinstance(env, StatefulEnvironment) else inf)
     for number, task in enumerate(tasks):
         if number and monotonic() > until:
             break
         root = extend(draw, task.id, number)
         found = attempted(partial(_play, env, task, prompt, min(turns, TURNS), root, given, until))
-        if isinstance(found, Loss):
+        if isinstance(found, EpisodeFailure):
             losses.append(found)
         else:
             passed.append(found)

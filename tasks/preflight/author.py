@@ -5,13 +5,13 @@ from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.models.capacity.footprint import Item
-from coevo.models.capacity.shape import Shape, config_of, shape_of
+from coevo.models.capacity.footprint import MemoryUse
+from coevo.models.capacity.shape import ModelShape, config_of, shape_of
 from coevo.tasks.preflight.servers import least, serving
 from coevo.tasks.run.author import author_config
 
 
-def author_on_host(config: RunConfig, machine: Machine) -> list[Item]:
+def author_on_host(config: RunConfig, machine: Machine) -> list[MemoryUse]:
     """Host memory of a frozen author; nothing for another one, or for a model that is not on this machine yet."""
     author = author_config(config)
     shape = frozen_shape(author, config.policy) if isinstance(author, FrozenAuthorConfig) else None
@@ -19,13 +19,13 @@ def author_on_host(config: RunConfig, machine: Machine) -> list[Item]:
         return []
     engine = author.engine
     if not isinstance(engine, VllmEngineConfig):
-        return [Item("the author: weights", shape.parameters * shape.bytes)]
+        return [MemoryUse("the author: weights", shape.parameters * shape.bytes)]
     if engine.urls:
         return []
-    return [Item("the author: servers", engine.replicas * serving(engine, shape, machine))]
+    return [MemoryUse("the author: servers", engine.replicas * serving(engine, shape, machine))]
 
 
-def author_on_gpu(config: RunConfig) -> list[Item]:
+def author_on_gpu(config: RunConfig) -> list[MemoryUse]:
     """The least memory of a frozen author's server; nothing for a model that is not on this machine yet."""
     author = author_config(config)
     shape = frozen_shape(author, config.policy) if isinstance(author, FrozenAuthorConfig) else None
@@ -34,7 +34,7 @@ def author_on_gpu(config: RunConfig) -> list[Item]:
     return least(author.engine, shape, shape.positions, "the author")
 
 
-def frozen_shape(author: FrozenAuthorConfig, policy: PolicyConfig) -> Shape | None:
+def frozen_shape(author: FrozenAuthorConfig, policy: PolicyConfig) -> ModelShape | None:
     """Shape of a frozen author; None if its model is not on this machine, nor that of a policy whose shape is given."""
     given = policy.shape if isinstance(policy, PretrainedPolicyConfig) and policy.path == author.path else None
     if given is None and config_of(author.path) is None:

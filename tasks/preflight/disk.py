@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import peak
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 from coevo.models.capacity.storage import stored
 from coevo.tasks.preflight.memory import Need
 
 
-def disk_of(config: RunConfig, machine: Machine, shape: Shape) -> Need:
+def disk_of(config: RunConfig, machine: Machine, shape: ModelShape) -> Need:
     """Disk of all revisions of a run, episodes and bank aside.
 
     Args:

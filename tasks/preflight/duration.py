@@ -5,7 +5,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.pace import decoding, generator, on_host, storing, updating
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 from coevo.models.capacity.storage import optimizer, weights
 from coevo.tasks.preflight.elsewhere import elsewhere
 from coevo.tasks.preflight.memory import Lengths, processes_of
@@ -15,7 +15,9 @@ CANDIDATES = 16
 """Tasks that a replay plays, for writers without a maximum of candidates."""
 
 
-def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> dict[str, float]:
+def durations(
+    config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float
+) -> dict[str, float]:
     """Mean seconds per iteration of each step that this machine computes.
 
     Args:
@@ -30,13 +32,13 @@ def durations(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
     return {step: seconds for step, seconds in spent.items() if step not in away}
 
 
-def remote(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> list[str]:
+def remote(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> list[str]:
     """Steps of an iteration that other machines compute, and ``durations`` leaves out."""
     timed = durations(config, machine, shape, lengths, turns)
     return [step for step in _all(config, machine, shape, lengths, turns) if step not in timed]
 
 
-def _all(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> dict[str, float]:
+def _all(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> dict[str, float]:
     """Mean seconds of each step, as if this machine computed all of them."""
     new = fresh(config, lengths, turns)
 
@@ -93,7 +95,7 @@ def _evaluations(config: RunConfig) -> float:
     return len(evaluation.panels) * (1 / evaluation.every + 1 / whole + arms) + last
 
 
-def _updating(config: RunConfig, machine: Machine, shape: Shape, tokens: float) -> float:
+def _updating(config: RunConfig, machine: Machine, shape: ModelShape, tokens: float) -> float:
     update = config.update
     assert update is not None
     policy = 1 + update.optimizer.epochs * (4 if update.deepspeed.activation_checkpointing else 3)

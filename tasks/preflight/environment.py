@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment, Guide
-from coevo.envs.failures import RAISED, Loss, described, one_line
+from coevo.envs.failures import RAISED, EpisodeFailure, described, one_line
 from coevo.records.draws import Key, key
 from coevo.records.task import Task
 
@@ -50,7 +50,7 @@ def guided(env: Environment[Any], task: Task) -> Guide:
         CoevoError: ``guide`` fails, or returns anything else than a guide.
     """
     guide = env.try_guide(task)
-    if isinstance(guide, Loss):
+    if isinstance(guide, EpisodeFailure):
         raise CoevoError(f"{env.name}.guide fails on task {task.id}: {guide}: correct it; `coevo envs check` tries it")
     return guide
 

@@ -9,7 +9,7 @@ from coevo.configs.errors import CoevoError
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment
 from coevo.models.capacity.devices import Machine, here
-from coevo.models.capacity.shape import Shape, shape_of
+from coevo.models.capacity.shape import ModelShape, shape_of
 from coevo.tasks.preflight.disk import disk_of, full
 from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.lacking import lacking
@@ -38,7 +38,7 @@ class Forecast:
     """
 
     machine: Machine
-    shape: Shape
+    shape: ModelShape
     rehearsal: Rehearsal
     needs: tuple[Need, ...]
     disk: Need

@@ -7,7 +7,7 @@ from itertools import islice
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.tasks.preflight.rehearse import Rehearsal
 from coevo.tasks.preflight.remedy import Offer
@@ -18,7 +18,7 @@ MOST = 0.5
 """Share of episodes up to which a limit of turns is not noticed."""
 
 
-def too_long(config: RunConfig, shape: Shape, lengths: Lengths, offer: Callable[[], Offer]) -> Iterator[str]:
+def too_long(config: RunConfig, shape: ModelShape, lengths: Lengths, offer: Callable[[], Offer]) -> Iterator[str]:
     """Problem of a prompt that leaves no room for an answer; ``offer`` is how its user changes settings."""
     limit, name = _limit(config, shape)
     if lengths.longest + lengths.answer > limit:
@@ -60,7 +60,7 @@ def _enough(tokens: int) -> int:
     return 1 << (tokens - 1).bit_length()
 
 
-def talkative(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, at_most: int) -> Iterator[str]:
+def talkative(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, at_most: int) -> Iterator[str]:
     """Notices of conversations that fit with short answers alone: past ``_limit``, or past the memory."""
     limit, name = _limit(config, shape)
     if at_most + lengths.answer > limit:
@@ -75,7 +75,7 @@ def talkative(config: RunConfig, machine: Machine, shape: Shape, lengths: Length
         yield f"if all answers of a conversation have {lengths.answer} tokens, {need.lack}"
 
 
-def _limit(config: RunConfig, shape: Shape) -> tuple[int, str]:
+def _limit(config: RunConfig, shape: ModelShape) -> tuple[int, str]:
     """Tokens that the policy attends to, or its server if that is less, and which of the two it is."""
     engine = config.rollout.engine
     served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None

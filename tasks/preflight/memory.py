@@ -17,13 +17,13 @@ from coevo.models.capacity.footprint import (
     BUCKET,
     CONTEXT,
     PROCESS,
-    Item,
+    MemoryUse,
     Training,
     generating,
     peak,
     training,
 )
-from coevo.models.capacity.shape import SIZES, Shape
+from coevo.models.capacity.shape import SIZES, ModelShape
 from coevo.models.capacity.storage import saving
 from coevo.tasks.preflight.author import author_on_gpu, author_on_host
 from coevo.tasks.preflight.gpus import author_servers, check_gpus, server_gpus, started, trainer_gpus
@@ -79,7 +79,7 @@ class Need:
     where: str
     bytes: int
     there: int | None
-    parts: tuple[Item, ...]
+    parts: tuple[MemoryUse, ...]
 
     @property
     def fits(self) -> bool:
@@ -94,7 +94,7 @@ class Need:
         return f"{self.where} has {there / GIB:.1f} GiB, and {self.bytes / GIB:.1f} are needed ({first})"
 
 
-def needs(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> list[Need]:
+def needs(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths) -> list[Need]:
     """Memory of a run on every kind of device, for the device of each kind with the highest use.
 
     Raises:
@@ -105,7 +105,7 @@ def needs(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -
     return [*_gpu_needs(config, machine, shape, lengths, trained), _host(config, machine, shape, lengths, trained)]
 
 
-def plan_of(update: UpdateConfig, shape: Shape, lengths: Lengths) -> Training:
+def plan_of(update: UpdateConfig, shape: ModelShape, lengths: Lengths) -> Training:
     """The parts of the update that determine its memory, assuming no shared prefixes."""
     deepspeed = update.deepspeed
     zero: Any = (deepspeed.settings or {}).get("zero_optimization", {})
@@ -136,7 +136,7 @@ def _offloaded(zero: dict[str, Any], section: str) -> bool:
 
 
 def _gpu_needs(
-    config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]
+    config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, trained: list[MemoryUse]
 ) -> Iterator[Need]:
     if machine.gpus:
         yield from _shares(config, machine, shape, lengths)
@@ -146,7 +146,7 @@ def _gpu_needs(
         yield from _serving(config, machine)
 
 
-def _shares(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> Iterator[Need]:
+def _shares(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths) -> Iterator[Need]:
     """The least memory of servers within their shares of a GPU."""
     whole, engine, author = machine.gpus[0].memory, started(config.rollout.engine), author_servers(config)
     if engine is not None:
@@ -156,9 +156,9 @@ def _shares(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths)
         yield Need("the author's share of its GPU", peak(items) + CONTEXT, share(author, whole), _largest(items))
 
 
-def _updating(config: RunConfig, machine: Machine, kept: list[Item]) -> Need:
+def _updating(config: RunConfig, machine: Machine, kept: list[MemoryUse]) -> Need:
     """The fullest GPU of the update; on other machines, no server of this one is beside it."""
-    alone = [*kept, Item("CUDA and its libraries", CONTEXT)]
+    alone = [*kept, MemoryUse("CUDA and its libraries", CONTEXT)]
     here = trainer_gpus(config)
     items = max(([*alone, *_servers_on(config, machine, gpu)] for gpu in sorted(here)), key=peak, default=alone)
     there = int(machine.gpus[0].memory * USABLE) if machine.gpus else None
@@ -176,49 +176,54 @@ def _serving(config: RunConfig, machine: Machine) -> Iterator[Need]:
         yield Need("each GPU of the author", peak(items), int(machine.gpus[0].memory * USABLE), _largest(items))
 
 
-def _servers_on(config: RunConfig, machine: Machine, gpu: int) -> list[Item]:
+def _servers_on(config: RunConfig, machine: Machine, gpu: int) -> list[MemoryUse]:
     """Memory of servers on a GPU. Those of a frozen author run from its first question on, and never sleep."""
     engine, author, whole = started(config.rollout.engine), author_servers(config), machine.gpus[0].memory
-    found = list[Item]()
+    found = list[MemoryUse]()
     apart = isinstance(config.placement, SeparatePlacement) and gpu in config.placement.update
     if engine is not None and isinstance(config.placement, SharedPlacement):
-        found = [Item("server, awake", share(engine, whole), "rollout"), Item("server, asleep", ASLEEP, "update")]
+        found = [
+            MemoryUse("server, awake", share(engine, whole), "rollout"),
+            MemoryUse("server, asleep", ASLEEP, "update"),
+        ]
     elif engine is not None and gpu in server_gpus(engine, machine) and not apart:
-        found = [Item("server", share(engine, whole))]
+        found = [MemoryUse("server", share(engine, whole))]
     if author is not None and gpu in server_gpus(author, machine):
-        found.append(Item("the author's server", share(author, whole)))
+        found.append(MemoryUse("the author's server", share(author, whole)))
     return found
 
 
-def _host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, trained: list[Item]) -> Need:
+def _host(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, trained: list[MemoryUse]) -> Need:
     update = config.update
-    items = [Item("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
+    items = [MemoryUse("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
     items += author_on_host(config, machine)
     if update is not None and update.deepspeed.hostfile is None:  # otherwise this machine only coordinates
         deepspeed = update.deepspeed
         here = deepspeed.processes
         taken = [item for item in trained if item.offloaded or deepspeed.device == "cpu"]
-        items += [Item(f"update: {item.what}", here * item.bytes, item.phase) for item in taken]
+        items += [MemoryUse(f"update: {item.what}", here * item.bytes, item.phase) for item in taken]
         kept = [int(HEAP * item.bytes) for item in taken if item.what == ACTIVATIONS]
-        items += [Item("update: its heap", here * size, "update") for size in kept]
-        items += [Item("update: processes", here * PROCESS), Item("update: a save", saving(shape), "save")]
+        items += [MemoryUse("update: its heap", here * size, "update") for size in kept]
+        items += [MemoryUse("update: processes", here * PROCESS), MemoryUse("update: a save", saving(shape), "save")]
         if deepspeed.device == "cuda":  # each process loads the whole policy before it moves its part
             copies = here * (1 if update.critic is None else 2)
-            items.append(Item("update: the policy as it is loaded", copies * shape.bytes * shape.parameters, "start"))
+            items.append(
+                MemoryUse("update: the policy as it is loaded", copies * shape.bytes * shape.parameters, "start")
+            )
     return Need("the machine's memory", peak(items), machine.host.memory, _largest(items))
 
 
-def _engine_on_host(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> list[Item]:
+def _engine_on_host(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths) -> list[MemoryUse]:
     engine, rollout = config.rollout.engine, config.rollout
     if not isinstance(engine, VllmEngineConfig):
         rows = min(engine.rows, max(rollout.tasks * rollout.group_size, config.evaluation.tasks))
         return generating(shape, rows, lengths.longest, lengths.answer)
     if engine.urls:
         return []
-    held, probe = serving(engine, shape, machine), Item("probe", shape.bytes * shape.parameters, "start")
+    held, probe = serving(engine, shape, machine), MemoryUse("probe", shape.bytes * shape.parameters, "start")
     sleeps = isinstance(config.placement, SharedPlacement) and (config.placement.sleep == 1 or _adapted(config))
     kept = SIZES[engine.dtype] * shape.parameters if sleeps and machine.gpus else 0
-    return [Item("servers", engine.replicas * (held + kept)), probe]
+    return [MemoryUse("servers", engine.replicas * (held + kept)), probe]
 
 
 def _adapted(config: RunConfig) -> bool:
@@ -226,5 +231,5 @@ def _adapted(config: RunConfig) -> bool:
     return getattr(config.policy, "lora", None) is not None
 
 
-def _largest(items: list[Item]) -> tuple[Item, ...]:
+def _largest(items: list[MemoryUse]) -> tuple[MemoryUse, ...]:
     return tuple(sorted((item for item in items if item.bytes), key=lambda item: -item.bytes))

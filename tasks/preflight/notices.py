@@ -12,7 +12,7 @@ from coevo.configs.policy import PretrainedPolicyConfig
 from coevo.configs.run import RunConfig
 from coevo.configs.unused import unused
 from coevo.envs.base import Environment
-from coevo.envs.failures import Loss, attempted
+from coevo.envs.failures import EpisodeFailure, attempted
 from coevo.envs.registry import make
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
@@ -110,7 +110,7 @@ def _unread(config: RunConfig, env: Environment[Any], plays: bool) -> list[str]:
     until, played = monotonic() + SECONDS, list[Episode]()
     for task in sampled(env, EPISODES, draw):
         tried = attempted(partial(episode, env, task, 0, extend(draw, task.id), noise=0.0))
-        played += [] if isinstance(tried, Loss) else [tried]
+        played += [] if isinstance(tried, EpisodeFailure) else [tried]
         if monotonic() > until:
             break
     if len(played) < LEAST:

@@ -11,7 +11,7 @@ from typing import Any
 
 from coevo.configs.run import RunConfig
 from coevo.envs.base import Environment, Guide, MissingPartError
-from coevo.envs.failures import Loss, attempted, sound
+from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.envs.stateful.environment import StatefulEnvironment
 from coevo.models.answers.thinking import thinking_of
 from coevo.models.answers.tools import schemas_of
@@ -34,7 +34,7 @@ FILLING = "note"
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class RehearsedTurn:
     """One turn of the rehearsal: observation, random action, its result, and the tokens of the prompt."""
 
     instruction: str
@@ -46,7 +46,7 @@ class Played:
 
 
 @dataclass(frozen=True, slots=True)
-class _Episode:
+class _RehearsedEpisode:
     """An episode.
 
     Attributes:
@@ -57,8 +57,8 @@ class _Episode:
         cut: True if the run's limit ended it.
     """
 
-    begun: Moment | Loss
-    turns: list[Played]
+    begun: Moment | EpisodeFailure
+    turns: list[RehearsedTurn]
     length: int
     truncated: bool
     cut: bool = False
@@ -94,7 +94,7 @@ class Rehearsal:
         answer: tokens of that answer, without a thought.
     """
 
-    turns: tuple[Played, ...]
+    turns: tuple[RehearsedTurn, ...]
     tasks: int
     shortest: int
     longest: int
@@ -187,7 +187,7 @@ def _measured(
     env: Environment[Any],
     tokenizer: Any,
     tasks: Sequence[Task],
-    episodes: Sequence[_Episode],
+    episodes: Sequence[_RehearsedEpisode],
     until: float,
 ) -> Rehearsal:
     """Measure the prompts of played training tasks, and of panels until a time of the clock."""
@@ -195,7 +195,7 @@ def _measured(
     window, lessons = _window(config, turns), _lessons(config, env)
     held_out = (attempted(partial(_first, env, task)) for task in _panels(config, env))
     begun = [*(each.begun for each in episodes), *takewhile(lambda _: monotonic() < until, held_out)]
-    bare = [moment for moment in begun if not isinstance(moment, Loss)] or [_first(env, tasks[0])]
+    bare = [moment for moment in begun if not isinstance(moment, EpisodeFailure)] or [_first(env, tasks[0])]
     full = [replace(moment, lessons=lessons, history=window) for moment in bare]
     widest = max(bare, key=lambda moment: len(moment.guide))
     later = [
@@ -229,7 +229,7 @@ def _at_most(config: RunConfig, context: Context, moment: Moment, turns: int) ->
     return max(longest, len(context.prompt(replace(moment, history=silent))) + answers)
 
 
-def _most_turns(config: RunConfig, episodes: Sequence[_Episode]) -> int:
+def _most_turns(config: RunConfig, episodes: Sequence[_RehearsedEpisode]) -> int:
     """Most turns of an episode: up to the limit of the environment where it was reached, else that of the run."""
     if any(each.truncated for each in episodes):
         return max(each.length for each in episodes)
@@ -251,7 +251,7 @@ def _lessons(config: RunConfig, env: Environment[Any]) -> tuple[Note, ...]:
     return (Note(FILLING),) * config.context.experience_tokens if shown else ()
 
 
-def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:
+def _window(config: RunConfig, turns: Sequence[RehearsedTurn]) -> tuple[PastTurn, ...]:
     """A full window of turns, each with the longest texts of the rehearsal; empty if every episode was lost."""
     if not turns:
         return ()
@@ -260,32 +260,32 @@ def _window(config: RunConfig, turns: Sequence[Played]) -> tuple[PastTurn, ...]:
     return (PastTurn(*(max((getattr(turn, name) for turn in turns), key=len) for name in PastTurn._fields)),) * count
 
 
-def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: int) -> _Episode:
+def _play(env: Environment[Any], context: Context, task: Task, draw: Key, most: int) -> _RehearsedEpisode:
     """An episode of at most so many turns; up to its loss if the environment fails."""
     (start,), guide = env.try_start([task]), env.try_guide(task)
-    if isinstance(start, Loss):
-        return _Episode(start, [], 0, False)
-    if isinstance(guide, Loss):
-        return _Episode(guide, [], 0, False)
+    if isinstance(start, EpisodeFailure):
+        return _RehearsedEpisode(start, [], 0, False)
+    if isinstance(guide, EpisodeFailure):
+        return _RehearsedEpisode(guide, [], 0, False)
     state, observation = start
     begun = Moment(task.instruction, (), (), observation, guide.text, guide.tools)
     choices = _actions(env, observation, extend(draw, "actions"))
-    played: list[Played] = []
+    played: list[RehearsedTurn] = []
     history: tuple[PastTurn, ...] = ()
     truncated = done = False
     while len(history) < most:
         action = choices[generator(extend(draw, len(history))).integers(len(choices))]
         (step,) = env.try_step([state], [action])
-        if isinstance(step, Loss):
+        if isinstance(step, EpisodeFailure):
             break
         if len(played) < TURNS:
             tokens = len(context.prompt(replace(begun, history=history, observation=observation)))
-            played.append(Played(task.instruction, observation, action, step.feedback, step.valid, tokens))
+            played.append(RehearsedTurn(task.instruction, observation, action, step.feedback, step.valid, tokens))
         history = (*history, PastTurn(observation, action, step.feedback))
         state, observation, truncated, done = step.state, step.observation, step.truncated, step.done
         if done:
             break
-    return _Episode(begun, played, len(history), truncated, cut=len(history) == most and not done)
+    return _RehearsedEpisode(begun, played, len(history), truncated, cut=len(history) == most and not done)
 
 
 def _actions(env: Environment[Any], observation: str, draw: Key) -> list[str]:

@@ -16,7 +16,7 @@ from coevo.configs.policy import ScratchPolicyConfig
 from coevo.configs.rollout.engine import VllmEngineConfig, indices_of, width_of
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine, named
-from coevo.models.capacity.shape import Shape, shape_of
+from coevo.models.capacity.shape import ModelShape, shape_of
 from coevo.tasks.preflight.changes import author_among, changes, on_cpu, on_hosts
 from coevo.tasks.preflight.gpus import MissingGpusError, author_servers, started, trainer_gpus
 from coevo.tasks.preflight.memory import Lengths, needs
@@ -80,7 +80,7 @@ def remedy(config: RunConfig, machine: Machine, lengths: Lengths, words: int, of
     return ", or ".join(_others(config, machine, lengths, shapes(config.policy), offer))
 
 
-def _others(config: RunConfig, machine: Machine, lengths: Lengths, shape: Shape, offer: Offer) -> Iterator[str]:
+def _others(config: RunConfig, machine: Machine, lengths: Lengths, shape: ModelShape, offer: Offer) -> Iterator[str]:
     """Remedies where no change of settings on this machine suffices."""
     alone = config.model_copy(update={"update": None, "placement": None})
     if on_cpu(config) and not machine.gpus and _fits(alone, machine, shape, lengths):
@@ -95,7 +95,7 @@ def _others(config: RunConfig, machine: Machine, lengths: Lengths, shape: Shape,
         yield f"no setting and no machine up to {MACHINES[-1]} is enough"
 
 
-def _machines(config: RunConfig, lengths: Lengths, shape: Shape, offer: Offer) -> Iterator[str]:
+def _machines(config: RunConfig, lengths: Lengths, shape: ModelShape, offer: Offer) -> Iterator[str]:
     """Machines with room: those for the settings as they are, then those whose GPUs more processes have to share."""
     machines = [(name, named(name)) for name in MACHINES]
     yield from (name for name, machine in machines if _fits(config, machine, shape, lengths))
@@ -175,7 +175,7 @@ def _name(override: str) -> str:
     return override.partition("=")[0]
 
 
-def _fits(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths) -> bool:
+def _fits(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths) -> bool:
     try:
         return all(need.fits for need in needs(config, machine, shape, lengths))
     except MissingGpusError:

@@ -2,8 +2,8 @@
 
 from coevo.configs.rollout.engine import VllmEngineConfig, width_of
 from coevo.models.capacity.devices import GIB, Machine
-from coevo.models.capacity.footprint import PROCESS, Item, cache
-from coevo.models.capacity.shape import SIZES, Shape
+from coevo.models.capacity.footprint import PROCESS, MemoryUse, cache
+from coevo.models.capacity.shape import SIZES, ModelShape
 
 SERVING = 1.1
 """Memory of a server without keys and values, as a factor of its weights."""
@@ -14,7 +14,7 @@ def share(engine: VllmEngineConfig, memory: int) -> int:
     return int(memory * engine.gpu_memory_utilization)
 
 
-def least(engine: VllmEngineConfig, shape: Shape, longest: int, whose: str = "server") -> list[Item]:
+def least(engine: VllmEngineConfig, shape: ModelShape, longest: int, whose: str = "server") -> list[MemoryUse]:
     """The least memory of a server: weights, and keys and values of one sequence of maximum length.
 
     Args:
@@ -27,12 +27,12 @@ def least(engine: VllmEngineConfig, shape: Shape, longest: int, whose: str = "se
     number = SIZES[engine.dtype]
     tokens = engine.max_model_len or min(shape.positions, longest)
     return [
-        Item(f"{whose}: weights", int(SERVING * number * shape.parameters) // split),
-        Item(f"{whose}: one sequence", cache(shape) * number // shape.bytes * tokens // split),
+        MemoryUse(f"{whose}: weights", int(SERVING * number * shape.parameters) // split),
+        MemoryUse(f"{whose}: one sequence", cache(shape) * number // shape.bytes * tokens // split),
     ]
 
 
-def serving(engine: VllmEngineConfig, shape: Shape, machine: Machine) -> int:
+def serving(engine: VllmEngineConfig, shape: ModelShape, machine: Machine) -> int:
     """Bytes of host memory of a server: all of it on a CPU, else its process alone."""
     if machine.gpus:
         return PROCESS

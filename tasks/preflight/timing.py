@@ -6,7 +6,7 @@ from shlex import join
 
 from coevo.configs.run import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 from coevo.tasks.preflight.duration import durations, remote
 from coevo.tasks.preflight.elsewhere import untimed_steps
 from coevo.tasks.preflight.memory import Lengths, needs
@@ -29,7 +29,7 @@ class Timing:
     notices: tuple[str, ...]
 
 
-def timing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> Timing:
+def timing(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> Timing:
     """Time of an iteration; arguments as of ``durations``."""
     seconds = durations(config, machine, shape, lengths, turns)
     away, asked = remote(config, machine, shape, lengths, turns), list(untimed(config))
@@ -38,7 +38,7 @@ def timing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, 
     return Timing(seconds, left, (*idle, *untimed_steps(config, machine, away), *asked))
 
 
-def _idle(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, turns: float) -> Iterator[str]:
+def _idle(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> Iterator[str]:
     """Settings that use all GPUs of the machine, if some are idle and these are quicker."""
     count, busy = len(machine.gpus), used(config)
     overrides = spread(config, count) if 0 < busy < count else ()

@@ -18,7 +18,7 @@ from coevo.configs.run import RunConfig
 from coevo.models.authors.base import BATCH
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.pace import decoding, generator
-from coevo.models.capacity.shape import Shape
+from coevo.models.capacity.shape import ModelShape
 from coevo.tasks.preflight.author import frozen_shape
 from coevo.tasks.preflight.memory import Lengths
 from coevo.tasks.run.author import author_config
@@ -32,7 +32,7 @@ FLOAT32 = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class QuestionEstimate:
     """Questions of one firing, at most.
 
     Attributes:
@@ -44,7 +44,7 @@ class Asking:
     attempts: int
 
 
-def writing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, panels: float = 0.0) -> float:
+def writing(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, panels: float = 0.0) -> float:
     """Mean seconds per iteration that a run waits for its writer, whose answers are of full length.
 
     0 where nobody is asked, and where it cannot be known (``untimed``).
@@ -62,12 +62,14 @@ def writing(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths,
     measured = config.evaluation
     firing, reflections, attempt = (
         _answered(config, machine, shape, lengths, each)
-        for each in (asked, Asking(min(measured.reflections, measured.tasks), 1), Asking(1, 1))
+        for each in (asked, QuestionEstimate(min(measured.reflections, measured.tasks), 1), QuestionEstimate(1, 1))
     )
     return firing / config.bank.every + panels * (reflections + _attempts(config) * attempt)
 
 
-def _answered(config: RunConfig, machine: Machine, shape: Shape, lengths: Lengths, asked: Asking) -> float:
+def _answered(
+    config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, asked: QuestionEstimate
+) -> float:
     """Seconds until questions that are put at once are answered; no batch begins after ``author.seconds``."""
     author = author_config(config)
     model = _author_shape(author, config, shape)
@@ -106,32 +108,32 @@ def untimed(config: RunConfig) -> Iterator[str]:
         yield f"{author.path} is not on this machine, so its answers are not in the time: {often}"
 
 
-def asking(config: RunConfig) -> Asking | None:
+def asking(config: RunConfig) -> QuestionEstimate | None:
     """Questions of a firing; None where the writer is a rule, or there is none."""
     if config.bank is None:
         return None
     tasks, found = config.rollout.tasks * config.bank.every, None
     match config.bank.writer:
         case ModelContrastConfig() as writer:
-            found = Asking(min(writer.candidates, tasks), max(2, config.rollout.group_size))
+            found = QuestionEstimate(min(writer.candidates, tasks), max(2, config.rollout.group_size))
         case ModelEditorConfig() as writer:
             new, kept = writer.trajectories or config.rollout.group_size, writer.successes
-            found = Asking(tasks, new + (config.bank.references if kept is None else kept))
+            found = QuestionEstimate(tasks, new + (config.bank.references if kept is None else kept))
         case ModelReflectionConfig() as writer:
-            found = Asking(tasks * config.rollout.group_size, 1 + (writer.induction == "pairwise"))
+            found = QuestionEstimate(tasks * config.rollout.group_size, 1 + (writer.induction == "pairwise"))
         case ModelExtremesConfig() as writer:
-            found = Asking(bool(writer.strategies) + bool(writer.warnings), writer.trajectories)
+            found = QuestionEstimate(bool(writer.strategies) + bool(writer.warnings), writer.trajectories)
         case ModelSkillsConfig() as writer:
-            found = Asking(min(KINDS, tasks), writer.failures + 1)
+            found = QuestionEstimate(min(KINDS, tasks), writer.failures + 1)
     return found
 
 
-def _author_shape(author: AuthorConfig | None, config: RunConfig, policy: Shape) -> Shape | None:
+def _author_shape(author: AuthorConfig | None, config: RunConfig, policy: ModelShape) -> ModelShape | None:
     if isinstance(author, FrozenAuthorConfig):
         return frozen_shape(author, config.policy)
     return None if isinstance(author, EndpointAuthorConfig) else policy
 
 
-def _one_by_one(model: Shape, engine: EngineConfig) -> bool:
+def _one_by_one(model: ModelShape, engine: EngineConfig) -> bool:
     """Return True if the engine rounds, so that an answer would depend on the rest of its batch."""
     return engine.type == "transformers" and model.bytes < FLOAT32

@@ -37,7 +37,7 @@ LOGGER = "prefect.flow_runs"
 """Name of Prefect's logger of flow runs."""
 
 
-class Artifacts:
+class FlowPages:
     """Pages of one flow run.
 
     Args:
@@ -141,13 +141,13 @@ class Artifacts:
 @contextmanager
 def artifacts_of(
     run: str, iterations: int, recipe: str, warn: Callable[[str], None], prune: Callable[[], None] | None = None
-) -> Iterator[Artifacts | None]:
-    """``Artifacts`` of the current flow run, which gets run and recipe as tags; None outside of a flow run."""
+) -> Iterator[FlowPages | None]:
+    """``FlowPages`` of the current flow run, which gets run and recipe as tags; None outside of a flow run."""
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
         yield None
         return
-    artifacts = Artifacts(run, iterations, context.flow_run.id, warn, prune)
+    artifacts = FlowPages(run, iterations, context.flow_run.id, warn, prune)
     artifacts.tag(recipe)
     try:
         yield artifacts

@@ -13,10 +13,10 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.models.authors.open import author_of
 from coevo.models.engines.base import Engine
-from coevo.tasks.writing.artifact import FOLDER, Kept, read_writing
+from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
-from coevo.tasks.writing.spent import Spent
+from coevo.tasks.writing.spent import QuestionExpense
 
 
 def author_config(config: RunConfig) -> AnyAuthorConfig | None:
@@ -45,7 +45,9 @@ def is_budgeted(config: RunConfig) -> bool:
     return asked is not None and asked.budget is not None
 
 
-def spent_before(lineage: Lineage, head: Manifest, own: Spent, scratch: Path, warn: Callable[[str], None]) -> Spent:
+def spent_before(
+    lineage: Lineage, head: Manifest, own: QuestionExpense, scratch: Path, warn: Callable[[str], None]
+) -> QuestionExpense:
     """Expense at a revision; after a rollback that before it, which takes back what was written, not what was paid.
 
     Changes by hand after the rollback, such as an import of entries, repeat its expense.
@@ -88,7 +90,7 @@ def journal_after(head: Manifest | None, lineage: Lineage, path: Path) -> Journa
 
 @contextmanager
 def open_writing(
-    config: RunConfig, engine: Engine, place: Path, journal: Journal, kept: Kept, warn: Callable[[str], None]
+    config: RunConfig, engine: Engine, place: Path, journal: Journal, kept: KeptWriting, warn: Callable[[str], None]
 ) -> Iterator[Writing | None]:
     """The writing of a run; None for a writer that asks no model.
 
@@ -113,7 +115,7 @@ def open_writing(
         yield Writing(author, asked, journal, kept, warn, learns)
 
 
-def check_tokens(kept: Kept, journal: Journal, size: int) -> None:
+def check_tokens(kept: KeptWriting, journal: Journal, size: int) -> None:
     """Check the tokens of stored answers, which a pulled run may bring, before an update trains on them.
 
     Args:

@@ -23,7 +23,7 @@ from coevo.models.trainer.client import Trainer
 from coevo.records.episode import Episode
 from coevo.tasks import artifacts
 from coevo.tasks.artifacts import BASELINES, REFERENCES, STANDINGS, TAUGHT, TRIALS
-from coevo.tasks.draft import Draft, Result
+from coevo.tasks.draft import PendingRevision, Result
 from coevo.tasks.parts import Stores
 from coevo.tasks.placement import trainer_environment
 from coevo.tasks.play import unfinished
@@ -131,7 +131,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.iteration = session.sealed_at = head.iteration
     session.fired = int(head.state["fired"])
     session.waiting = waits(head)
-    session.draft = Draft(revision=head.revision + 1)
+    session.draft = PendingRevision(revision=head.revision + 1)
     lineage = session.stores.lineage
     names = (BASELINES, REFERENCES, TRIALS, STANDINGS, TAUGHT)
     kept = {name: lineage.path(name) for name in names if name in head.artifacts}

@@ -14,7 +14,7 @@ from coevo.configs.errors import CoevoError
 from coevo.records.episode import Episode, played
 from coevo.records.task import Task
 from coevo.tasks.artifacts import read_episodes, write_episodes
-from coevo.tasks.draft import Played
+from coevo.tasks.draft import PlayedBatch
 from coevo.tasks.gates.episodes import check_episodes
 from coevo.tasks.play.losses import check_losses
 from coevo.tasks.session import Session
@@ -48,7 +48,7 @@ def play_ahead(session: Session) -> None:
     session.ahead = measured(session, episodes, seen)
 
 
-def awaited(session: Session, tasks: Sequence[Task]) -> Played | None:
+def awaited(session: Session, tasks: Sequence[Task]) -> PlayedBatch | None:
     """The batch as played ahead; None if another batch was played, or none."""
     batch, session.ahead = session.ahead, None
     if batch is None or [episode.id for episode in batch.episodes] != ids_of(session, session.here(), tasks):
@@ -84,12 +84,12 @@ def check_fresh(episodes: Iterable[Episode], iteration: int, ahead: int) -> None
                 )
 
 
-def write_ahead(batch: Played | None, staging: Path) -> None:
+def write_ahead(batch: PlayedBatch | None, staging: Path) -> None:
     """Stage what was played ahead for the commit; no episodes where nothing was."""
     write_episodes([] if batch is None else batch.episodes, staging / FOLDER)
     (staging / FOLDER / METRICS).write_text(json.dumps({} if batch is None else batch.metrics, sort_keys=True))
 
 
-def read_ahead(directory: Path) -> Played:
+def read_ahead(directory: Path) -> PlayedBatch:
     """Episodes and metrics of a committed artifact."""
-    return Played(read_episodes(directory), json.loads((directory / METRICS).read_text()), {})
+    return PlayedBatch(read_episodes(directory), json.loads((directory / METRICS).read_text()), {})

@@ -14,12 +14,12 @@ from coevo.records.draws import extend
 from coevo.records.episode import UNSTAMPED, Episode, played
 from coevo.records.metric_names import CUT
 from coevo.records.task import Task
-from coevo.tasks.draft import Played, Position, Result
+from coevo.tasks.draft import PlayedBatch, Position, Result
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.clusters import assign_clusters, link_answers
 from coevo.tasks.play.retrieval_metrics import retrieval_metrics, retrieval_rates
 from coevo.tasks.play.retrieve import NOTHING, Experience, sees
-from coevo.tasks.play.slots import Plan
+from coevo.tasks.play.slots import RolloutPlan
 from coevo.tasks.session import Session
 from coevo.tasks.stage import untracked
 from coevo.tasks.steps.trial import with_revisited
@@ -42,7 +42,7 @@ def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
     def show(attempt: Attempt) -> Attempt:
         return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
 
-    return session.slots.play(session.parts.player, Plan(session.config.rollout.tasks, turns, fresh, show))
+    return session.slots.play(session.parts.player, RolloutPlan(session.config.rollout.tasks, turns, fresh, show))
 
 
 def ids_of(session: Session, at: Position, tasks: Sequence[Task]) -> list[str]:
@@ -51,7 +51,7 @@ def ids_of(session: Session, at: Position, tasks: Sequence[Task]) -> list[str]:
     return [Episode.name(at.revision, _stage(at), task, n) for task in tasks for n in group]
 
 
-def measured(session: Session, episodes: list[Episode], seen: Experience) -> Played:
+def measured(session: Session, episodes: list[Episode], seen: Experience) -> PlayedBatch:
     """The batch with its clusters, which it may make, and what its retrieval was like."""
     metrics, rates = dict[str, float](), retrieval_rates(seen)
     clusters, bank = session.bank.clusters, session.config.bank
@@ -65,7 +65,7 @@ def measured(session: Session, episodes: list[Episode], seen: Experience) -> Pla
     if bank is not None:
         group, size = session.config.rollout.group_size, session.parts.player.context.size
         metrics |= retrieval_metrics(bank.retrieval, seen, episodes, group, size)
-    return Played(episodes, metrics | _cut_observations(session, episodes), rates)
+    return PlayedBatch(episodes, metrics | _cut_observations(session, episodes), rates)
 
 
 def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:

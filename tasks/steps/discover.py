@@ -27,7 +27,7 @@ from coevo.tasks.play.retrieve import NOTHING, Experience, is_shown, recall
 
 
 @dataclass(frozen=True)
-class Learner:
+class DiscoveryAgent:
     """Policy and bank that attempt a task repeatedly; neither is changed.
 
     Attributes:
@@ -60,7 +60,7 @@ class Learner:
 
 
 def discover(
-    learner: Learner, panel: Panel, seen: Experience, first: Sequence[Episode], attempts: int
+    learner: DiscoveryAgent, panel: Panel, seen: Experience, first: Sequence[Episode], attempts: int
 ) -> tuple[dict[int, float], list[Episode]]:
     """Share of a panel's tasks that are solved within so many attempts, by number; and the attempts after the first.
 
@@ -96,7 +96,7 @@ class Notes:
     A panel that brings its own entries, or none, asks what the policy does with those: its attempts see no others.
     """
 
-    def __init__(self, learner: Learner, panel: Panel, seen: Experience) -> None:
+    def __init__(self, learner: DiscoveryAgent, panel: Panel, seen: Experience) -> None:
         self._learner, self._seen = learner, seen
         self._bank = learner.config.bank if learner.player.env.panel_bank(panel.name) is None else None
         self._books: dict[str, BankState] = {}
@@ -120,7 +120,7 @@ class Notes:
         return Index(book.entries, bank.retrieval, book.stats, book.clusters, key=key_by(bank.key))
 
 
-def again(learner: Learner, panel: Panel, notes: Notes, failed: Sequence[Episode], number: int) -> list[Episode]:
+def again(learner: DiscoveryAgent, panel: Panel, notes: Notes, failed: Sequence[Episode], number: int) -> list[Episode]:
     """One attempt more at tasks whose last attempt failed."""
     base = key(learner.config.seed, "evaluate")
     attempts = []
@@ -132,7 +132,7 @@ def again(learner: Learner, panel: Panel, notes: Notes, failed: Sequence[Episode
     return learner.player.play(attempts)
 
 
-def learn(learner: Learner, book: BankState, failed: Episode) -> BankState:
+def learn(learner: DiscoveryAgent, book: BankState, failed: Episode) -> BankState:
     """The bank of a task after a failed attempt; the one before stays as it is, and is returned if nothing taught."""
     if not failed.teaches:
         return book

@@ -9,7 +9,7 @@ from coevo.memory.retrieval.index import Index
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Panel
-from coevo.tasks.draft import Outcomes, Result
+from coevo.tasks.draft import PanelOutcomes, Result
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.expert import expert_success
 from coevo.tasks.play.losses import check_losses, loss_metrics, report_losses
@@ -17,7 +17,7 @@ from coevo.tasks.play.play import Playing
 from coevo.tasks.play.retrieve import Experience, recall
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.steps.discover import Learner, discover
+from coevo.tasks.steps.discover import DiscoveryAgent, discover
 from coevo.tasks.steps.gate import panel_of
 from coevo.tasks.steps.reflect import panel_reflections
 from coevo.tasks.steps.retrieval import retrieval_quality
@@ -26,9 +26,9 @@ from coevo.tasks.writing.author import aside_of
 
 
 @stage("evaluate")
-def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
+def evaluate(session: Session) -> Result[dict[str, PanelOutcomes]]:
     """Outcomes of the panels that are due, with the policy and bank of the revision in the making."""
-    outcomes, metrics = dict[str, Outcomes](), retrieval_quality(session)
+    outcomes, metrics = dict[str, PanelOutcomes](), retrieval_quality(session)
     for name in session.panels_due():
         panel = panel_of(session, name)
         index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)
@@ -41,7 +41,9 @@ def evaluate(session: Session) -> Result[dict[str, Outcomes]]:
         scores = diversity(episodes, session.config.evaluation.encoder)
         metrics |= {f"agent/vendi/{name}/{side}": score for side, score in scores.items()}
         metrics |= blind_expert(session, panel) if session.is_new() else {}
-        outcomes[name] = Outcomes(panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes))
+        outcomes[name] = PanelOutcomes(
+            panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes)
+        )
     writing = session.parts.writing
     if writing is None:
         return Result(outcomes, metrics)
@@ -63,10 +65,10 @@ def discovery_metrics(session: Session, panel: Panel, seen: Experience, first: l
     return loss_metrics([*first, *later], name) | found
 
 
-def learner_of(session: Session) -> Learner:
+def learner_of(session: Session) -> DiscoveryAgent:
     """Policy and bank of the revision in the making, for repeated attempts."""
     parts, bank, revision = session.parts, session.bank, session.draft.revision
-    return Learner(
+    return DiscoveryAgent(
         session.config,
         parts.player,
         parts.writer,

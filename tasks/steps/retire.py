@@ -18,7 +18,7 @@ from coevo.memory.admission.base import Decision, Trial
 from coevo.memory.admission.evidence import upper_bound
 from coevo.memory.admission.replay import exceeds, measured, metrics, suffices
 from coevo.memory.bank.change import Judged, Ruling
-from coevo.memory.standing import Standing, counted
+from coevo.memory.standing import RetirementCounter, counted
 from coevo.memory.state import after
 from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import extend, generator
@@ -100,7 +100,9 @@ def _gain(each: Judged) -> tuple[float, str]:
     return each.verdict.difference, each.candidates[0].id
 
 
-def _chosen(session: Session, config: RetirementConfig, decision: Decision) -> tuple[list[Entry], dict[str, Standing]]:
+def _chosen(
+    session: Session, config: RetirementConfig, decision: Decision
+) -> tuple[list[Entry], dict[str, RetirementCounter]]:
     """Entries that this firing judges, of those that the latest episodes retrieved, and the standings of all after it.
 
     Those that waited longest come first. Half of the places are for entries that the last measurement made doubtful, so

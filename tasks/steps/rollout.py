@@ -9,7 +9,7 @@ from coevo.records.episode import Episode, Turn, played
 from coevo.records.faults import Fault
 from coevo.records.metric_names import FAULTS, SPREAD, UNREWARDED, UNUSABLE
 from coevo.records.task import Task
-from coevo.tasks.draft import Played, Result, apart, cost
+from coevo.tasks.draft import PlayedBatch, Result, apart, cost
 from coevo.tasks.play.losses import check_losses, loss_metrics, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
@@ -34,7 +34,7 @@ def rollout(session: Session, tasks: Sequence[Task]) -> Result[list[Episode]]:
     return Result(batch.episodes, metrics, batch.rates, apart(cost(batch.episodes), "rollout"))
 
 
-def _now(session: Session, tasks: Sequence[Task]) -> Played:
+def _now(session: Session, tasks: Sequence[Task]) -> PlayedBatch:
     here, turns = session.here(), session.config.rollout.turns
     seen, session.arms = session.experience(here), arms(session)
     episodes = play(session, here, tasks, seen) if turns is None else play_slots(session, turns, seen)

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coevo.configs.update.loss import LossConfig
 from coevo.models.losses.kl import kl_penalties
 from coevo.models.trainer.samples import write_turns
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
 from coevo.tasks.placement import make_room
 from coevo.tasks.session import Session
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

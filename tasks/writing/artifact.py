@@ -16,7 +16,7 @@ from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
 from coevo.records.writing import Credit, Rewarded
 from coevo.tasks.writing.journal import Answered, drawn_of, parse
-from coevo.tasks.writing.spent import Spent
+from coevo.tasks.writing.spent import QuestionExpense
 
 FOLDER, ANSWERS, REJECTS, SPENT = "writing", "answers.jsonl", "rejects.jsonl", "spent.json"
 REWARDED = "rewarded.jsonl"
@@ -24,7 +24,7 @@ REWARDED = "rewarded.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KeptWriting:
     """Part of the writing that a revision keeps.
 
     Attributes:
@@ -35,12 +35,12 @@ class Kept:
     """
 
     answers: tuple[Answered, ...] = ()
-    spent: Spent = field(default_factory=Spent)
+    spent: QuestionExpense = field(default_factory=QuestionExpense)
     rejects: tuple[Reject, ...] = ()
     rewarded: tuple[Rewarded, ...] = ()
 
 
-def write_writing(kept: Kept, staging: Path) -> None:
+def write_writing(kept: KeptWriting, staging: Path) -> None:
     """Stage the writing for the commit."""
     directory = staging / FOLDER
     directory.mkdir(parents=True)
@@ -51,18 +51,18 @@ def write_writing(kept: Kept, staging: Path) -> None:
         _write(directory / REWARDED, (json.dumps(asdict(each), sort_keys=True) for each in kept.rewarded))
 
 
-def read_writing(directory: Path | None) -> Kept:
+def read_writing(directory: Path | None) -> KeptWriting:
     """Part of the writing that the last revision keeps, without its refused parts; nothing for None.
 
     Raises:
         CoevoError: a file is not as coevo writes it.
     """
     if directory is None:
-        return Kept()
+        return KeptWriting()
     texts = _texts(directory)
     answers = tuple(parse(line) for line in texts[ANSWERS].split("\n") if line)
     rewarded = tuple(_rewarded(line) for line in texts.get(REWARDED, "").split("\n") if line)
-    return Kept(answers, _spent(texts[SPENT]), rewarded=rewarded)
+    return KeptWriting(answers, _spent(texts[SPENT]), rewarded=rewarded)
 
 
 def read_rejects(file: Path) -> list[Reject]:
@@ -115,11 +115,11 @@ def _sound(made: Rewarded) -> bool:
     return whole and inside and places == sorted(places)
 
 
-def _spent(text: str) -> Spent:
+def _spent(text: str) -> QuestionExpense:
     try:
         found = json.loads(text)
         if all(type(number) is int and number >= 0 for number in found.values()):
-            return Spent(**found)
+            return QuestionExpense(**found)
     except (ValueError, TypeError, AttributeError, RecursionError):
         pass
     raise CoevoError(f"{SPENT} of the artifact {FOLDER} is not as coevo writes it")

@@ -10,13 +10,13 @@ from time import monotonic
 
 from coevo.configs.bank.author import AuthorConfig
 from coevo.configs.errors import CoevoError
-from coevo.memory.writers.base import Ask, Asking, Reject, nobody
+from coevo.memory.writers.base import Ask, AskFunction, Reject, nobody
 from coevo.models.authors.base import Author, room_of, traffic_of
-from coevo.records.writing import Question, Reply, Room
+from coevo.records.writing import Question, QuestionRoom, Reply
 from coevo.tasks.publish.report import counting
-from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.artifact import KeptWriting
 from coevo.tasks.writing.journal import Answered, Journal
-from coevo.tasks.writing.spent import Spent, affordable, exhausted, money
+from coevo.tasks.writing.spent import QuestionExpense, affordable, exhausted, money
 
 UNANSWERED = "the author gave no reply"
 LATE = "the time for the questions of a firing is over: raise bank.writer.author.seconds"
@@ -36,7 +36,7 @@ class Writing:
         author: Author,
         config: AuthorConfig,
         journal: Journal,
-        kept: Kept,
+        kept: KeptWriting,
         warn: Callable[[str], None],
         learns: bool = False,
     ) -> None:
@@ -100,7 +100,7 @@ class Writing:
             self._warn(f"{len(faults)} of {asked} questions of the writer were not answered: {reason}")
 
     @cached_property
-    def room(self) -> Room:
+    def room(self) -> QuestionRoom:
         """Room that the author has for a question; a frozen model is loaded for it."""
         return room_of(self._author)
 
@@ -127,7 +127,7 @@ class Writing:
         return {f"cost/author/{name}": float(n - self._sent.get(name, 0)) for name, n in sent.items()}
 
     def _cost(self, part: str, replies: Iterable[Reply]) -> dict[str, float]:
-        spent = Spent().plus(replies)
+        spent = QuestionExpense().plus(replies)
         priced = {} if self._config.price is None else {f"cost/{part}/money": money(spent, self._config)}
         return {
             f"cost/{part}/questions": spent.questions,
@@ -135,7 +135,7 @@ class Writing:
             f"cost/{part}/answer_tokens": spent.answer_tokens,
         } | priced
 
-    def seal(self, revision: int, episodes: Iterable[str]) -> Kept:
+    def seal(self, revision: int, episodes: Iterable[str]) -> KeptWriting:
         """Answers that the revision keeps: its own, and those about episodes that the writer has yet to read."""
         self._journal.drop(before=revision)
         awaited = set(episodes)
@@ -145,7 +145,7 @@ class Writing:
             if found.revision == revision or awaited.intersection(found.episodes)
         }
         answers = tuple(self._answers[digest] for digest in sorted(self._answers))
-        kept = Kept(answers, self._spent, tuple(self._rejects), tuple(self.rewarded))
+        kept = KeptWriting(answers, self._spent, tuple(self._rejects), tuple(self.rewarded))
         self._rejects, self._sent = [], traffic_of(self._author)
         return kept
 
@@ -209,9 +209,9 @@ class Writing:
 
 def ask_of(writing: Writing | None, revision: int) -> Ask:
     """Function that puts questions for the revision in the making; without writing it refuses."""
-    return nobody if writing is None else Asking(partial(writing.ask, revision), lambda: writing.room)
+    return nobody if writing is None else AskFunction(partial(writing.ask, revision), lambda: writing.room)
 
 
 def aside_of(writing: Writing | None, revision: int) -> Ask:
     """Function that puts questions about held-out episodes, of which nothing is kept; without writing it refuses."""
-    return nobody if writing is None else Asking(partial(writing.aside, revision), lambda: writing.room)
+    return nobody if writing is None else AskFunction(partial(writing.aside, revision), lambda: writing.room)

@@ -7,7 +7,7 @@ from functools import partial
 from coevo.envs.base import Environment
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Asking, Evidence, Writer
+from coevo.memory.writers.base import AskFunction, Evidence, Writer
 from coevo.models.authors.base import Author, in_order, room_of
 from coevo.records.draws import Key, extend
 from coevo.records.task import BY_SCOPE
@@ -47,7 +47,7 @@ def examine(env: Environment[object], writer: Writer, author: Author, draw: Key)
         shown.update(name for question in questions for name in question.episodes)
         return in_order(author, questions)
 
-    evidence = Evidence(played, Library(()), NONE, 0, Asking(ask, partial(room_of, author)))
+    evidence = Evidence(played, Library(()), NONE, 0, AskFunction(ask, partial(room_of, author)))
     said = {entry.strategy for entry in writer.write(evidence).entries}
     # A writer does not ask about every episode.
     true = {found.note for each in played if each.id in shown for found in env.revealed(each)}

@@ -12,7 +12,7 @@ MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class QuestionExpense:
     """Expense of a run's questions.
 
     Attributes:
@@ -25,17 +25,17 @@ class Spent:
     prompt_tokens: int = 0
     answer_tokens: int = 0
 
-    def plus(self, replies: Iterable[Reply]) -> "Spent":
+    def plus(self, replies: Iterable[Reply]) -> "QuestionExpense":
         """Expense with these answers."""
         found = list(replies)
-        return Spent(
+        return QuestionExpense(
             self.questions + len(found),
             self.prompt_tokens + sum(reply.prompt_tokens for reply in found),
             self.answer_tokens + sum(reply.answer_tokens for reply in found),
         )
 
 
-def exhausted(spent: Spent, author: AuthorConfig) -> str:
+def exhausted(spent: QuestionExpense, author: AuthorConfig) -> str:
     """Reason why no more questions are asked; empty while the budget lasts."""
     budget = author.budget
     if budget is None:
@@ -47,7 +47,7 @@ def exhausted(spent: Spent, author: AuthorConfig) -> str:
     return ""
 
 
-def affordable(questions: Sequence[Question], spent: Spent, author: AuthorConfig) -> int:
+def affordable(questions: Sequence[Question], spent: QuestionExpense, author: AuthorConfig) -> int:
     """Number of questions from the first on, at least 1, that the budget pays for whatever the length of their answers.
 
     Questions that wait for answers side by side cannot be taken back once the first answers have spent the budget.
@@ -60,17 +60,17 @@ def affordable(questions: Sequence[Question], spent: Spent, author: AuthorConfig
     return max(1, len(list(paid)) - 1)
 
 
-def _pays_for(budget: BudgetConfig, author: AuthorConfig, spent: Spent) -> bool:
+def _pays_for(budget: BudgetConfig, author: AuthorConfig, spent: QuestionExpense) -> bool:
     return (budget.tokens is None or _tokens(spent) <= budget.tokens) and (
         budget.cost is None or money(spent, author) <= budget.cost
     )
 
 
-def _tokens(spent: Spent) -> int:
+def _tokens(spent: QuestionExpense) -> int:
     return spent.prompt_tokens + spent.answer_tokens
 
 
-def money(spent: Spent, author: AuthorConfig) -> float:
+def money(spent: QuestionExpense, author: AuthorConfig) -> float:
     """Cost of an expense in the currency of the prices, 0 without prices."""
     price = author.price
     return 0.0 if price is None else (spent.prompt_tokens * price.prompt + spent.answer_tokens * price.answer) / MILLION

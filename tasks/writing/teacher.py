@@ -20,7 +20,7 @@ from coevo.memory.writers.model import words
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, generator
 from coevo.records.episode import Completion, Episode, Turn
-from coevo.records.task import Key as PoolKey
+from coevo.records.task import KeyFunction as PoolKey
 from coevo.records.task import Task
 from coevo.records.writing import Question, Reply
 from coevo.tasks.play.turns import Acted, turn_by_turn
@@ -31,7 +31,7 @@ MAX_TURNS = 64
 """Maximum turns of an episode that is taught."""
 NOTHING = Completion((), (), "", True)
 
-Answered = tuple[Question, str]
+TeacherAnswer = tuple[Question, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def answered(
     replicas: int,
     draw: Key,
     chance: Chance = CERTAIN,
-) -> list[Answered]:
+) -> list[TeacherAnswer]:
     """Questions of a writer about expert episodes, each with the answer of a perfect author.
 
     Args:
@@ -128,7 +128,7 @@ class Teacher:
         self._env = env
         self._draw, self._chance = draw, chance
         self._episodes = {each.id: each for each in episodes}
-        self.answered: list[Answered] = []
+        self.answered: list[TeacherAnswer] = []
 
     def __call__(self, questions: Sequence[Question]) -> list[Reply]:
         """Answer as the environment would."""

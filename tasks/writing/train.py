@@ -17,7 +17,7 @@ from coevo.models.policy.policy import save
 from coevo.records.draws import Key, extend, key
 from coevo.records.task import key_by
 from coevo.tasks.writing.exam import REPLICAS, Grade, examine
-from coevo.tasks.writing.teacher import Answered, answered
+from coevo.tasks.writing.teacher import TeacherAnswer, answered
 
 VOCABULARY_TASKS = 96
 """Tasks whose questions give the tokenizer its words."""
@@ -45,7 +45,7 @@ def train_author(
     asked, pool, base = bank.writer.author, key_by(bank.key), key(config.seed, "author")
     writer = writer_of(bank.writer, pool)
 
-    def material(draw: Key, count: int) -> list[Answered]:
+    def material(draw: Key, count: int) -> list[TeacherAnswer]:
         return answered(env, writer, pool, env.probe(count, draw).tasks, REPLICAS, draw)
 
     def progress(step: int, loss: float) -> None:

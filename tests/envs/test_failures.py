@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from coevo.envs.failures import LONGEST, Loss, attempted
+from coevo.envs.failures import LONGEST, EpisodeFailure, attempted
 
 
 def raising(text):
@@ -24,7 +24,7 @@ def raising(text):
 )
 def test_an_exception_names_the_line_of_the_environment_which_may_cancel_or_exit(call, first, last):
     found = attempted(call)
-    assert isinstance(found, Loss)
+    assert isinstance(found, EpisodeFailure)
     assert found.kind == "exception"
     assert found.detail.startswith(first)
     assert found.detail.endswith(last)

@@ -14,7 +14,7 @@ from coevo.envs.homerules import HomeRules
 from coevo.envs.homerules.world import facts
 from coevo.envs.registry import make
 from coevo.flows.evaluate import evaluate_revision
-from coevo.flows.evaluation import Request
+from coevo.flows.evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 from coevo.records.entry import Entry, entry_id
 from coevo.tasks.draft import Position
@@ -61,7 +61,7 @@ def test_a_revision_is_evaluated_in_the_world_of_its_iteration(tmp_path, monkeyp
         expected = panels_of(session.stores.lineage)
     assert len({*expected[1:]}) == 3
     for revision in (2, 3, 5):
-        found = evaluate_revision(f"run@{revision}", Request("seen-houses"), Workspace(tmp_path))
+        found = evaluate_revision(f"run@{revision}", EvaluationRequest("seen-houses"), Workspace(tmp_path))
         assert found.panel.hash == expected[revision]
 
 

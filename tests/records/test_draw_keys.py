@@ -9,7 +9,7 @@ import pytest
 from coevo.configs.bank.retrieval import TfidfConfig
 from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, HomeRulesConfig
 from coevo.envs.registry import make
-from coevo.flows.cli.play import Agent
+from coevo.flows.cli.play import PlayableAgent
 from coevo.records.draws import key, seed_of
 from coevo.records.task import Task, key_by
 from coevo.tasks.play.retrieve import step_query
@@ -61,6 +61,6 @@ def test_tasks_whose_ids_are_in_keys_stay_as_they_are(config, digest):
 
 def test_texts_that_become_parts_of_keys_stay_as_they_are():
     about = Task("homerules", "heat", "heat mug", "lotus", "train", {})
-    assert [*Agent] == ["expert", "random", "human"]
+    assert [*PlayableAgent] == ["expert", "random", "human"]
     assert step_query(about, "at hall", TfidfConfig(step_query="instruction+observation")) == "heat mug . at hall"
     assert key_by("scope+kind")(about) == "lotus/heat"

@@ -12,11 +12,11 @@ from coevo.models.policy.policy import build, save
 from coevo.records.demonstration import PastTurn
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
-from coevo.tasks.package.agent import Asked
-from coevo.tasks.package.package import Origin, pack
+from coevo.tasks.package.agent import TurnRequest
+from coevo.tasks.package.package import PackageOrigin, pack
 from coevo.tasks.play.endpoint import ServedPlayer
 
-ORIGIN = Origin("first", 2, 2, "abc", "c" * 64, "d" * 64, 2, {"seen-houses": 0.5}, {"seen-houses": "p" * 64})
+ORIGIN = PackageOrigin("first", 2, 2, "abc", "c" * 64, "d" * 64, 2, {"seen-houses": 0.5}, {"seen-houses": "p" * 64})
 
 
 class Told:
@@ -54,7 +54,7 @@ class AskedPlayer(ServedPlayer):
 
     def _ask(self, rows):
         asked = [
-            Asked(
+            TurnRequest(
                 row["instruction"],
                 row["observation"],
                 tuple(PastTurn(**turn) for turn in row["history"]),

@@ -37,12 +37,12 @@ def train(number: int, count: int, work: str) -> None:
     """One of the processes."""
     os.environ |= {"RANK": str(number), "WORLD_SIZE": str(count), "LOCAL_RANK": str(number), "GLOO_SOCKET_IFNAME": "lo"}
     from coevo.models.trainer import ranks
-    from coevo.models.trainer.session import Session
+    from coevo.models.trainer.session import TrainingSession
 
     asked = json.loads(work)
     place = Path(asked["place"])
     ranks.join(place / "store")
-    session = Session(
+    session = TrainingSession(
         config=asked["config"],
         temperature=0.8,
         threads=1,

@@ -7,7 +7,7 @@ import torch
 from coevo.models.trainer import ranks
 from coevo.models.trainer.client import UpdateReport
 from coevo.models.trainer.samples import read_scores
-from coevo.models.trainer.session import Session
+from coevo.models.trainer.session import TrainingSession
 
 
 class LocalTrainer:
@@ -17,7 +17,7 @@ class LocalTrainer:
 
     def __init__(self, config, policy: Path) -> None:
         join()
-        self._session = Session(
+        self._session = TrainingSession(
             config=config.update.model_dump_json(),
             temperature=config.rollout.sampling.temperature,
             threads=1,

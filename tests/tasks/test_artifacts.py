@@ -12,7 +12,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.artifacts import BASELINES, read_baselines, write_baselines
-from coevo.tasks.draft import Draft
+from coevo.tasks.draft import PendingRevision
 from coevo.tasks.run.open import position
 from coevo.tasks.steps.reward import shape
 
@@ -27,7 +27,7 @@ def session(built, tmp_path):
         yield SimpleNamespace(
             config=SimpleNamespace(update=settings, bank=None),
             stores=SimpleNamespace(paths=paths, lineage=lineage, bank=Bank(paths.bank)),
-            draft=Draft(revision=4),
+            draft=PendingRevision(revision=4),
             bank=SimpleNamespace(trials=[]),
             baselines={},
             evolves=lambda: False,

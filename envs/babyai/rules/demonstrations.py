@@ -3,7 +3,7 @@
 from coevo.configs.env import BabyAIRulesConfig
 from coevo.envs.babyai.rules.episode import begin
 from coevo.envs.babyai.rules.expert import answer
-from coevo.envs.babyai.rules.tasks import Plan, draw_plan, task_of
+from coevo.envs.babyai.rules.tasks import RulesTaskPlan, draw_plan, task_of
 from coevo.envs.babyai.rules.world import COLOURS, TOWERS, custom, fresh, note
 from coevo.envs.base import Probe
 from coevo.records.demonstration import Demonstration, Moment, Note, PastTurn
@@ -49,18 +49,18 @@ def _episode(config: BabyAIRulesConfig, draw: Key) -> list[Demonstration]:
     return _play(plan, tuple(lessons[index] for index in order), extend(draw, "answer"))
 
 
-def _false(plan: Plan) -> str:
+def _false(plan: RulesTaskPlan) -> str:
     """Attribute of the thing that does not open the door."""
     wrong = next(name for name in plan.names if plan.attribute not in name)
     return wrong.colour if plan.attribute in COLOURS else wrong.thing
 
 
-def _others(plan: Plan, count: int, draw: Key) -> list[str]:
+def _others(plan: RulesTaskPlan, count: int, draw: Key) -> list[str]:
     others = [tower for tower in TOWERS if tower != plan.tower]
     return [others[index] for index in generator(extend(draw, "others")).permutation(len(others))[:count]]
 
 
-def _play(plan: Plan, lessons: tuple[str, ...], draw: Key) -> list[Demonstration]:
+def _play(plan: RulesTaskPlan, lessons: tuple[str, ...], draw: Key) -> list[Demonstration]:
     state, shown, done = begin(plan), list[Demonstration](), False
     observation, history, instruction = state.observation(), tuple[PastTurn, ...](), plan.instruction()
     while not done:

@@ -11,7 +11,7 @@ from coevo.configs.env import BabyAIRulesConfig
 from coevo.configs.errors import ConfigError
 from coevo.envs.babyai.catalogue import ACTIONS
 from coevo.envs.babyai.rules import demonstrations, expert, tasks, world
-from coevo.envs.babyai.rules.episode import State, begin
+from coevo.envs.babyai.rules.episode import RoomPoint, begin
 from coevo.envs.base import Environment, Guide, MissingPartError, Probe, Revealed, Step
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key, extend
@@ -20,7 +20,7 @@ from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
 
 
-class BabyAIRules(Environment[State]):
+class BabyAIRules(Environment[RoomPoint]):
     """Towers of BabyAI rooms whose doors obey hidden customs (extra babyai).
 
     Args:
@@ -64,12 +64,12 @@ class BabyAIRules(Environment[State]):
         towers = world.TOWERS[: self._config.towers]
         return [world.true_note(f"train/{self._config.world}", tower) for tower in towers]
 
-    def start(self, task: Task) -> tuple[State, str]:
+    def start(self, task: Task) -> tuple[RoomPoint, str]:
         """First state and view of a task. Raises ``CoevoError`` for a task of another environment."""
         state = begin(tasks.plan_of(task))
         return state, state.observation()
 
-    def step(self, states: Sequence[State], actions: Sequence[str]) -> list[Step[State]]:
+    def step(self, states: Sequence[RoomPoint], actions: Sequence[str]) -> list[Step[RoomPoint]]:
         """Take one of the six actions of BabyAI for each state; any other text passes the time."""
         return [state.simulator.step(state, action) for state, action in zip(states, actions, strict=True)]
 
@@ -85,7 +85,7 @@ class BabyAIRules(Environment[State]):
         """Not available: a view does not show the whole room."""
         raise MissingPartError(f"{self.name}'s expert plays from a state: use advise")
 
-    def advise(self, state: State, moment: Moment, key: Key) -> Answer:
+    def advise(self, state: RoomPoint, moment: Moment, key: Key) -> Answer:
         """Bring the thing that the notes of the moment name to the door; without a note, the nearer one of the two."""
         return expert.answer(state, [note.text for note in moment.lessons], key)
 

@@ -6,15 +6,15 @@ from coevo.envs.babyai.catalogue import ACTIONS
 from coevo.envs.babyai.language import View
 from coevo.envs.babyai.moves import Rewindable, move
 from coevo.envs.babyai.rules.room import Room, holds
-from coevo.envs.babyai.rules.tasks import Plan
+from coevo.envs.babyai.rules.tasks import RulesTaskPlan
 from coevo.envs.babyai.rules.world import outcome
 from coevo.envs.base import Step
 
 
-class Simulator(Rewindable[str]):
+class RoomSimulator(Rewindable[str]):
     """Simulator of one room, for one thread at a time."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RulesTaskPlan) -> None:
         self._plan = plan
         super().__init__()
 
@@ -23,14 +23,14 @@ class Simulator(Rewindable[str]):
         self._go(actions)
         return self._room
 
-    def step(self, state: "State", action: str) -> "Step[State]":
+    def step(self, state: "RoomPoint", action: str) -> "Step[RoomPoint]":
         """Take one more action after those of the state. The first thing that is tried on the door ends the episode."""
         self._go(state.actions)
         feedback = self._next(action)
         opened, tried = self._room.bolt.is_open, self._room.bolt.tried
         over = len(state.actions) + 1 >= self._plan.steps
         return Step(
-            state=State(state.plan, (*state.actions, action), self),
+            state=RoomPoint(state.plan, (*state.actions, action), self),
             observation=View(self._room).text(),
             feedback=feedback,
             reward=float(opened),
@@ -53,7 +53,7 @@ class Simulator(Rewindable[str]):
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RoomPoint:
     """A point of an episode.
 
     Attributes:
@@ -61,9 +61,9 @@ class State:
         actions: actions so far, including unreadable ones.
     """
 
-    plan: Plan
+    plan: RulesTaskPlan
     actions: tuple[str, ...]
-    simulator: Simulator = field(repr=False, compare=False)
+    simulator: RoomSimulator = field(repr=False, compare=False)
 
     def room(self) -> Room:
         """Room at this point."""
@@ -74,6 +74,6 @@ class State:
         return View(self.room()).text()
 
 
-def begin(plan: Plan) -> State:
+def begin(plan: RulesTaskPlan) -> RoomPoint:
     """First state of a task."""
-    return State(plan, (), Simulator(plan))
+    return RoomPoint(plan, (), RoomSimulator(plan))

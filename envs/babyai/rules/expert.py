@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 
 from coevo.configs.errors import CoevoError
-from coevo.envs.babyai.catalogue import Name
+from coevo.envs.babyai.catalogue import ThingName
 from coevo.envs.babyai.language import View
-from coevo.envs.babyai.rules.episode import State
+from coevo.envs.babyai.rules.episode import RoomPoint
 from coevo.envs.babyai.rules.room import Room, holds, route
 from coevo.envs.babyai.rules.world import CUSTOMS, DOOR, note
 from coevo.records.demonstration import Answer
 from coevo.records.draws import Key, seed_of
 
 
-def answer(state: State, lessons: Sequence[str], draw: Key) -> Answer:
+def answer(state: RoomPoint, lessons: Sequence[str], draw: Key) -> Answer:
     """Next thought and action; the thought repeats the note that it relies on, and names its aim and where that is.
 
     Raises:
@@ -29,7 +29,7 @@ def answer(state: State, lessons: Sequence[str], draw: Key) -> Answer:
     return _act(room, aims, "pick up", _thought(state.plan.tower, told), draw)
 
 
-def _told(tower: str, lessons: Sequence[str], names: tuple[Name, Name]) -> str | None:
+def _told(tower: str, lessons: Sequence[str], names: tuple[ThingName, ThingName]) -> str | None:
     """Attribute in the first note about the tower that one of the two things has; words after ``not`` do not count."""
     notes = [lesson.lower().partition(" not ")[0].split() for lesson in lessons]
     attributes = [word for words in notes if tower in words for word in words if word in CUSTOMS]
@@ -40,7 +40,7 @@ def _thought(tower: str, told: str | None) -> str:
     return "guess" if told is None else note(tower, told)
 
 
-def _act(room: Room, aims: list[Name], action: str, thought: str, draw: Key) -> Answer:
+def _act(room: Room, aims: list[ThingName], action: str, thought: str, draw: Key) -> Answer:
     """Step towards the nearest aim, any of those that are equally near, or ``action`` in front of it."""
     cells = [cell for cell in room.grid.grid if cell is not None and (cell.color, cell.type) in aims]
     routes = [(cell, found) for cell in cells if (found := route(room, cell)) is not None]

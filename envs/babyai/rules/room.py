@@ -9,8 +9,8 @@ from minigrid.core.mission import MissionSpace
 from minigrid.core.world_object import Ball, Box, Door, Key, WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 
-from coevo.envs.babyai.catalogue import Name
-from coevo.envs.babyai.rules.tasks import Plan
+from coevo.envs.babyai.catalogue import ThingName
+from coevo.envs.babyai.rules.tasks import RulesTaskPlan
 from coevo.envs.babyai.rules.world import DOOR
 
 WIDTH, HEIGHT = 7, 5
@@ -40,7 +40,7 @@ class Bolt(Door):  # type: ignore[misc]
 class Room(MiniGridEnv):  # type: ignore[misc]
     """The room of a plan, at its beginning. ``carrying`` and the rest are minigrid's."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: RulesTaskPlan) -> None:
         self.plan = plan
         instruction = plan.instruction()
         space = MissionSpace(mission_func=lambda: instruction)
@@ -84,10 +84,10 @@ def route(room: Room, thing: WorldObj) -> Route | None:
     return None
 
 
-def holds(room: Room) -> Name | None:
+def holds(room: Room) -> ThingName | None:
     """Name of the carried thing; None for empty hands."""
     held = room.carrying
-    return None if held is None else Name(held.color, held.type)
+    return None if held is None else ThingName(held.color, held.type)
 
 
 _Place = tuple[int, ...]

@@ -10,7 +10,7 @@ import numpy as np
 
 from coevo.configs.env import BabyAIRulesConfig
 from coevo.configs.errors import CoevoError
-from coevo.envs.babyai.catalogue import THINGS, Name
+from coevo.envs.babyai.catalogue import THINGS, ThingName
 from coevo.envs.babyai.rules.world import COLOURS, NAME, TOWERS, custom, true_note
 from coevo.records.draws import Key, generator, key, seed_of
 from coevo.records.entry import Entry
@@ -23,7 +23,7 @@ APART, AHEAD, DOORS = (1, 2), (0, 1), (2, 3, 4)
 """Columns from the agent to either thing, rows ahead of the agent, and columns of the door."""
 
 
-class Plan(NamedTuple):
+class RulesTaskPlan(NamedTuple):
     """A task: everything that decides it.
 
     Attributes:
@@ -52,30 +52,30 @@ class Plan(NamedTuple):
         return custom(self.world, self.tower)
 
     @property
-    def names(self) -> tuple[Name, Name]:
+    def names(self) -> tuple[ThingName, ThingName]:
         """Names of the two things."""
-        return Name(*self.left.split()), Name(*self.right.split())
+        return ThingName(*self.left.split()), ThingName(*self.right.split())
 
     def instruction(self) -> str:
         """Task in words; the order of the things says nothing about their places."""
         return f"tower {self.tower} . open the door with the {' or the '.join(sorted((self.left, self.right)))}"
 
 
-def task_of(plan: Plan, split: str) -> Task:
+def task_of(plan: RulesTaskPlan, split: str) -> Task:
     """Task of a plan."""
     return Task(NAME, KIND, plan.instruction(), plan.tower, split, plan._asdict())
 
 
-def plan_of(task: Task) -> Plan:
+def plan_of(task: Task) -> RulesTaskPlan:
     """Plan of a task. Raises ``CoevoError`` for a task of another environment."""
     if task.env != NAME:
         raise CoevoError(f"task {task.id} belongs to environment {task.env!r}, not {NAME!r}: start it there")
     data: Mapping[str, Any] = task.data
-    return Plan(*(data[name] for name in Plan._fields))
+    return RulesTaskPlan(*(data[name] for name in RulesTaskPlan._fields))
 
 
 @dataclass(frozen=True, slots=True)
-class PanelKind:
+class RulesPanelKind:
     """A panel: its description, its kind of world, and its bank: the run's own, none, or the true notes."""
 
     about: str
@@ -83,16 +83,16 @@ class PanelKind:
     bank: Literal["own", "none", "true"]
 
 
-PANELS: Mapping[str, PanelKind] = {
-    "seen-towers": PanelKind("new pairs of things in the training towers", "train", "own"),
-    "no-bank": PanelKind("the same tasks, without the bank", "train", "none"),
-    "other-facts": PanelKind("the same towers with other customs, all given as notes", "other-facts", "true"),
+PANELS: Mapping[str, RulesPanelKind] = {
+    "seen-towers": RulesPanelKind("new pairs of things in the training towers", "train", "own"),
+    "no-bank": RulesPanelKind("the same tasks, without the bank", "train", "none"),
+    "other-facts": RulesPanelKind("the same towers with other customs, all given as notes", "other-facts", "true"),
 }
 
 
 def sample(config: BabyAIRulesConfig, count: int, draw: Key) -> list[Task]:
     """Draw ``count`` training tasks: towers, pairs and rooms uniform; none repeats before all are used up."""
-    rng, world, plans, used = generator(draw), f"train/{config.world}", list[Plan](), set[Plan]()
+    rng, world, plans, used = generator(draw), f"train/{config.world}", list[RulesTaskPlan](), set[RulesTaskPlan]()
     rooms = len(APART) * len(AHEAD) * len(DOORS)
     every = rooms * sum(len(_pairs(world, tower, False)) for tower in TOWERS[: config.towers])
     while len(plans) < count:
@@ -103,13 +103,15 @@ def sample(config: BabyAIRulesConfig, count: int, draw: Key) -> list[Task]:
     return [task_of(plan, "train") for plan in plans]
 
 
-def draw_plan(world: str, config: BabyAIRulesConfig, rng: np.random.Generator, held_out: bool | None = None) -> Plan:
+def draw_plan(
+    world: str, config: BabyAIRulesConfig, rng: np.random.Generator, held_out: bool | None = None
+) -> RulesTaskPlan:
     """Draw a task of a world, among held-out pairs, the others, or all of them (None)."""
     tower = TOWERS[rng.integers(config.towers)]
     pairs = _pairs(world, tower, held_out)
     left, right = pairs[rng.integers(len(pairs))]
     apart, ahead, door = (int(choice[rng.integers(len(choice))]) for choice in (APART, AHEAD, DOORS))
-    return Plan(world, tower, left, right, apart, ahead, door, config.steps)
+    return RulesTaskPlan(world, tower, left, right, apart, ahead, door, config.steps)
 
 
 @lru_cache(maxsize=16)
@@ -124,7 +126,7 @@ def panel(config: BabyAIRulesConfig, name: str, size: int) -> tuple[Task, ...]:
     return tuple(task_of(plan, name) for plan in plans)
 
 
-def panel_kind(name: str) -> PanelKind:
+def panel_kind(name: str) -> RulesPanelKind:
     """Kind of a panel. Raises ``CoevoError`` for an unknown name."""
     if name not in PANELS:
         raise CoevoError(f"panel {name!r} is not one of {NAME}: choose one of {', '.join(PANELS)}")
@@ -143,7 +145,7 @@ def panel_bank(config: BabyAIRulesConfig, name: str) -> list[Entry] | None:
 @lru_cache(maxsize=4096)
 def _pairs(world: str, tower: str, held_out: bool | None) -> list[tuple[str, str]]:
     """Pairs of things, left and right, that differ in colour and kind, one of which opens the door."""
-    every = [Name(*name) for name in product(COLOURS, THINGS)]
+    every = [ThingName(*name) for name in product(COLOURS, THINGS)]
     obeyed = custom(world, tower)
     pairs = [
         (" ".join(left), " ".join(right))
@@ -158,9 +160,9 @@ def _is_held_out(tower: str, left: str, right: str) -> bool:
     return seed_of(key(NAME, "split", tower, *sorted((left, right)))) % _ONE_IN == 0
 
 
-def _held_out(world: str, tower: str, steps: int) -> list[Plan]:
+def _held_out(world: str, tower: str, steps: int) -> list[RulesTaskPlan]:
     """Held-out tasks of a tower, in a fixed random order that is the same at every number of towers."""
     rooms = product(_pairs(world, tower, True), APART, AHEAD, DOORS)
-    plans = [Plan(world, tower, *pair, apart, ahead, door, steps) for pair, apart, ahead, door in rooms]
+    plans = [RulesTaskPlan(world, tower, *pair, apart, ahead, door, steps) for pair, apart, ahead, door in rooms]
     order = generator(key(NAME, "order", world, tower)).permutation(len(plans))
     return [plans[index] for index in order]

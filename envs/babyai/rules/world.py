@@ -5,7 +5,7 @@ Worlds are named ``<purpose>/<number>``, so that worlds of different purposes ar
 
 from functools import lru_cache
 
-from coevo.envs.babyai.catalogue import ACTIONS, NOTHING, OUTCOMES, THINGS, UNSEEN, Name
+from coevo.envs.babyai.catalogue import ACTIONS, NOTHING, OUTCOMES, THINGS, UNSEEN, ThingName
 from coevo.records.draws import Key, key, seed_of
 from coevo.records.entry import Entry, entry_id
 
@@ -16,7 +16,7 @@ TOWERS = tuple(_TOWERS.split())
 """Names of towers; none of them is a word of a task otherwise."""
 COLOURS = ("red", "green", "blue", "purple", "yellow")
 """Colours of things; doors are grey."""
-DOOR = Name("grey", "door")
+DOOR = ThingName("grey", "door")
 CUSTOMS = (*COLOURS, *THINGS)
 """Attributes of which a tower's door obeys one."""
 _GRAMMAR = "tower open the door with or in bolt obeys stays shut turns it guess key"

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from coevo.memory.stats import RetrievalCounts
 
 app = typer.Typer(help="Show or change the experience bank of a run.", rich_markup_mode=None, add_completion=False)
-RunArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")]
+RevisionArgument = Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, or one of its revisions.")]
 
 LOG_COLUMNS = (
     "revision", "candidates", "admitted", "rejected", "bank", "difference", "low", "high", "significant", "pairs",
@@ -43,7 +43,7 @@ DIFF_COLUMNS = ("change", "id", "scope", "strategy", "was")
 
 
 @app.command()
-def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def log(run: RevisionArgument, as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
     """Show the verdicts on candidates and edit operations.
 
     With admission by replay, one row per batch of candidates. `difference`: mean reward with the batch in the bank,
@@ -76,7 +76,7 @@ def log(run: RunArgument, as_json: JsonOption = False, workspace: WorkspaceOptio
 
 @app.command()
 def show(
-    run: RunArgument,
+    run: RevisionArgument,
     entries: Annotated[
         list[str] | None, typer.Argument(metavar="[ID ...]", help="Ids of entries, or prefixes; by default all.")
     ] = None,
@@ -108,7 +108,7 @@ def show(
 
 @app.command()
 def search(
-    run: RunArgument,
+    run: RevisionArgument,
     query: Annotated[str, typer.Argument(help="Text to search for, such as an instruction.")],
     scope: Annotated[str | None, typer.Option(help="Task key to search in, as in training; by default all.")] = None,
     trust: TrustOption = None,

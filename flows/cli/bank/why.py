@@ -26,7 +26,7 @@ from coevo.records.entry import Entry
 if TYPE_CHECKING:
     from coevo.memory.bank.provenance import Provenance
 
-Row = Mapping[str, Any]
+WhyRow = Mapping[str, Any]
 VERDICT_COLUMNS = ("revision", "candidates", "admitted", "difference", "low", "high", "significant")
 
 
@@ -56,7 +56,7 @@ def why(
         _print(found, story)
 
 
-def _story(found: "Provenance", rows: Iterable[Row], opened: Reading) -> dict[str, Any]:
+def _story(found: "Provenance", rows: Iterable[WhyRow], opened: Reading) -> dict[str, Any]:
     sources = {row["id"]: row for row in rows if row["id"] in found.entry.sources}
     return {
         "entry": asdict(found.entry),
@@ -70,7 +70,7 @@ def _story(found: "Provenance", rows: Iterable[Row], opened: Reading) -> dict[st
     }
 
 
-def _taught(name: str, row: Row | None) -> dict[str, Any]:
+def _taught(name: str, row: WhyRow | None) -> dict[str, Any]:
     """Source episode; only its name if the run did not play it, as after an import."""
     if row is None:
         return {"episode": name, "success": None, "instruction": None, "actions": None}

@@ -17,19 +17,19 @@ OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter 
 ROWS = ("arm", "seeds", "mean", "interval", "difference", "of_difference", "expected", "verdict", "episodes", "tokens")
 PLAN = ("arm", "expected", "iterations", "episodes", "hours", "finished", "settings")
 
-Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of every arm.")]
-Name = Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")]
+ArmOverrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings of every arm.")]
+NameOption = Annotated[str | None, typer.Option(help="Name that its runs begin with; by default the study's.")]
 
 
 def ablate(
     study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="A study of --list, or a .yaml file.")] = None,
-    overrides: Overrides = None,
+    overrides: ArmOverrides = None,
     recipe: Annotated[str | None, typer.Option(help="With --grid, instead of a study: the recipe.")] = None,
     axes: Annotated[
         list[str] | None, typer.Option("--grid", metavar="KEY=VALUE,VALUE", help="Values to combine; may be repeated.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds: 1 to this number.")] = None,
-    name: Name = None,
+    name: NameOption = None,
     list_all: Annotated[bool, typer.Option("--list", help="List the studies and their size.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check every arm, and forecast its hours; start nothing.")

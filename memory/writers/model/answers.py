@@ -38,7 +38,7 @@ class Posed:
     notes_left_out: int = 0
 
 
-class Answer:
+class AnswerReader:
     """Reader of a question's answer; it counts what is refused.
 
     Attributes:
@@ -63,7 +63,7 @@ class Answer:
         self.rejects.append(Reject(question.purpose, question.episodes, reason, text[:AUDITED]))
 
 
-def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[Answer]:
+def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[AnswerReader]:
     """Ask all questions at once and read their answers; ``name`` is the field with the list of items."""
     if not posed:
         return []
@@ -71,7 +71,7 @@ def answers(ask: Ask, posed: Sequence[Posed], name: str = "lessons") -> list[Ans
     return [_answer(each, reply, name) for each, reply in zip(posed, replies, strict=True)]
 
 
-def counts(found: Sequence[Answer]) -> dict[str, float]:
+def counts(found: Sequence[AnswerReader]) -> dict[str, float]:
     """Metrics of answers: questions, what they leave out, those without an answer, and refused items by reason."""
     reasons = [reject.reason for answer in found for reject in answer.rejects]
     totals = {"questions": len(found), "unanswered": sum(bool(answer.reply.fault) for answer in found)}
@@ -92,13 +92,13 @@ def _left_out(posed: Sequence[Posed]) -> dict[str, int]:
     }
 
 
-def rejects_of(found: Sequence[Answer]) -> tuple[Reject, ...]:
+def rejects_of(found: Sequence[AnswerReader]) -> tuple[Reject, ...]:
     """All refused items, in order."""
     return tuple(reject for answer in found for reject in answer.rejects)
 
 
-def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
-    answer = Answer(posed, reply)
+def _answer(posed: Posed, reply: Reply, name: str) -> AnswerReader:
+    answer = AnswerReader(posed, reply)
     if reply.fault:
         return answer
     fields, whole = _read(posed, replace(reply, text=reply.text[:SCANNED]), name)
@@ -111,7 +111,7 @@ def _answer(posed: Posed, reply: Reply, name: str) -> Answer:
     return answer
 
 
-def _sort(answer: Answer, items: Sequence[object], whole: bool) -> None:
+def _sort(answer: AnswerReader, items: Sequence[object], whole: bool) -> None:
     """Accept or refuse each item; the last one of an answer that was cut is not complete."""
     for place, item in enumerate(items, 1):
         if not whole and place == len(items):

@@ -6,7 +6,7 @@ from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.evidence.contrasts import clusters
 from coevo.memory.writers.base import Evidence, Proposal, room_of, worth
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Draft, authored, entry, joined, lessons
+from coevo.memory.writers.model.lessons import DraftEntry, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import (
     FAILURE,
     FAILURES,
@@ -19,13 +19,13 @@ from coevo.memory.writers.model.prompts import (
 )
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 
 class ModelContrast:
     """Writer that asks one question per contrast."""
 
-    def __init__(self, config: ModelContrastConfig, key: Key) -> None:
+    def __init__(self, config: ModelContrastConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -37,7 +37,7 @@ class ModelContrast:
         """
         found = answers(evidence.ask, [self._posed(cluster, evidence) for cluster in self._chosen(evidence)])
         drafts = [
-            Draft(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
+            DraftEntry(answer, lesson, entry(lesson, self._key(lesson.attempt.episode.task), evidence.revision))
             for answer in found
             for lesson in lessons(answer, self._config.lessons)
         ]
@@ -90,6 +90,6 @@ def _asked(cluster: Sequence[Episode]) -> str:
     return one if len(cluster) == 1 else more
 
 
-def writer(config: ModelContrastConfig, key: Key) -> ModelContrast:
+def writer(config: ModelContrastConfig, key: KeyFunction) -> ModelContrast:
     """The contrast of attempts by a model, with the settings of a configuration."""
     return ModelContrast(config, key)

@@ -8,18 +8,18 @@ from coevo.memory.edits.syntax import KINDS, Operation, RefusedError, parse
 from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.text import LONGEST, content_words
 from coevo.memory.writers.base import Edit, Evidence, Proposal, room_of
-from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.checks import foreign, refusal
 from coevo.memory.writers.model.prompts import EDIT, posed
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 
 class ModelEditor:
     """Writer that asks one question per pool with an episode."""
 
-    def __init__(self, config: ModelEditorConfig, key: Key) -> None:
+    def __init__(self, config: ModelEditorConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -46,7 +46,7 @@ class ModelEditor:
         room = room_of(evidence.ask, self._config.question_tokens)
         return posed("edits", EDIT.format(most=self._config.operations), [*new, *successes], room, held)
 
-    def _operations(self, answer: Answer, held: Sequence[Entry]) -> Iterator[Operation]:
+    def _operations(self, answer: AnswerReader, held: Sequence[Entry]) -> Iterator[Operation]:
         """Operations among the first items that pass the checks; bad ones are refused, also behind these."""
         words = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
         notes = held[: len(held) - answer.posed.notes_left_out]
@@ -79,6 +79,6 @@ def _operation(item: Mapping[str, Any], ids: set[str], words: frozenset[str]) ->
         return "shape"
 
 
-def writer(config: ModelEditorConfig, key: Key) -> ModelEditor:
+def writer(config: ModelEditorConfig, key: KeyFunction) -> ModelEditor:
     """The editor by a model, with the settings of a configuration."""
     return ModelEditor(config, key)

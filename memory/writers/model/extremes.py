@@ -5,12 +5,12 @@ from collections.abc import Iterable, Sequence
 from coevo.configs.bank.writer import ModelExtremesConfig
 from coevo.memory.evidence.extremes import best, foremost, partition, worst
 from coevo.memory.writers.base import Ask, Evidence, Proposal, room_of, worth
-from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, posed
 from coevo.records.entry import LEVELS
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 ASKED = {"strategies": STRATEGIES, "warnings": WARNINGS}
 ZONES = {"strategies": "strategy", "warnings": "warning"}
@@ -19,7 +19,7 @@ ZONES = {"strategies": "strategy", "warnings": "warning"}
 class ModelExtremes:
     """Writer that asks for strategies and for warnings, one question each."""
 
-    def __init__(self, config: ModelExtremesConfig, key: Key) -> None:
+    def __init__(self, config: ModelExtremesConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
         self._most = {"strategies": config.strategies, "warnings": config.warnings}
@@ -49,12 +49,12 @@ class ModelExtremes:
         said = f"{ASKED[purpose]}\n{LESSONS.format(most=self._most[purpose])}"
         return posed(purpose, said, episodes, room_of(ask, self._config.question_tokens))
 
-    def _drafts(self, found: Iterable[Answer], revision: int) -> Iterable[Draft]:
+    def _drafts(self, found: Iterable[AnswerReader], revision: int) -> Iterable[DraftEntry]:
         for answer in found:
             purpose = answer.posed.question.purpose
             for lesson in lessons(answer, self._most[purpose]):
                 pool = self._key(lesson.attempt.episode.task)
-                yield Draft(answer, lesson, entry(lesson, pool, revision, ZONES[purpose], _level(lesson)))
+                yield DraftEntry(answer, lesson, entry(lesson, pool, revision, ZONES[purpose], _level(lesson)))
 
 
 def _level(lesson: Lesson) -> str:
@@ -63,6 +63,6 @@ def _level(lesson: Lesson) -> str:
     return said if said in LEVELS else LEVELS[-1]
 
 
-def writer(config: ModelExtremesConfig, key: Key) -> ModelExtremes:
+def writer(config: ModelExtremesConfig, key: KeyFunction) -> ModelExtremes:
     """Strategies and warnings by a model, with the settings of a configuration."""
     return ModelExtremes(config, key)

@@ -6,7 +6,7 @@ from typing import Any
 
 from coevo.memory.text import clean, content_words, words
 from coevo.memory.writers.base import Authored
-from coevo.memory.writers.model.answers import Answer
+from coevo.memory.writers.model.answers import AnswerReader
 from coevo.memory.writers.model.checks import foreign, refusal, strange
 from coevo.memory.writers.model.transcript import Shown
 from coevo.records.entry import Entry, also_from, entry_id
@@ -34,7 +34,7 @@ class Lesson:
     item: Mapping[str, Any]
 
 
-def lessons(answer: Answer, most: int) -> list[Lesson]:
+def lessons(answer: AnswerReader, most: int) -> list[Lesson]:
     """The first ``most`` lessons of an answer that pass the checks; the others are refused with a reason."""
     found: list[Lesson] = []
     known = frozenset[str]().union(*(attempt.words for attempt in answer.posed.attempts))
@@ -69,15 +69,15 @@ def entry(lesson: Lesson, scope: str, revision: int, zone: str = "strategy", lev
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class DraftEntry:
     """An entry, with the lesson that it is made of and the answer that holds it."""
 
-    answer: Answer
+    answer: AnswerReader
     lesson: Lesson
     entry: Entry
 
 
-def joined(drafts: Iterable[Draft]) -> dict[str, Entry]:
+def joined(drafts: Iterable[DraftEntry]) -> dict[str, Entry]:
     """Entries by id, in order; equal ones are one entry with the sources of all."""
     entries: dict[str, Entry] = {}
     for draft in drafts:
@@ -86,7 +86,7 @@ def joined(drafts: Iterable[Draft]) -> dict[str, Entry]:
     return entries
 
 
-def authored(found: Iterable[Answer], drafts: Sequence[Draft]) -> tuple[Authored, ...]:
+def authored(found: Iterable[AnswerReader], drafts: Sequence[DraftEntry]) -> tuple[Authored, ...]:
     """Answers of the run's own policy, each with the items that it holds."""
     return tuple(
         Authored(drawn, tuple(_items(answer, [draft for draft in drafts if draft.answer is answer])))
@@ -95,7 +95,7 @@ def authored(found: Iterable[Answer], drafts: Sequence[Draft]) -> tuple[Authored
     )
 
 
-def _items(answer: Answer, drafts: Sequence[Draft]) -> Iterator[tuple[str, str]]:
+def _items(answer: AnswerReader, drafts: Sequence[DraftEntry]) -> Iterator[tuple[str, str]]:
     """Text of each item, and the id of its entry; the id is empty if the item became none."""
     for item in answer.fields.get("lessons", ()):
         text = item.get("lesson") if isinstance(item, Mapping) else item
@@ -103,7 +103,7 @@ def _items(answer: Answer, drafts: Sequence[Draft]) -> Iterator[tuple[str, str]]
             yield text, next((draft.entry.id for draft in drafts if draft.lesson.item is item), "")
 
 
-def _lesson(answer: Answer, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:
+def _lesson(answer: AnswerReader, item: Mapping[str, Any], known: frozenset[str]) -> Lesson | str:
     """The lesson of an item, or the reason to refuse it; ``known`` has the words of the attempts."""
     text, when, never = (item.get(name) for name in ("lesson", "when", "when_not"))
     for said, most in ((text, LONGEST), (when, LONGEST_SITUATION), (never, LONGEST_SITUATION)):

@@ -17,7 +17,7 @@ from coevo.memory.writers.model.lessons import LONGEST as LONGEST_LESSON
 from coevo.memory.writers.model.transcript import Shown, shown
 from coevo.records.entry import LEVELS, Entry
 from coevo.records.episode import Episode
-from coevo.records.writing import Question, Room
+from coevo.records.writing import Question, QuestionRoom
 
 NOTES = 1 / 3
 """Share of a question's room that notes take at most, unless everything fits."""
@@ -124,7 +124,12 @@ SCHEMAS: Mapping[str, Mapping[str, Any]] = {
 
 
 def posed(
-    purpose: str, said: str, episodes: Sequence[Episode], room: Room, notes: Sequence[Entry] = (), verdict: bool = True
+    purpose: str,
+    said: str,
+    episodes: Sequence[Episode],
+    room: QuestionRoom,
+    notes: Sequence[Entry] = (),
+    verdict: bool = True,
 ) -> Posed:
     """A question within the room of its author.
 
@@ -157,7 +162,11 @@ def posed(
 
 
 def _fitting(
-    episodes: Sequence[Episode], free: int, room: Room, verdict: bool, asked: Callable[[Sequence[Shown]], Question]
+    episodes: Sequence[Episode],
+    free: int,
+    room: QuestionRoom,
+    verdict: bool,
+    asked: Callable[[Sequence[Shown]], Question],
 ) -> tuple[Shown, ...]:
     """Transcripts with which a question fits into a room; the shortest ones if it never does."""
     attempts = shown(episodes, free, verdict, room.size)

@@ -9,18 +9,18 @@ from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, 
 from coevo.memory.text import clean
 from coevo.memory.writers.base import Ask, Evidence, Proposal, room_of
 from coevo.memory.writers.model import words
-from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, posed
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 
 class ModelReflection:
     """Writer that asks one question per episode."""
 
-    def __init__(self, config: ModelReflectionConfig, key: Key) -> None:
+    def __init__(self, config: ModelReflectionConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -34,7 +34,7 @@ class ModelReflection:
         found = self._answers(wanted, evidence.references, evidence.ask)
         told = self._told(found, evidence.references)
         drafts = [
-            Draft(answer, lesson, self._entry(lesson, each.episode, evidence.revision))
+            DraftEntry(answer, lesson, self._entry(lesson, each.episode, evidence.revision))
             for answer, (each, taught) in zip(found, told, strict=True)
             for lesson in taught
         ]
@@ -52,10 +52,10 @@ class ModelReflection:
         sources = tuple(dict.fromkeys((episode.id, *made.sources)))
         return replace(made, keywords=clean(episode.task.instruction), sources=sources)
 
-    def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Answer]:
+    def _answers(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[AnswerReader]:
         return answers(ask, [self._posed(episode, self._reference(episode, references), ask) for episode in episodes])
 
-    def _told(self, found: Sequence[Answer], references: References) -> list[tuple[Reflected, list[Lesson]]]:
+    def _told(self, found: Sequence[AnswerReader], references: References) -> list[tuple[Reflected, list[Lesson]]]:
         """Reflection of each answer, with the lessons that passed the checks."""
         told = []
         for answer in found:
@@ -95,6 +95,6 @@ def _reflection(fields: Mapping[str, object], taught: tuple[str, ...]) -> Reflec
     return Reflection(tuple(found), success, taught) if len(found) == len(parts) else MALFORMED
 
 
-def writer(config: ModelReflectionConfig, key: Key) -> ModelReflection:
+def writer(config: ModelReflectionConfig, key: KeyFunction) -> ModelReflection:
     """Reflections by a model, with the settings of a configuration."""
     return ModelReflection(config, key)

@@ -8,12 +8,12 @@ from coevo.configs.bank.writer import ModelSkillsConfig
 from coevo.memory.evidence.extremes import foremost, worst
 from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal, room_of
-from coevo.memory.writers.model.answers import Answer, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import Draft, Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
+from coevo.memory.writers.model.lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import COUNT, LESSONS, SKILLS, posed, within
 from coevo.records.entry import wording
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 KNOWN = 40
 """Most known skills that a question names."""
@@ -22,7 +22,7 @@ KNOWN = 40
 class ModelSkills:
     """Writer that asks one question per kind that mostly fails."""
 
-    def __init__(self, config: ModelSkillsConfig, key: Key) -> None:
+    def __init__(self, config: ModelSkillsConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -38,9 +38,9 @@ class ModelSkills:
         learned = authored(found, drafts)
         return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), authored=learned)
 
-    def _drafts(self, found: Iterable[Answer], revision: int) -> list[Draft]:
+    def _drafts(self, found: Iterable[AnswerReader], revision: int) -> list[DraftEntry]:
         return [
-            Draft(answer, lesson, entry(lesson, self._scope(lesson), revision))
+            DraftEntry(answer, lesson, entry(lesson, self._scope(lesson), revision))
             for answer in found
             for lesson in lessons(answer, self._config.skills)
         ]
@@ -59,7 +59,7 @@ class ModelSkills:
         return replace(posed("skills", said, [*failures, *successes], room), notes_left_out=len(texts) - some)
 
 
-def failing_kinds(episodes: Iterable[Episode], key: Key, below: float) -> dict[str, list[Episode]]:
+def failing_kinds(episodes: Iterable[Episode], key: KeyFunction, below: float) -> dict[str, list[Episode]]:
     """Episodes of the kinds whose success is below a bound, in order of first appearance."""
     kinds: dict[str, list[Episode]] = {}
     for episode in episodes:
@@ -76,6 +76,6 @@ def known(kind: str, library: Library) -> list[str]:
     return [json.dumps(text, ensure_ascii=False) for text in texts]
 
 
-def writer(config: ModelSkillsConfig, key: Key) -> ModelSkills:
+def writer(config: ModelSkillsConfig, key: KeyFunction) -> ModelSkills:
     """Skills by a model, with the settings of a configuration."""
     return ModelSkills(config, key)

@@ -14,7 +14,7 @@ SHORTENED = (3200, 1600, 800, 400)
 SHORTEST = (400, 100, 25)
 """Maximum characters where steps are left out: the longest with which the first and the last step fit."""
 
-Size = Callable[[str], int]
+SizeFunction = Callable[[str], int]
 """Function that counts the tokens of a text."""
 
 
@@ -45,7 +45,7 @@ class Shown:
         return frozenset(content_words(" ".join([self.episode.task.instruction, *said])))
 
 
-def shown(episodes: Sequence[Episode], room: int, verdict: bool = True, size: Size = len) -> tuple[Shown, ...]:
+def shown(episodes: Sequence[Episode], room: int, verdict: bool = True, size: SizeFunction = len) -> tuple[Shown, ...]:
     """Transcripts of attempts. They share the room evenly; what a short one leaves is for the others.
 
     Args:
@@ -79,7 +79,7 @@ def _whole(number: int, episode: Episode, verdict: bool, most: int | None = None
     return _of_steps(number, episode, verdict, most, range(1, len(episode.turns) + 1))
 
 
-def _within(number: int, episode: Episode, room: int, verdict: bool, size: Size) -> Shown:
+def _within(number: int, episode: Episode, room: int, verdict: bool, size: SizeFunction) -> Shown:
     """Transcript of an attempt that is too long: with shortened texts, then without some steps, too."""
     for most in SHORTENED:
         if size((made := _whole(number, episode, verdict, most)).text) <= room:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coevo.memory.text import clean
-from coevo.memory.writers.model.transcript import Shown, Size, last_first
+from coevo.memory.writers.model.transcript import Shown, SizeFunction, last_first
 from coevo.records.episode import Episode, Turn
 from coevo.records.inert import COMMON, either, inert, whole_words
 from coevo.records.writing import Question, Reply
@@ -35,7 +35,7 @@ _HEAD = re.compile(rf"{PART} (\d{{1,3}}) {OF} (\d{{1,3}}) {re.escape(OUTCOME)} (
 _ITEM = re.compile(r"(\d{1,3}) (.+)", re.ASCII)
 
 
-def attempt(episode: Episode, room: int, verdict: bool, size: Size = len) -> Shown:
+def attempt(episode: Episode, room: int, verdict: bool, size: SizeFunction = len) -> Shown:
     """Transcript of an attempt in words.
 
     Args:

@@ -7,13 +7,13 @@ from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.memory.evidence.contrasts import Contrast, contrasts
 from coevo.memory.writers.base import Evidence, Proposal, worth
 from coevo.records.entry import Entry, rescoped
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 
 class ContrastWriter:
     """Writer that quotes feedback; reads only the text of episodes and the key of their tasks."""
 
-    def __init__(self, config: QuoteContrastConfig, key: Key) -> None:
+    def __init__(self, config: QuoteContrastConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -46,6 +46,6 @@ def _join(draft: Entry, lesson: Entry) -> Entry:
     return replace(draft, sources=tuple(dict.fromkeys([*draft.sources, *lesson.sources])))
 
 
-def writer(config: QuoteContrastConfig, key: Key) -> ContrastWriter:
+def writer(config: QuoteContrastConfig, key: KeyFunction) -> ContrastWriter:
     """The contrast of trajectories with the settings of a configuration."""
     return ContrastWriter(config, key)

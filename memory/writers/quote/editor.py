@@ -10,9 +10,9 @@ from coevo.memory.library import Library
 from coevo.memory.writers.base import Edit, Evidence, Proposal
 from coevo.records.entry import Entry, wording
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
-Said = tuple[Operation, Iterable[Episode]]
+WrittenOperation = tuple[Operation, Iterable[Episode]]
 """An operation and the episodes that support it."""
 
 
@@ -22,7 +22,7 @@ class Editor:
     It reads only the text of episodes and the key of their tasks. Its additions and corrections quote feedback.
     """
 
-    def __init__(self, config: QuoteEditorConfig, key: Key) -> None:
+    def __init__(self, config: QuoteEditorConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -38,7 +38,7 @@ class Editor:
         ]
         return Proposal(edits=tuple(edits), counts={"pools": float(len(pools)), "operations": float(len(edits))})
 
-    def _operations(self, scope: str, played: Sequence[Episode], evidence: Evidence) -> list[Said]:
+    def _operations(self, scope: str, played: Sequence[Episode], evidence: Evidence) -> list[WrittenOperation]:
         held = [entry for entry in evidence.library.entries if entry.scope == scope]
         earlier = evidence.references.of(scope).successes
         support = Support(played, earlier)
@@ -52,7 +52,7 @@ class Editor:
         return said[: self._config.operations]
 
 
-def _corrections(held: Sequence[Entry], support: Support) -> Iterator[tuple[str, Said]]:
+def _corrections(held: Sequence[Entry], support: Support) -> Iterator[tuple[str, WrittenOperation]]:
     """Corrections by id of entries that successes contradict; each wording is used for one entry only."""
     taken = {wording(entry.strategy) for entry in held}
     for entry in held:
@@ -63,7 +63,7 @@ def _corrections(held: Sequence[Entry], support: Support) -> Iterator[tuple[str,
                 break
 
 
-def _votes(held: Iterable[Entry], support: Support) -> Iterator[Said]:
+def _votes(held: Iterable[Entry], support: Support) -> Iterator[WrittenOperation]:
     """At most one vote per entry: up if it helped, down if it misled or is contradicted without a correction."""
     for entry in held:
         against = [*support.misled(entry), *(e for _, found in support.corrections(entry) for e in found)]
@@ -73,14 +73,16 @@ def _votes(held: Iterable[Entry], support: Support) -> Iterator[Said]:
             yield Operation("DOWNVOTE", (entry.id,)), against
 
 
-def _mergers(held: Iterable[Entry], library: Library) -> Iterator[Said]:
+def _mergers(held: Iterable[Entry], library: Library) -> Iterator[WrittenOperation]:
     """Mergers of duplicates, with the wording of the entry of highest utility, the older of equals."""
     for group in duplicates(held):
         ranked = sorted(group, key=lambda entry: (-library.utility[library.row_of[entry.id]], entry.created, entry.id))
         yield Operation("MERGE", tuple(entry.id for entry in ranked), ranked[0].strategy), ()
 
 
-def _contrasted(played: Sequence[Episode], earlier: Iterable[Episode], evidence: Evidence) -> Iterator[Said]:
+def _contrasted(
+    played: Sequence[Episode], earlier: Iterable[Episode], evidence: Evidence
+) -> Iterator[WrittenOperation]:
     """Lessons of the episodes, compared with earlier successes at the same tasks."""
     tasks = {episode.task.id for episode in played}
     known = [episode for episode in earlier if episode.task.id in tasks]
@@ -90,7 +92,9 @@ def _contrasted(played: Sequence[Episode], earlier: Iterable[Episode], evidence:
             yield Operation("ADD", (), lesson.strategy), [by_id[source] for source in lesson.sources]
 
 
-def _additions(held: Iterable[Entry], corrections: Iterable[str], found: Iterable[Said]) -> Iterator[Said]:
+def _additions(
+    held: Iterable[Entry], corrections: Iterable[str], found: Iterable[WrittenOperation]
+) -> Iterator[WrittenOperation]:
     """Lessons that the pool lacks and no correction adds, each once, with all episodes that taught it."""
     taught: dict[str, tuple[Operation, list[Episode]]] = {}
     for operation, episodes in found:
@@ -100,6 +104,6 @@ def _additions(held: Iterable[Entry], corrections: Iterable[str], found: Iterabl
     yield from taught.values()
 
 
-def writer(config: QuoteEditorConfig, key: Key) -> Editor:
+def writer(config: QuoteEditorConfig, key: KeyFunction) -> Editor:
     """The editor with the settings of a configuration."""
     return Editor(config, key)

@@ -1,16 +1,16 @@
 """The writer of SLEA-RL (section 3.4): lessons of the best episodes, and final errors of the worst, without a model."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
 from statistics import median
 
 from coevo.configs.bank.writer import QuoteExtremesConfig
-from coevo.memory.evidence.extremes import Episodes, best, foremost, level, partition, was_ended, worst
+from coevo.memory.evidence.extremes import best, foremost, level, partition, was_ended, worst
 from coevo.memory.evidence.lessons import lessons
 from coevo.memory.writers.base import Evidence, Proposal, worth
 from coevo.records.entry import Entry, rescoped
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 Draw = Callable[[Episode, int], list[Entry]]
 """Function that returns the lessons of an episode as entries of a revision."""
@@ -19,7 +19,7 @@ Draw = Callable[[Episode, int], list[Entry]]
 class ExtremesWriter:
     """Writer that quotes feedback; reads only text, rewards and ends of episodes, and the kinds of their tasks."""
 
-    def __init__(self, config: QuoteExtremesConfig, key: Key) -> None:
+    def __init__(self, config: QuoteExtremesConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -43,15 +43,17 @@ class ExtremesWriter:
             | {"median_reward": median(episode.reward for episode in evidence.episodes)},
         )
 
-    def _strategies(self, upper: Episodes, revision: int, known: Set[str]) -> list[Entry]:
+    def _strategies(self, upper: Sequence[Episode], revision: int, known: Set[str]) -> list[Entry]:
         looked_at = foremost(upper, best)[: self._config.trajectories]
         return self._entries(looked_at, discoveries, "strategy", revision, known)[: self._config.strategies]
 
-    def _warnings(self, lower: Episodes, revision: int, known: Set[str]) -> list[Entry]:
+    def _warnings(self, lower: Sequence[Episode], revision: int, known: Set[str]) -> list[Entry]:
         looked_at = foremost(lower, worst)[: self._config.trajectories]
         return self._entries(looked_at, mistakes, "warning", revision, known)[: self._config.warnings]
 
-    def _entries(self, looked_at: Episodes, draw: Draw, zone: str, revision: int, known: Set[str]) -> list[Entry]:
+    def _entries(
+        self, looked_at: Sequence[Episode], draw: Draw, zone: str, revision: int, known: Set[str]
+    ) -> list[Entry]:
         """New entries in order of their first occurrence; a lesson of several episodes is one entry."""
         drafts: dict[str, _Draft] = {}
         for episode in looked_at:
@@ -84,6 +86,6 @@ class _Draft:
         return replace(self.entry, sources=tuple(self.episodes), level=level(tasks))
 
 
-def writer(config: QuoteExtremesConfig, key: Key) -> ExtremesWriter:
+def writer(config: QuoteExtremesConfig, key: KeyFunction) -> ExtremesWriter:
     """The extremes of the rewards with the settings of a configuration."""
     return ExtremesWriter(config, key)

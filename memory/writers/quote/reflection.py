@@ -10,7 +10,7 @@ from coevo.memory.writers.base import Ask, Evidence, Proposal, nobody
 from coevo.memory.writers.quote.reflector import reflect
 from coevo.records.entry import Entry, also_from, entry_id
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 Reflect = Callable[[Episode, Episode | None, int], str]
 """``reflect(episode, reference, most)``: text of at most ``most`` lessons (``coevo.memory.evidence.reflections``)."""
@@ -19,7 +19,7 @@ Reflect = Callable[[Episode, Episode | None, int], str]
 class QuoteReflection:
     """One reflection per episode; its lessons become entries for tasks like the episode's."""
 
-    def __init__(self, config: QuoteReflectionConfig, key: Key, reflect: Reflect = reflect) -> None:
+    def __init__(self, config: QuoteReflectionConfig, key: KeyFunction, reflect: Reflect = reflect) -> None:
         self._config = config
         self._key = key
         self._reflect = reflect
@@ -83,6 +83,6 @@ def _quoted(lesson: str, episode: Episode) -> str:
     return next((action for action, feedback in said if feedback and f" {feedback} " in f" {lesson} "), "")
 
 
-def writer(config: QuoteReflectionConfig, key: Key) -> QuoteReflection:
+def writer(config: QuoteReflectionConfig, key: KeyFunction) -> QuoteReflection:
     """Reflections with the settings of a configuration."""
     return QuoteReflection(config, key)

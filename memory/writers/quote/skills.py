@@ -8,7 +8,7 @@ from coevo.memory.library import Library
 from coevo.memory.writers.base import Evidence, Proposal
 from coevo.records.entry import Entry, also_from, rescoped, wording
 from coevo.records.episode import Episode
-from coevo.records.task import Key
+from coevo.records.task import KeyFunction
 
 Skills = Mapping[str, Entry]
 """Skills by their wording."""
@@ -17,7 +17,7 @@ Skills = Mapping[str, Entry]
 class SkillsWriter:
     """Writer that quotes the lessons of failures; reads training episodes only."""
 
-    def __init__(self, config: QuoteSkillsConfig, key: Key) -> None:
+    def __init__(self, config: QuoteSkillsConfig, key: KeyFunction) -> None:
         self._config = config
         self._key = key
 
@@ -67,6 +67,6 @@ class SkillsWriter:
         return new[: self._config.skills]
 
 
-def writer(config: QuoteSkillsConfig, key: Key) -> SkillsWriter:
+def writer(config: QuoteSkillsConfig, key: KeyFunction) -> SkillsWriter:
     """Skills with the settings of a configuration."""
     return SkillsWriter(config, key)

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-Layer = tuple[torch.Tensor, torch.Tensor]
+KeyValueLayer = tuple[torch.Tensor, torch.Tensor]
 
 
 @dataclass
@@ -17,7 +17,7 @@ class _Slots:
     values: torch.Tensor
     filled: int = 0
 
-    def write(self, keys: torch.Tensor, values: torch.Tensor) -> Layer:
+    def write(self, keys: torch.Tensor, values: torch.Tensor) -> KeyValueLayer:
         start, self.filled = self.filled, self.filled + keys.shape[2]
         self.keys[:, :, start : self.filled] = keys
         self.values[:, :, start : self.filled] = values
@@ -39,7 +39,7 @@ class SlotCache:
         for slots in self._layers.values():
             slots.keys, slots.values = slots.keys[rows], slots.values[rows]
 
-    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any) -> Layer:
+    def update(self, keys: torch.Tensor, values: torch.Tensor, layer: int, *_: Any) -> KeyValueLayer:
         """Store the new columns and return all columns so far; attention calls this."""
         if layer not in self._layers:
             rows, heads, _columns, size = keys.shape
@@ -51,7 +51,7 @@ class SlotCache:
         """Number of columns filled so far."""
         return self._layers[layer].filled if layer in self._layers else 0
 
-    def columns(self, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[Layer]:
+    def columns(self, rows: torch.Tensor, columns: torch.Tensor) -> Iterator[KeyValueLayer]:
         """Selected columns of selected rows, pairwise, layer by layer, (columns, kv heads, head size)."""
         for _, slots in sorted(self._layers.items()):
             yield slots.keys[rows, :, columns], slots.values[rows, :, columns]
@@ -61,7 +61,7 @@ class NodeStore:
     """Keys and values of tree nodes, in the order of their numbers; (nodes, kv heads, head size) per layer."""
 
     def __init__(self) -> None:
-        self._layers: list[Layer] = []
+        self._layers: list[KeyValueLayer] = []
 
     def cache(self, nodes: torch.Tensor, more: int) -> SlotCache:
         """Create a cache that begins with these nodes, (rows, width), and has room for ``more`` columns."""

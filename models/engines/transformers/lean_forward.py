@@ -18,7 +18,7 @@ from coevo.models.policy.policy import Policy
 
 LIKE_LLAMA = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")
 """Models that have exactly these steps; one with adapters has another class, and computes itself."""
-Step = Callable[[torch.Tensor], torch.Tensor]
+ForwardStep = Callable[[torch.Tensor], torch.Tensor]
 Rotation = tuple[torch.Tensor, torch.Tensor]
 
 
@@ -32,16 +32,16 @@ def forward_of(policy: Policy) -> Forward:
 class _Layer:
     """Steps of a layer, in their order; those to heads give (rows, new, heads, size of a head)."""
 
-    attention_norm: Step
-    queries: Step
-    keys: Step
-    values: Step
-    out: Step
-    inner_norm: Step
-    gate: Step
-    activation: Step
-    up: Step
-    down: Step
+    attention_norm: ForwardStep
+    queries: ForwardStep
+    keys: ForwardStep
+    values: ForwardStep
+    out: ForwardStep
+    inner_norm: ForwardStep
+    gate: ForwardStep
+    activation: ForwardStep
+    up: ForwardStep
+    down: ForwardStep
 
 
 class LeanForward:
@@ -107,7 +107,7 @@ def _layer(part: Any) -> _Layer:
     )
 
 
-def _split(linear: Any, size: int, norm: Any | None) -> Step:
+def _split(linear: Any, size: int, norm: Any | None) -> ForwardStep:
     project = _linear(linear)
 
     def heads(hidden: torch.Tensor) -> torch.Tensor:
@@ -119,11 +119,11 @@ def _split(linear: Any, size: int, norm: Any | None) -> Step:
     return lambda hidden: normed(heads(hidden))
 
 
-def _linear(linear: Any) -> Step:
+def _linear(linear: Any) -> ForwardStep:
     return partial(functional.linear, weight=linear.weight, bias=linear.bias)
 
 
-def _norm(norm: Any) -> Step:
+def _norm(norm: Any) -> ForwardStep:
     return partial(
         functional.rms_norm, normalized_shape=norm.weight.shape, weight=norm.weight, eps=norm.variance_epsilon
     )

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from coevo.models.engines.transformers.prefill_rows import Row, forwards
+from coevo.models.engines.transformers.prefill_rows import PromptRow, forwards
 from coevo.models.engines.transformers.prefix_tree import Nodes, PrefixTree
 
-Parts = tuple[Nodes, Nodes, Nodes]
+NodeParts = tuple[Nodes, Nodes, Nodes]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def packs(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[Pack
         yield _pack(rows)
 
 
-def _pack(rows: Sequence[Row]) -> Pack:
+def _pack(rows: Sequence[PromptRow]) -> Pack:
     parts = [_parts(row, rows[0].begin) for row in rows]
     widths = [max(map(len, part)) for part in zip(*parts, strict=True)]
     page, ends = _Page(len(rows), widths), widths[-1]
@@ -66,7 +66,7 @@ def _pack(rows: Sequence[Row]) -> Pack:
     )
 
 
-def _parts(row: Row, first: int) -> Parts:
+def _parts(row: PromptRow, first: int) -> NodeParts:
     """Nodes of a row by the parts of its columns; those from ``first`` on are new."""
     nodes, ends = row.nodes, np.array([path[-1] for path in row.paths])
     inner = nodes >= first
@@ -86,7 +86,7 @@ class _Page:
         # Padding attends to itself: attention to nothing is NaN, which spreads.
         self.mask[:, 0, range(new), range(width, width + new)] = True
 
-    def write(self, number: int, row: Row, parts: Parts) -> Nodes:
+    def write(self, number: int, row: PromptRow, parts: NodeParts) -> Nodes:
         """Write a row; return row number and column, (2, nodes), of the nodes that it adds."""
         self.held[number, : len(parts[0])] = parts[0]
         columns = np.concatenate(

@@ -17,7 +17,7 @@ TWICE = 32
 
 
 @dataclass(frozen=True)
-class Row:
+class PromptRow:
     """Prompts in one row.
 
     Attributes:
@@ -38,9 +38,9 @@ class Row:
         return np.unique(np.concatenate(self.paths))
 
 
-def forwards(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[list[Row]]:
+def forwards(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[list[PromptRow]]:
     """Rows of each forward, for all prompts in their order; the prompts are added to the tree."""
-    together = list[Row]()
+    together = list[PromptRow]()
     for row in _rows(tree, prompts):
         if together and not _fits(row, together):
             yield together
@@ -50,7 +50,7 @@ def forwards(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[l
         yield together
 
 
-def _fits(row: Row, together: Sequence[Row]) -> bool:
+def _fits(row: PromptRow, together: Sequence[PromptRow]) -> bool:
     """True if a row fits into a forward with others: the forward has room, and the row needs few of their new nodes."""
     nodes, first = row.nodes, together[0].begin
     twice = np.count_nonzero((nodes >= first) & (nodes < row.begin))
@@ -58,7 +58,7 @@ def _fits(row: Row, together: Sequence[Row]) -> bool:
     return (len(together) + 1) * widest <= FORWARD and bool(twice <= TWICE)
 
 
-def _rows(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[Row]:
+def _rows(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[PromptRow]:
     begin, paths, sizes = tree.size, list[Nodes](), list[int]()
     for prompt in prompts:
         before = tree.size
@@ -68,7 +68,7 @@ def _rows(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[Row]
     for _, members in groupby(range(len(prompts)), numbers.__getitem__):
         which = list(members)
         added = sum(sizes[n] for n in which)
-        yield Row([prompts[n] for n in which], [paths[n] for n in which], begin, added)
+        yield PromptRow([prompts[n] for n in which], [paths[n] for n in which], begin, added)
         begin += added
 
 

@@ -39,7 +39,7 @@ class Closeness:
 
 
 @dataclass(frozen=True)
-class Probe:
+class ServerProbe:
     """Expected answer of a server with the right weights.
 
     Attributes:

@@ -27,15 +27,15 @@ class UnreachableError(CoevoError):
     """The server does not answer, in time or at all, or its engine is broken."""
 
 
-class RefusedError(CoevoError):
+class ServerRefusedError(CoevoError):
     """The server refuses the request."""
 
 
-class MissingError(RefusedError):
+class MissingError(ServerRefusedError):
     """The server has no such path."""
 
 
-class ConflictError(RefusedError):
+class ConflictError(ServerRefusedError):
     """The server has changed since, and does not fit the request."""
 
 
@@ -74,7 +74,7 @@ class Client:
             reason = _message(error)
             if error.code >= 500:
                 raise UnreachableError(f"the vLLM server at {self.url} answers {error.code} ({reason})") from None
-            kind = KINDS.get(error.code, RefusedError)
+            kind = KINDS.get(error.code, ServerRefusedError)
             remedy = f": set {KEY} to its key" if error.code == 401 else ""
             raise kind(f"the vLLM server at {self.url} refuses {path} ({error.code}: {reason}){remedy}") from None
         except (OSError, ValueError) as error:

@@ -35,7 +35,7 @@ EMBEDDED = {
 
 
 @dataclass(frozen=True)
-class Serving:
+class ServerSettings:
     """Start settings of a server.
 
     Attributes:
@@ -69,7 +69,7 @@ def interpreter(config: VllmEngineConfig, section: str = "rollout.engine") -> Pa
     return found[0].absolute()
 
 
-def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
+def command(config: VllmEngineConfig, serving: ServerSettings) -> list[str]:
     """Command line without host and port."""
     line = [str(interpreter(config)), "-P", "-m", "vllm.entrypoints.openai.api_server"]
     line += ["--model", serving.model, "--skip-tokenizer-init"]
@@ -79,7 +79,7 @@ def command(config: VllmEngineConfig, serving: Serving) -> list[str]:
     line += ["--logprobs-mode", "processed_logprobs", "--disable-uvicorn-access-log"]
     if config.draws == "keyed":
         line += ["--middleware", "coevo_vllm.Seeds"]
-    line += ["--middleware", "coevo_vllm.Key"]  # the last one is the outermost
+    line += ["--middleware", "coevo_vllm.KeyGuard"]  # the last one is the outermost
     line += ["--worker-extension-cls", "coevo_worker.Digests", *_for_adapters(serving.rank)]
     if config.sync != "files":
         line += ["--weight-transfer-config", json.dumps({"backend": config.sync})]
@@ -155,12 +155,12 @@ def _ours(key: str) -> dict[str, str]:
     return {"VLLM_API_KEY": key, "PYTHONPATH": os.pathsep.join(places)}
 
 
-def _on_a_cpu(serving: Serving) -> list[str]:
+def _on_a_cpu(serving: ServerSettings) -> list[str]:
     """Options for a CPU. A prompt is computed in one piece: vLLM's engine dies on a piece of a prompt with a seed."""
     return [*EAGER, "--no-enable-chunked-prefill", "--max-num-batched-tokens", str(max(BATCH, serving.length))]
 
 
-def _on_gpus(config: VllmEngineConfig, serving: Serving) -> list[str]:
+def _on_gpus(config: VllmEngineConfig, serving: ServerSettings) -> list[str]:
     return [
         *("--gpu-memory-utilization", str(config.gpu_memory_utilization)),
         *("--tensor-parallel-size", str(width_of(config))),

@@ -15,7 +15,7 @@ from coevo.models.weights.tensor_file import Spec, read_layout
 
 
 @dataclass(frozen=True)
-class Digests:
+class ExpectedDigests:
     """Expected digests of a server's weights.
 
     Attributes:

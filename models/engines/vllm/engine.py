@@ -30,9 +30,9 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request, check_lengths, completions_of, ends_of, limit_of
 from coevo.models.engines.vllm.client import KEY, Client
-from coevo.models.engines.vllm.command import Serving, interpreter, sender_settings
+from coevo.models.engines.vllm.command import ServerSettings, interpreter, sender_settings
 from coevo.models.engines.vllm.expected import Weights
-from coevo.models.engines.vllm.launch import Launch
+from coevo.models.engines.vllm.launch import EngineLaunch
 from coevo.models.engines.vllm.replica import Replica, closeness_metrics
 from coevo.models.engines.vllm.routing import Routing
 from coevo.models.engines.vllm.weights import serve_adapters, serve_model
@@ -40,7 +40,7 @@ from coevo.models.policy.policy import base_of, check_fits, outline
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion
 
-Drawn = list[tuple[int, float]]
+TokenLogprobs = list[tuple[int, float]]
 """Token ids of one completion, with their log-probs."""
 
 
@@ -143,17 +143,17 @@ class VllmEngine:
         drawn = self._of_turn(requests) if len(requests) > 1 else self._of_episode(requests)
         return completions_of(self.policy.tokenizer, self._ends, drawn)
 
-    def _of_episode(self, requests: Sequence[Request]) -> list[Drawn]:
+    def _of_episode(self, requests: Sequence[Request]) -> list[TokenLogprobs]:
         return [
             _drawn(choice)
             for request in requests
             for choice in self._ask(self._replicas[self._routing.settle(request.group)], [request])
         ]
 
-    def _of_turn(self, requests: Sequence[Request]) -> list[Drawn]:
+    def _of_turn(self, requests: Sequence[Request]) -> list[TokenLogprobs]:
         shares = self._routing.divide([request.group for request in requests])
         answers = self._threads.map(self._ask, self._replicas, [[requests[row] for row in rows] for rows in shares])
-        found: dict[int, Drawn] = {}
+        found: dict[int, TokenLogprobs] = {}
         for rows, choices in zip(shares, answers, strict=True):
             found |= zip(rows, map(_drawn, choices), strict=True)
         return [found[row] for row in range(len(requests))]
@@ -196,17 +196,17 @@ class VllmEngine:
             raise CoevoError(
                 f"rollout.engine.sync={config.sync} sends whole weights, but the policy has adapters: set sync=files"
             )
-        launch = Launch(config, key, self._place)
+        launch = EngineLaunch(config, key, self._place)
         if config.urls:
             return [Replica(config, weights, None, url, key, launch.sender(at)) for at, url in enumerate(config.urls)]
         starts = [launch.server(number, self._serving) for number in range(config.replicas)]
         return [Replica(config, weights, start, "", key, launch.sender(at)) for at, start in enumerate(starts)]
 
-    def _serving(self, weights: Weights) -> Serving:
+    def _serving(self, weights: Weights) -> ServerSettings:
         if not self._adapted:
-            return Serving(str(weights.directory), 0, self._limit, self._sleeps)
+            return ServerSettings(str(weights.directory), 0, self._limit, self._sleeps)
         adapters = self.policy.model.peft_config["default"]
-        return Serving(self._base, int(adapters.r), self._limit, self._sleeps)
+        return ServerSettings(self._base, int(adapters.r), self._limit, self._sleeps)
 
 
 def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> None:
@@ -234,5 +234,5 @@ def _key(config: VllmEngineConfig) -> str:
     return key
 
 
-def _drawn(choice: dict[str, Any]) -> Drawn:
+def _drawn(choice: dict[str, Any]) -> TokenLogprobs:
     return list(zip(choice["token_ids"], choice["logprobs"]["token_logprobs"], strict=True))

@@ -9,8 +9,8 @@ from typing import Self
 import torch
 
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import Probe
-from coevo.models.engines.vllm.digests import Digests
+from coevo.models.engines.vllm.check import ServerProbe
+from coevo.models.engines.vllm.digests import ExpectedDigests
 from coevo.models.engines.vllm.probe import probe_apart
 
 
@@ -44,13 +44,13 @@ class Weights:
         self._lock = Lock()
 
     @property
-    def probe(self) -> Probe:
+    def probe(self) -> ServerProbe:
         """The policy's probe; it knows that of the weights before if a server needed it."""
         with self._lock:
             return self._probe
 
     @property
-    def digests(self) -> Digests:
+    def digests(self) -> ExpectedDigests:
         """Digests of the files in ``directory``."""
         with self._lock:
             return self._digests
@@ -62,18 +62,18 @@ class Weights:
             return self._files_digest
 
     @property
-    def known(self) -> Probe | None:
+    def known(self) -> ServerProbe | None:
         """The probe, if it was computed."""
         return self.__dict__.get("_probe")
 
     @cached_property
-    def _probe(self) -> Probe:
+    def _probe(self) -> ServerProbe:
         former = self._former.logprobs if self._former else ()
         return probe_apart(self._policy, self._temperature, self._config.threads, former)
 
     @cached_property
-    def _digests(self) -> Digests:
-        return Digests.of(self.directory, getattr(torch, self._config.dtype))
+    def _digests(self) -> ExpectedDigests:
+        return ExpectedDigests.of(self.directory, getattr(torch, self._config.dtype))
 
     @cached_property
     def _files_digest(self) -> str:

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.command import Serving, command, sender_command, sender_settings, settings
+from coevo.models.engines.vllm.command import ServerSettings, command, sender_command, sender_settings, settings
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.replica import Start
-from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, Sending
+from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, SenderLaunch
 from coevo.models.engines.vllm.server import VllmServer, inherited
 
 
 @dataclass(frozen=True, slots=True)
-class Launch:
+class EngineLaunch:
     """Start of the processes of an engine.
 
     Attributes:
@@ -26,7 +26,7 @@ class Launch:
     key: str
     place: Path
 
-    def server(self, number: int, serving: Callable[[Weights], Serving]) -> Start:
+    def server(self, number: int, serving: Callable[[Weights], ServerSettings]) -> Start:
         """Function that starts a server with weights; ``serving`` gives its settings."""
         log = self.place / f"server-{number}.log"
 
@@ -42,4 +42,4 @@ class Launch:
             return FILES
         environment = {**inherited(), **sender_settings(config, number, self.key)}
         log = self.place / f"sender-{number}.log"
-        return Sender(Sending(sender_command(config), environment, log, config.startup_timeout))
+        return Sender(SenderLaunch(sender_command(config), environment, log, config.startup_timeout))

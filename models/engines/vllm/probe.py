@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from coevo.models.engines.vllm.check import Probe
+from coevo.models.engines.vllm.check import ServerProbe
 from coevo.models.policy.apart import run_apart
 from coevo.models.policy.policy import Policy, load
 
@@ -21,7 +21,7 @@ LENGTH = 48
 
 
 @torch.inference_mode()
-def probe_of(policy: Policy, temperature: float, former: Sequence[float] = ()) -> Probe:
+def probe_of(policy: Policy, temperature: float, former: Sequence[float] = ()) -> ServerProbe:
     """Create a fixed prompt without meaning, and the policy's log-probs of it in a forward of our own.
 
     Args:
@@ -35,10 +35,10 @@ def probe_of(policy: Policy, temperature: float, former: Sequence[float] = ()) -
     logits = policy.model(input_ids=ids).logits[0].double()
     said = logits[:-1].log_softmax(-1).gather(-1, ids[0, 1:, None]).squeeze(-1)
     following = (logits[-1] / temperature).log_softmax(-1)
-    return Probe(prompt, said.tolist(), temperature, following.tolist(), former)
+    return ServerProbe(prompt, said.tolist(), temperature, following.tolist(), former)
 
 
-def probe_apart(directory: Path, temperature: float, threads: int, former: Sequence[float] = ()) -> Probe:
+def probe_apart(directory: Path, temperature: float, threads: int, former: Sequence[float] = ()) -> ServerProbe:
     """Compute the probe of the policy in a directory in another process.
 
     Args:
@@ -51,7 +51,7 @@ def probe_apart(directory: Path, temperature: float, threads: int, former: Seque
         CoevoError: the process failed; its last line says why.
     """
     said = run_apart(__name__, str(directory), repr(temperature), str(threads))
-    return replace(Probe(**json.loads(said)), former=former)
+    return replace(ServerProbe(**json.loads(said)), former=former)
 
 
 def main(directory: str, temperature: str, threads: str) -> None:

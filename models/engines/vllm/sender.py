@@ -31,7 +31,7 @@ class Delivery(Protocol):
         ...
 
 
-class Files:
+class FileDelivery:
     """The server reads the files itself, under the same path."""
 
     def deliver(self, client: Client, directory: Path) -> None:
@@ -42,11 +42,11 @@ class Files:
         """As in ``Delivery``."""
 
 
-FILES = Files()
+FILES = FileDelivery()
 
 
 @dataclass(frozen=True)
-class Sending:
+class SenderLaunch:
     """How to start a sender.
 
     Attributes:
@@ -71,7 +71,7 @@ class Sender:
         sending: how to start it.
     """
 
-    def __init__(self, sending: Sending) -> None:
+    def __init__(self, sending: SenderLaunch) -> None:
         self._sending = sending
         self._process: subprocess.Popen[bytes] | None = None
         self._replies: IO[bytes] | None = None

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from coevo.tasks.publish.mlflow.store import Store, check_location
+from coevo.tasks.publish.mlflow.store import TrackingStore, check_location
 
 COLUMNS = ("params.`recipe`", "params.`seed`", "tags.`coevo.commit`", "tags.`coevo.revision`", "attributes.`Models`")
 """Columns of the view, as MLflow's page names them."""
@@ -24,7 +24,7 @@ def page_of(experiment: str) -> str:
     return f"/#/experiments/{experiment}/runs?viewStateShareKey={VIEW}"
 
 
-def experiment_id(mlflow: Any, store: Store, name: str, of_runs: bool = True) -> str:
+def experiment_id(mlflow: Any, store: TrackingStore, name: str, of_runs: bool = True) -> str:
     """Id of an experiment, which is created if it does not exist; tags that it lacks are set, others stay as they are.
 
     Args:
@@ -43,7 +43,7 @@ def experiment_id(mlflow: Any, store: Store, name: str, of_runs: bool = True) ->
     return str(known.experiment_id)
 
 
-def writable_experiment(mlflow: Any, store: Store, name: str, of_runs: bool = True) -> str:
+def writable_experiment(mlflow: Any, store: TrackingStore, name: str, of_runs: bool = True) -> str:
     """``experiment_id``, once it is certain where its artifacts go.
 
     Raises:

@@ -12,7 +12,7 @@ SIZE = (7.0, 3.5)
 """Inches."""
 
 
-class Mark(NamedTuple):
+class ArmMean(NamedTuple):
     """Mean of an arm of a study with its interval; the bounds are None for a single seed."""
 
     arm: str
@@ -64,7 +64,7 @@ def bars(counts: Mapping[float, float], revision: int) -> Any:
     return figure
 
 
-def intervals(study: str, marks: Mapping[str, Sequence[Mark]]) -> Any:
+def intervals(study: str, marks: Mapping[str, Sequence[ArmMean]]) -> Any:
     """Arms of a study with their 95 % intervals, one plot per metric; the first arm's mean is a line."""
     figure, plots = _figure(study, rows=len(marks))
     for axes, (metric, arms) in zip(plots, marks.items(), strict=True):

@@ -28,7 +28,7 @@ class TrackingError(CoevoError):
 
 
 @dataclass(frozen=True)
-class Store:
+class TrackingStore:
     """MLflow's store.
 
     Attributes:
@@ -42,11 +42,11 @@ class Store:
     lock: Path
 
 
-def tracking_store(workspace: Path) -> Store:
+def tracking_store(workspace: Path) -> TrackingStore:
     """The store of ``MLFLOW_TRACKING_URI``, else a database and a folder in the workspace."""
     root = workspace.resolve()
     uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{root / DATABASE}"
-    return Store(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
+    return TrackingStore(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
 
 
 def _is_own_server(uri: str, root: Path) -> bool:
@@ -59,7 +59,7 @@ def _is_own_server(uri: str, root: Path) -> bool:
         return False
 
 
-def client(store: Store) -> Any:
+def client(store: TrackingStore) -> Any:
     """MLflow's client."""
     return package().MlflowClient(tracking_uri=store.uri)
 
@@ -74,7 +74,7 @@ def package() -> Any:
 
 
 @contextmanager
-def translated(store: Store, what: str = "does not take the run") -> Iterator[None]:
+def translated(store: TrackingStore, what: str = "does not take the run") -> Iterator[None]:
     """Translate exceptions of MLflow, its database and its transport to one line."""
     from sqlalchemy.exc import DBAPIError  # raised where MLflow creates its tables; elsewhere, MLflow wraps it
 
@@ -94,7 +94,7 @@ def without_login(text: str, uri: str) -> str:
 
 
 @contextmanager
-def reached(store: Store, what: str) -> Iterator[Any]:
+def reached(store: TrackingStore, what: str) -> Iterator[Any]:
     """MLflow's client, if it can be reached; errors within are one line.
 
     Raises:
@@ -105,7 +105,7 @@ def reached(store: Store, what: str) -> Iterator[Any]:
         yield client(store)
 
 
-def check_location(store: Store, uri: str, what: str) -> None:
+def check_location(store: TrackingStore, uri: str, what: str) -> None:
     """Check that artifacts lie where a store may keep them, before they are read or written.
 
     The workspace's own database and server keep them in the workspace's folder. Another server may keep them anywhere
@@ -132,7 +132,7 @@ def check_location(store: Store, uri: str, what: str) -> None:
         raise TrackingError(f"MLflow at {known} names {uri[:200]!a} as the place of {what}: they belong into {where}")
 
 
-def check_database(store: Store) -> None:
+def check_database(store: TrackingStore) -> None:
     """Make sure that a database in a file is writable: MLflow itself would retry for minutes, silently.
 
     Paths in a workspace's own database are corrected if the workspace was moved or copied.
@@ -148,7 +148,7 @@ def check_database(store: Store) -> None:
                 database.commit()
 
 
-def make_database(store: Store) -> None:
+def make_database(store: TrackingStore) -> None:
     """Create a database in a file if missing; the caller holds the store's lock.
 
     The file appears complete or not at all: MLflow creates its tables in many steps, and can neither use nor repair
@@ -177,6 +177,6 @@ def _make_default_experiment(uri: str, artifacts: str) -> None:
     SqlAlchemyStore(uri, artifacts).engine.dispose()
 
 
-def database_of(store: Store) -> Path | None:
+def database_of(store: TrackingStore) -> Path | None:
     """File of the store's database, without the options of its URI; None for any other store."""
     return Path(store.uri.removeprefix(SQLITE).partition("?")[0]) if store.uri.startswith(SQLITE) else None

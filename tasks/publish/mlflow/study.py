@@ -12,8 +12,8 @@ from filelock import FileLock
 
 from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.names import free_name, other_names
-from coevo.tasks.publish.mlflow.pictures import Mark, intervals
-from coevo.tasks.publish.mlflow.store import Store, check_database, client, package, translated
+from coevo.tasks.publish.mlflow.pictures import ArmMean, intervals
+from coevo.tasks.publish.mlflow.store import TrackingStore, check_database, client, package, translated
 from coevo.tasks.publish.mlflow.tables import TAG as TABLES
 
 EXPERIMENT = "studies"
@@ -62,11 +62,11 @@ class StudyPage:
     points: Mapping[str, float]
     table: Table
     runs: Table
-    marks: Mapping[str, Sequence[Mark]]
+    marks: Mapping[str, Sequence[ArmMean]]
     document: Mapping[str, Any]
 
 
-def publish_study(store: Store, page: StudyPage) -> str:
+def publish_study(store: TrackingStore, page: StudyPage) -> str:
     """Publish the result of a study and return the id of its MLflow run.
 
     Raises:
@@ -90,7 +90,7 @@ def publish_study(store: Store, page: StudyPage) -> str:
     return run
 
 
-def _connect(mlflow: Any, store: Store, page: StudyPage) -> str:
+def _connect(mlflow: Any, store: TrackingStore, page: StudyPage) -> str:
     """Id of the MLflow run of the study, which is created once."""
     with FileLock(store.lock):
         experiment = writable_experiment(mlflow, store, EXPERIMENT, of_runs=False)

@@ -14,7 +14,7 @@ from typing import Any
 from coevo.models.policy.decoder import Decode
 from coevo.records.episode import Episode, Turn
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import Store
+from coevo.tasks.publish.mlflow.store import TrackingStore
 
 SUCCESSES = 2
 """Successful episodes per sample."""
@@ -23,10 +23,10 @@ NO_PROMPT = "not available: the tokenizer of the policy is not at hand"
 
 
 @dataclass(frozen=True)
-class Place:
+class TraceDestination:
     """Destination of traces: an experiment and its run, and the decoder of its policy's prompts."""
 
-    store: Store
+    store: TrackingStore
     experiment: str
     run_id: str
     decode: Decode
@@ -50,7 +50,7 @@ def outcome(episode: Episode) -> str:
     return ended if all(turn.valid for turn in episode.turns) else f"{ended}, with an invalid action"
 
 
-def publish_traces(place: Place, publication: Publication) -> None:
+def publish_traces(place: TraceDestination, publication: Publication) -> None:
     """Log the sample of a revision's episodes."""
     # MlflowClient.start_trace draws ids and times the spans itself: what is published again would be a second trace.
     from mlflow.tracing.client import TracingClient
@@ -80,7 +80,7 @@ def spans_of(
     asked = {"task": episode.task.instruction, "scope": episode.task.scope}
     ended = {"outcome": outcome(episode), "reward": episode.reward, "shaped reward": episode.shaped}
     failure = outcome(episode) if has_failed(episode) else ""
-    yield _values(trace, _Part("episode", "AGENT", asked, ended, failure), None, next(order))
+    yield _values(trace, _SpanPart("episode", "AGENT", asked, ended, failure), None, next(order))
     for number, turn in enumerate(episode.turns, 1):
         for part in _parts(turn, known, decode):
             named = replace(part, name=f"{part.name} {number}")
@@ -98,7 +98,7 @@ def has_failed(episode: Episode) -> bool:
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SpanPart:
     """Content of a span; ``failure`` is empty where there is none."""
 
     name: str
@@ -109,15 +109,15 @@ class _Part:
     tokens: Mapping[str, int] | None = None
 
 
-def _parts(turn: Turn, known: Mapping[str, str], decode: Decode) -> tuple[_Part, ...]:
+def _parts(turn: Turn, known: Mapping[str, str], decode: Decode) -> tuple[_SpanPart, ...]:
     """Retrieval, generation and step of a turn."""
     retrieved = [{"page_content": known.get(name, ""), "metadata": {"entry": name}} for name in turn.retrieved]
     result = {"feedback": turn.feedback, "reward": turn.reward, "valid": turn.valid}
     prompt = decode(turn.prompt_ids) or NO_PROMPT
     return (
-        _Part("retrieve", "RETRIEVER", turn.observation, retrieved),
-        _Part("generate", "LLM", prompt, turn.completion.text, turn.fault, usage([turn])),
-        _Part("step", "TOOL", turn.action, result, "" if turn.valid else "invalid action"),
+        _SpanPart("retrieve", "RETRIEVER", turn.observation, retrieved),
+        _SpanPart("generate", "LLM", prompt, turn.completion.text, turn.fault, usage([turn])),
+        _SpanPart("step", "TOOL", turn.action, result, "" if turn.valid else "invalid action"),
     )
 
 
@@ -127,7 +127,7 @@ def usage(turns: Sequence[Turn]) -> dict[str, int]:
     return {"input_tokens": given, "output_tokens": drawn, "total_tokens": given + drawn}
 
 
-def _values(trace: str, part: _Part, parent: str | None, when: int) -> dict[str, Any]:
+def _values(trace: str, part: _SpanPart, parent: str | None, when: int) -> dict[str, Any]:
     attributes = {"traceRequestId": trace, "spanType": part.kind, "spanInputs": part.given, "spanOutputs": part.got}
     attributes |= {} if part.tokens is None else {"chat.tokenUsage": part.tokens}
     code = "STATUS_CODE_ERROR" if part.failure else "STATUS_CODE_OK"
@@ -150,7 +150,7 @@ def _span(values: dict[str, Any]) -> Any:
     return Span.from_dict(values)
 
 
-def _info(place: Place, publication: Publication, episode: Episode, trace: str) -> Any:
+def _info(place: TraceDestination, publication: Publication, episode: Episode, trace: str) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
     return TraceInfo(

@@ -22,10 +22,10 @@ from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.names import free_name, is_right, other_names
 from coevo.tasks.publish.mlflow.pictures import publish_pictures
 from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, status_tags, tags_of
-from coevo.tasks.publish.mlflow.store import Store, check_database, client, package, translated
+from coevo.tasks.publish.mlflow.store import TrackingStore, check_database, client, package, translated
 from coevo.tasks.publish.mlflow.tables import TAG as TABLES
 from coevo.tasks.publish.mlflow.tables import publish_bank
-from coevo.tasks.publish.mlflow.traces import Place, publish_traces
+from coevo.tasks.publish.mlflow.traces import TraceDestination, publish_traces
 
 MLFLOW_STATUS = {
     "running": "RUNNING", "new": "SCHEDULED", "waiting": "SCHEDULED", "finished": "FINISHED", "stopped": "KILLED",
@@ -55,7 +55,9 @@ class Placement:
 class Tracker:
     """Publisher of the revisions of one run."""
 
-    def __init__(self, store: Store, experiment: str, run: str, origin: str, decode: Decode = lambda _: None) -> None:
+    def __init__(
+        self, store: TrackingStore, experiment: str, run: str, origin: str, decode: Decode = lambda _: None
+    ) -> None:
         """Args:
         store: MLflow's store.
         experiment: name of the environment.
@@ -197,7 +199,7 @@ class Tracker:
     def _publish_evaluation(self, run: Any, publication: Publication) -> None:
         """Log pictures, traces and the checkpoint of an evaluated revision, which takes longer."""
         publish_pictures(self._client, run.run_id, publication)
-        publish_traces(Place(self._store, run.experiment_id, run.run_id, self._decode), publication)
+        publish_traces(TraceDestination(self._store, run.experiment_id, run.run_id, self._decode), publication)
         publish_checkpoint(self._client, run, f"{self._run}@{publication.revision}", publication)
 
     def _publish_points(self, run_id: str, publication: Publication, tags: Mapping[str, str]) -> None:

@@ -21,7 +21,7 @@ def test_every_admission_judges_a_harmful_lesson():
     env = make(HomeRulesConfig())
     task = next(task for task in env.sample(32, key(1)) if task.kind == "put")
     entry = harmful.lesson_of(task, true=True, draw=key(2))
-    lesson = harmful.Lesson(entry, task, 0.3)
+    lesson = harmful.MeasuredLesson(entry, task, 0.3)
     admitted = {name: rule(env, lesson, [lesson], key(3)) for name, rule in harmful.RULES.items()}
     assert admitted["append"] is admitted["edits"] is admitted["mean"] is True
 

@@ -3,7 +3,7 @@
 import pytest
 from minigrid.core.world_object import Ball, Box, Door, Key
 
-from coevo.envs.babyai.catalogue import Name
+from coevo.envs.babyai.catalogue import ThingName
 from coevo.envs.babyai.language import Sight, View
 from coevo.envs.babyai.level import Level
 from coevo.envs.babyai.plan import Plan
@@ -103,6 +103,6 @@ def test_thoughts_name_the_nearest_thing_that_is_meant():
 
 
 def test_a_sight_in_words():
-    door = Sight(Name("purple", "door"), "locked", 2, 3)
+    door = Sight(ThingName("purple", "door"), "locked", 2, 3)
     assert door.text() == "You see a locked purple door 2 steps right and 3 steps forward"
     assert door.distance == 5

@@ -7,7 +7,7 @@ import pytest
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.babyai import BabyAI
-from coevo.envs.babyai.catalogue import COLOURS, HELD_OUT, KINDS, Name
+from coevo.envs.babyai.catalogue import COLOURS, HELD_OUT, KINDS, ThingName
 from coevo.records.draws import key
 from coevo.records.task import Task
 
@@ -24,7 +24,7 @@ FORMS = {
 
 
 def named(task):
-    return {Name(*pair) for pair in NAMED.findall(task.instruction)}
+    return {ThingName(*pair) for pair in NAMED.findall(task.instruction)}
 
 
 def test_training_never_names_what_is_held_out_and_the_panel_nothing_else():
@@ -38,7 +38,9 @@ def test_training_never_names_what_is_held_out_and_the_panel_nothing_else():
 
 def test_all_that_is_not_held_out_is_trained_on():
     seen = set().union(*map(named, BabyAI(("pickup", "open"), 0).sample(600, key("all"))))
-    assert seen == {Name(colour, thing) for colour in COLOURS for thing in ("key", "ball", "box", "door")} - HELD_OUT
+    assert (
+        seen == {ThingName(colour, thing) for colour in COLOURS for thing in ("key", "ball", "box", "door")} - HELD_OUT
+    )
 
 
 def test_no_level_is_in_two_of_training_panels_and_cloning():

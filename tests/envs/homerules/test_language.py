@@ -2,7 +2,7 @@ import pytest
 
 from coevo.configs.errors import CoevoError
 from coevo.envs.homerules.catalogue import HOUSES, LEVELS, OTHER_HOUSES
-from coevo.envs.homerules.language import Goal, View, read_instruction, read_observation
+from coevo.envs.homerules.language import Goal, HouseView, read_instruction, read_observation
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,10 @@ def test_an_instruction_is_read_back(goal, text):
 @pytest.mark.parametrize(
     ("view", "text"),
     [
-        (View("hall", "", "", (), ""), "at hall hold nothing . seen nothing"),
-        (View("safe", "mug", "", ("drawer", "safe"), ""), "at safe hold mug . seen drawer safe"),
-        (View("oven", "mug", "hot", ("safe",), ""), "at oven hold mug hot . seen safe"),
-        (View("desk", "", "", ("safe",), "safe"), "at desk hold nothing . seen safe . found safe"),
+        (HouseView("hall", "", "", (), ""), "at hall hold nothing . seen nothing"),
+        (HouseView("safe", "mug", "", ("drawer", "safe"), ""), "at safe hold mug . seen drawer safe"),
+        (HouseView("oven", "mug", "hot", ("safe",), ""), "at oven hold mug hot . seen safe"),
+        (HouseView("desk", "", "", ("safe",), "safe"), "at desk hold nothing . seen safe . found safe"),
     ],
 )
 def test_an_observation_is_read_back(view, text):

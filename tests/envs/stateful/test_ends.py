@@ -14,7 +14,7 @@ from support.runs import ROOT
 from support.scheduled import wait_for
 
 from coevo.configs.errors import CoevoError
-from coevo.envs.failures import Loss
+from coevo.envs.failures import EpisodeFailure
 from coevo.records.draws import key
 
 RUN = """
@@ -118,7 +118,7 @@ def test_no_answer_is_waited_for_beyond_its_limit(tmp_path, deed):
     with closing(Parents(str(log), limits={"act_seconds": 1.0, "workers": 1})) as env:
         state, _ = env.start(env.task("one", "train"))
         began = time.monotonic()
-        assert env.try_step([state], [deed]) == [Loss("timeout", "no answer in 1 s")]
+        assert env.try_step([state], [deed]) == [EpisodeFailure("timeout", "no answer in 1 s")]
         assert time.monotonic() - began < 10.0
         assert not left_after([psutil.Process(pid) for _, pid in logged(log) if psutil.pid_exists(pid)])
 
@@ -129,7 +129,7 @@ def test_a_worker_that_dies_is_a_crash_at_once(tmp_path, deed):
     with closing(Parents(str(tmp_path / "log"), limits={"act_seconds": 50.0, "workers": 1})) as env:
         state, _ = env.start(env.task("one", "train"))
         began = time.monotonic()
-        assert env.try_step([state], [deed]) == [Loss("crash", "its process ended with exit code -9")]
+        assert env.try_step([state], [deed]) == [EpisodeFailure("crash", "its process ended with exit code -9")]
         assert time.monotonic() - began < 10.0
         assert env.start(env.task("two", "train"))[1] == "total 0"
 
@@ -146,7 +146,7 @@ def test_a_fork_server_that_was_killed_is_replaced(tmp_path):
         wait_for(lambda: server.status() == psutil.STATUS_ZOMBIE, 60)
         (step,) = env.try_step([state], ["1"])  # the worker lives on
         assert step.feedback == "added 1"
-        assert isinstance(env.try_step([step.state], ["die"])[0], Loss)
+        assert isinstance(env.try_step([step.state], ["die"])[0], EpisodeFailure)
         assert env.start(env.task("two", "train"))[1] == "total 0"
 
 
@@ -156,7 +156,7 @@ def test_a_stopped_worker_with_a_long_request_exceeds_its_limit(tmp_path):
     with closing(Parents(str(log), limits={"act_seconds": 1.0, "workers": 1})) as env:
         state, _ = env.start(env.task("one", "train"))
         os.kill(logged(log)[0][1], signal.SIGSTOP)
-        assert env.try_step([state], ["x" * 1_000_000]) == [Loss("timeout", "no answer in 1 s")]
+        assert env.try_step([state], ["x" * 1_000_000]) == [EpisodeFailure("timeout", "no answer in 1 s")]
 
 
 @pytest.mark.timeout(300)

@@ -20,7 +20,7 @@ from support.simulators import (
     Sums,
 )
 
-from coevo.envs.failures import EpisodeLostError, Loss
+from coevo.envs.failures import EpisodeFailure, EpisodeLostError
 from coevo.envs.stateful import local
 from coevo.envs.stateful.interface import Opening
 from coevo.records.draws import key
@@ -120,7 +120,9 @@ def test_neighbours_of_a_crash_are_played_again_also_where_that_fails_once(tmp_p
     with closing(MixedSums(str(log), bad={5}, limits={"workers": 1})) as made:
         states = [state for state, _ in made.try_start(tasks(4))]
         steps = made.try_step(states, ["exit", "1", "1", "1"])
-    assert [str(step) for step in steps if isinstance(step, Loss)] == ["crash: its process ended with exit code 3"]
+    assert [str(step) for step in steps if isinstance(step, EpisodeFailure)] == [
+        "crash: its process ended with exit code 3"
+    ]
 
 
 @pytest.mark.full
@@ -148,8 +150,8 @@ def test_trouble_at_four_percent_of_the_steps_loses_what_failed(tmp_path, troubl
         running, lost = [state for state, _ in made.try_start(made.sample(80, key("tasks")))], []
         for _ in range(5):
             steps = made.try_step(running, ["1"] * len(running))
-            lost += [step for step in steps if isinstance(step, Loss)]
-            running = [step.state for step in steps if not isinstance(step, Loss)]
+            lost += [step for step in steps if isinstance(step, EpisodeFailure)]
+            running = [step.state for step in steps if not isinstance(step, EpisodeFailure)]
     assert set(map(without_line, lost)) == {reason}
     assert 0.08 < len(lost) / 80 < 0.33  # 0.185 to 0.215, and 2.5 standard deviations
 
@@ -180,14 +182,14 @@ def test_an_episode_that_opens_too_slowly_is_lost_alone():
     limits = {"open_seconds": 4.0, "act_seconds": 1.0, "retries": 0, "workers": 2}
     with closing(Sums(limits=limits)) as made:
         slow, sound = made.try_start([Sums().task("slow", "train"), tasks(1)[0]])
-        assert slow == Loss("timeout", "no answer in 4 s")
+        assert slow == EpisodeFailure("timeout", "no answer in 4 s")
         assert sound[1] == "total 0"
 
 
 @pytest.mark.timeout(60)
 def test_a_worker_that_never_reads_a_long_task_exceeds_the_limit_and_a_slow_one_gets_it():
     with closing(HeavySums(600, limits={"open_seconds": 1.0, "retries": 0})) as made:
-        assert made.try_start(made.sample(1, key("tasks"))) == [Loss("timeout", "no answer in 1 s")]
+        assert made.try_start(made.sample(1, key("tasks"))) == [EpisodeFailure("timeout", "no answer in 1 s")]
     with closing(HeavySums(0.5)) as made:
         assert [seen for _, seen in made.try_start(made.sample(3, key("tasks")))] == ["total 0"] * 3
 

@@ -16,7 +16,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.flows import api
 from coevo.flows.cli.app import main
 from coevo.flows.evaluate import evaluate_revision
-from coevo.flows.evaluation import Request
+from coevo.flows.evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 
 PANEL = "seen-houses"
@@ -43,7 +43,7 @@ def plays_as_the_expert(monkeypatch):
 
 def test_the_run_s_own_attempts_come_out_again(evaluated):
     place, manifest = evaluated
-    found = evaluate_revision("run", Request(PANEL, discovery=3), place)
+    found = evaluate_revision("run", EvaluationRequest(PANEL, discovery=3), place)
     metrics = manifest.state["metrics"]
     assert found.success == metrics[f"agent/success/{PANEL}"]
     assert found.discovery == {number: metrics[f"bank/discovery/{PANEL}/{number}"] for number in (1, 2, 3)}
@@ -67,7 +67,7 @@ def test_compare_evaluates_what_was_not(seldom, one, other):
     with pytest.raises(CoevoError, match="was not evaluated") if other != "run" else nullcontext():
         api.compare(one, other, workspace=seldom.root)
     found = api.compare(one, other, evaluate=True, workspace=seldom.root).set_index("equal").loc["end"]
-    ours, theirs = (evaluate_revision(name, Request(PANEL), seldom) for name in (other, one))
+    ours, theirs = (evaluate_revision(name, EvaluationRequest(PANEL), seldom) for name in (other, one))
     assert (found["run"], found["against"]) == ("run@3", one)
     assert (found["success"], found["against_success"]) == (ours.success, theirs.success)
     assert (found["revision"], found["against_revision"], found["tasks"]) == (3, int(one[-1]), 24)
@@ -75,7 +75,7 @@ def test_compare_evaluates_what_was_not(seldom, one, other):
 
 def test_types_of_tasks_add_up_to_all(evaluated):
     place, _ = evaluated
-    found = evaluate_revision("run", Request(PANEL), place)
+    found = evaluate_revision("run", EvaluationRequest(PANEL), place)
     kinds = found.by_kind()
     assert len(kinds) > 1
     assert all({episode.task.kind for episode in part.episodes} == {kind} for kind, part in kinds.items())
@@ -85,8 +85,8 @@ def test_types_of_tasks_add_up_to_all(evaluated):
 @pytest.mark.parametrize("bank", ["none", "run@0"])
 def test_attempts_with_another_bank_begin_with_that(evaluated, bank):
     place, _ = evaluated
-    blind = evaluate_revision("run", Request(PANEL, bank="none"), place)
-    found = evaluate_revision("run", Request(PANEL, bank=bank, discovery=2), place)
+    blind = evaluate_revision("run", EvaluationRequest(PANEL, bank="none"), place)
+    found = evaluate_revision("run", EvaluationRequest(PANEL, bank=bank, discovery=2), place)
     assert found.discovery[1] == pytest.approx(found.success)
     assert found.success == blind.success
     assert found.discovery[2] > found.discovery[1]
@@ -94,11 +94,11 @@ def test_attempts_with_another_bank_begin_with_that(evaluated, bank):
 
 def test_random_entries_and_several_attempts_do_not_go_together(evaluated):
     with pytest.raises(CoevoError, match="choose another bank"):
-        evaluate_revision("run", Request(PANEL, bank="random", discovery=2), evaluated[0])
+        evaluate_revision("run", EvaluationRequest(PANEL, bank="random", discovery=2), evaluated[0])
 
 
 def test_attempts_learn_without_the_replays_of_the_run_s_admission(small_workspace):
-    found = evaluate_revision("first", Request(discovery=2), Workspace(small_workspace))
+    found = evaluate_revision("first", EvaluationRequest(discovery=2), Workspace(small_workspace))
     assert found.panel.name == PANEL
     assert found.discovery[2] > found.discovery[1]
 
@@ -141,7 +141,7 @@ def test_progress_is_on_standard_error_and_the_document_alone(evaluated, monkeyp
 
 def test_a_type_whose_episodes_are_all_lost_has_no_success(evaluated, monkeypatch, capsys):
     place, _ = evaluated
-    result = evaluate_revision("run", Request(PANEL), place)
+    result = evaluate_revision("run", EvaluationRequest(PANEL), place)
     gone = sorted(result.by_kind())[0]
     lost = [replace(e, lost="exception: gone", success=False) if e.task.kind == gone else e for e in result.episodes]
     monkeypatch.setattr(coevo.flows.evaluate, "evaluate_revision", lambda *_: replace(result, episodes=lost))

@@ -17,7 +17,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.objects.cache import Cache, disk_usage
 from coevo.lineage.repository import Repository
-from coevo.lineage.revision.retention import Rule
+from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
 
 RUNS = ("first", "other", "bankless")
@@ -251,4 +251,4 @@ def test_a_run_goes_on_after_it(coevo, copied):
 
 
 def test_a_rule_counts_from_the_head():
-    assert [Rule(last=2).reasons(revision, 9) for revision in (7, 8)] == [[], ["last 2"]]
+    assert [RetentionRule(last=2).reasons(revision, 9) for revision in (7, 8)] == [[], ["last 2"]]

@@ -12,7 +12,7 @@ from coevo.flows.upkeep import check
 from coevo.flows.upkeep.gc import collect
 from coevo.lineage.remote import push as pushing
 from coevo.lineage.remote.objects import Objects
-from coevo.lineage.revision.retention import Rule
+from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import StoredBank
 from coevo.tasks.checks.bank import BankCheck
@@ -58,7 +58,7 @@ def beside(copied, monkeypatch):
         def call(*arguments, **named):
             if not done:
                 done.append(True)
-                collect(Workspace(copied), [], Rule(last=1))
+                collect(Workspace(copied), [], RetentionRule(last=1))
             return real(*arguments, **named)
 
         monkeypatch.setattr(module, name, call)
@@ -97,7 +97,7 @@ def test_a_push_of_a_damaged_run_is_refused_beside_gc_too(beside, coevo, copied,
 @pytest.mark.parametrize("point", mostly_soak([*CHECKS], *[*CHECKS][::2]))
 def test_fsck_looks_again_at_what_gc_drops(beside, copied, tmp_path, point):
     after = shutil.copytree(copied, tmp_path / "after")
-    collect(Workspace(after), [], Rule(last=1))
+    collect(Workspace(after), [], RetentionRule(last=1))
     expected = fsck(after, "first")
     done = beside(*CHECKS[point])
     assert fsck(copied, "first") == expected

@@ -9,7 +9,7 @@ from support import small_run
 from support.packages import untrained
 from support.runs import coevo as coevo_at
 
-from coevo.flows.evaluation import Request
+from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.registry import fetch, find, packaged
@@ -93,7 +93,7 @@ def test_a_panel_that_is_not_there_is_named(place):
     from coevo.configs.errors import CoevoError
 
     with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
-        evaluate_endpoint("http://127.0.0.1:1", "first", Request("attic"), Workspace(place))
+        evaluate_endpoint("http://127.0.0.1:1", "first", EvaluationRequest("attic"), Workspace(place))
 
 
 @pytest.mark.parametrize(

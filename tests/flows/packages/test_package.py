@@ -21,7 +21,7 @@ from support.player import CONFIG
 from support.runs import ROOT, coevo
 
 from coevo.flows.evaluate import evaluate_revision
-from coevo.flows.evaluation import Request
+from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.history.reference import reading
 from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.packages.package import register_revision
@@ -78,8 +78,8 @@ def said(episodes):
 
 
 def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
-    here = evaluate_revision("first@3", Request(PANEL, TASKS), place)
-    there = evaluate_endpoint(server[1], "first@3", Request(PANEL, TASKS), place)
+    here = evaluate_revision("first@3", EvaluationRequest(PANEL, TASKS), place)
+    there = evaluate_endpoint(server[1], "first@3", EvaluationRequest(PANEL, TASKS), place)
     assert said(there.episodes) == said(here.episodes)
     assert there.success == here.success
     assert 0 < there.success < 1

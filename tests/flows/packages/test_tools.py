@@ -9,14 +9,14 @@ from support.tools import ACTION, CALL, ToolHouse, parrot
 
 from coevo.flows.endpoint.limits import DEFAULT
 from coevo.flows.evaluate import evaluate_revision
-from coevo.flows.evaluation import Request
+from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.flows.packages.serving import Address, serve
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save
 
 pytestmark = pytest.mark.full
-REQUEST = Request("seen-houses", 3)
+REQUEST = EvaluationRequest("seen-houses", 3)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from coevo.flows.servers.guard import Guard
+from coevo.flows.servers.guard import ServerGuard
 from coevo.flows.servers.secret import health_of
 from coevo.flows.servers.visits import LINKS
 
@@ -39,7 +39,7 @@ def ask(reached):
         async with httpx.AsyncClient(transport=transport, base_url=HERE) as client:
             return await client.request(method, path, headers=headers)
 
-    guard = Guard(app, PORT, SECRET)
+    guard = ServerGuard(app, PORT, SECRET)
 
     def call(method, path, **headers):
         named = {name.replace("_", "-"): value for name, value in headers.items()}

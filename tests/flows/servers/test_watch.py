@@ -13,7 +13,7 @@ from support.runs import ROOT
 
 from coevo.flows.servers import watch
 from coevo.flows.servers.daemon import ServerError
-from coevo.flows.servers.watch import REFUSED, SILENT, Answer, Pulse, look, watching
+from coevo.flows.servers.watch import REFUSED, SILENT, Pulse, ServerAnswer, look, watching
 
 
 @pytest.mark.parametrize("status", [200, 401, 503])
@@ -29,7 +29,7 @@ def test_a_server_that_answers_is_alive_whatever_it_answers(status):
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Answering) as server:
         threading.Thread(target=server.serve_forever).start()
-        assert look(f"http://127.0.0.1:{server.server_port}/api") is Answer.ANSWERED
+        assert look(f"http://127.0.0.1:{server.server_port}/api") is ServerAnswer.ANSWERED
         server.shutdown()
 
 
@@ -37,16 +37,16 @@ def test_a_server_that_listens_is_slow_and_one_that_does_not_refuses(monkeypatch
     monkeypatch.setattr(watch, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
-        assert look(url) is Answer.SILENT
-    assert look(url) is Answer.REFUSED
+        assert look(url) is ServerAnswer.SILENT
+    assert look(url) is ServerAnswer.REFUSED
 
 
 @pytest.mark.parametrize(
     ("answers", "seconds"),
     [
-        ([Answer.REFUSED], REFUSED),
-        ([Answer.SILENT], SILENT),
-        ([Answer.SILENT, Answer.REFUSED], SILENT),  # its queue is full now and then
+        ([ServerAnswer.REFUSED], REFUSED),
+        ([ServerAnswer.SILENT], SILENT),
+        ([ServerAnswer.SILENT, ServerAnswer.REFUSED], SILENT),  # its queue is full now and then
     ],
 )
 def test_a_server_is_dead_after_a_while_without_an_answer(answers, seconds):
@@ -55,7 +55,7 @@ def test_a_server_is_dead_after_a_while_without_an_answer(answers, seconds):
     for second in range(int(seconds)):
         now[0] = float(second)
         assert not pulse.is_dead(answers[second % len(answers)])
-    assert not pulse.is_dead(Answer.ANSWERED)
+    assert not pulse.is_dead(ServerAnswer.ANSWERED)
     for second in range(int(seconds)):
         now[0] = seconds + second
         assert not pulse.is_dead(answers[second % len(answers)])

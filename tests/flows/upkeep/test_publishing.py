@@ -11,13 +11,13 @@ from support.remotes import forget
 from support.runs import published
 
 from coevo.configs.errors import CoevoError
-from coevo.flows.upkeep.check import Check
+from coevo.flows.upkeep.check import WorkspaceCheck
 from coevo.flows.upkeep.gc import collect
 from coevo.flows.upkeep.publishing import complete, publish_if_quick
 from coevo.flows.upkeep.repair import repair_run
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
-from coevo.lineage.revision.retention import Rule
+from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 
@@ -73,7 +73,7 @@ def test_a_database_with_options_in_its_address_is_found_again(place, paths, tmp
 def test_a_cursor_that_says_what_is_not_so_is_mended_once_mlflow_answers_and_only_then(place, paths, monkeypatch):
     for text in ('{"published": 9}', '{"published": -3}', ""):
         paths.published.write_text(text)
-        check = Check(place, lambda _: None)
+        check = WorkspaceCheck(place, lambda _: None)
         with pytest.raises(CoevoError, match=r"published.json .*: repair it with `coevo fsck first --repair`"):
             complete(place, paths)
         monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
@@ -124,12 +124,12 @@ def test_a_finished_run_is_recovered_as_one_with_remaining_iterations(place, pat
     assert fsck(place.root, "first")
     complete(place, paths)
     assert fsck(place.root, "first") == []
-    collect(place, [], Rule())
+    collect(place, [], RetentionRule())
 
 
 def test_a_finished_run_gets_the_tag_that_a_kill_left_out(place, paths):
     git(paths, "update-ref", "-d", "refs/tags/r3")
     with pytest.raises(CoevoError, match="the tag r3 is missing: `coevo fsck --repair` creates it; nothing"):
-        collect(place, [], Rule())
+        collect(place, [], RetentionRule())
     complete(place, paths)
-    collect(place, [], Rule())
+    collect(place, [], RetentionRule())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.lineage.remote.compare import Standing
+from coevo.lineage.remote.compare import HistoryComparison
 
 
 @pytest.mark.parametrize(
@@ -17,5 +17,5 @@ from coevo.lineage.remote.compare import Standing
     ],
 )
 def test_standings(here, there, found):
-    standing = Standing(here, there)
+    standing = HistoryComparison(here, there)
     assert (standing.ahead, standing.behind, standing.diverged) == found

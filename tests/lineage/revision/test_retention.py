@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from coevo.lineage.revision.retention import NO_RULE, Rule, Standing, ranges, reasons, trail_since
+from coevo.lineage.revision.retention import NO_RULE, RetentionRule, RunRetention, ranges, reasons, trail_since
 
-EVERYTHING_MAY_GO = Rule(last=0)
+EVERYTHING_MAY_GO = RetentionRule(last=0)
 
 
 def history(count=10, fired=None, restored=None, bank=()):
@@ -28,7 +28,9 @@ def history(count=10, fired=None, restored=None, bank=()):
 def kept(revisions, rule=EVERYTHING_MAY_GO, names=(), published=None, retained=None):
     published = len(revisions) - 1 if published is None else published
     retained = range(len(revisions)) if retained is None else retained
-    return {n: why for n, why in reasons(Standing(revisions, retained, dict(names), published), rule).items() if why}
+    return {
+        n: why for n, why in reasons(RunRetention(revisions, retained, dict(names), published), rule).items() if why
+    }
 
 
 def test_the_start_and_the_head_are_always_kept():
@@ -36,12 +38,12 @@ def test_the_start_and_the_head_are_always_kept():
 
 
 def test_the_rules_add_up():
-    assert list(kept(history(), Rule(last=3, every=4))) == [0, 4, 7, 8, 9]
-    assert kept(history(), Rule(last=3, every=4))[8] == ["last 3", "every 4"]
+    assert list(kept(history(), RetentionRule(last=3, every=4))) == [0, 4, 7, 8, 9]
+    assert kept(history(), RetentionRule(last=3, every=4))[8] == ["last 3", "every 4"]
 
 
 def test_without_a_rule_nothing_goes():
-    found = kept(history(), Rule())
+    found = kept(history(), RetentionRule())
     assert list(found) == list(range(10))
     assert (found[0], found[5]) == (["reference policy"], [NO_RULE])
 
@@ -68,11 +70,11 @@ def test_a_run_without_a_bank_has_no_writer_that_waits():
 
 
 def test_what_was_dropped_before_is_in_no_list():
-    assert list(kept(history(), Rule(every=2), retained=[0, 3, 6, 9])) == [0, 6, 9]
+    assert list(kept(history(), RetentionRule(every=2), retained=[0, 3, 6, 9])) == [0, 6, 9]
 
 
 def test_a_run_without_revisions_keeps_nothing():
-    assert reasons(Standing([], [], {}, -1), Rule(last=1)) == {}
+    assert reasons(RunRetention([], [], {}, -1), RetentionRule(last=1)) == {}
 
 
 def test_the_trail_follows_a_rollback_to_what_it_restored():

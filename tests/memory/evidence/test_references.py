@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from attempts import SAFE, STOVE, attempt
 
-from coevo.memory.evidence.references import Pair, References, reference_of
+from coevo.memory.evidence.references import ReferencePair, References, reference_of
 from coevo.records.task import BY_SCOPE, Task
 
 
@@ -13,8 +13,8 @@ def test_the_latest_of_each_outcome_are_kept():
     won = [attempt(str(n), SAFE, success=True) for n in range(3)]
     lost = attempt("3", STOVE, success=False)
     kept = References(BY_SCOPE, 2, [*won, lost])
-    assert kept.of(lost.task.scope) == Pair((won[1], won[2]), (lost,))
-    assert kept.of("elsewhere") == Pair()
+    assert kept.of(lost.task.scope) == ReferencePair((won[1], won[2]), (lost,))
+    assert kept.of("elsewhere") == ReferencePair()
 
 
 def test_what_is_kept_gives_the_same_references_again():
@@ -53,5 +53,5 @@ def test_the_nearest_reference_is_the_latest_of_the_task_or_its_kind_with_the_ot
     references, nearest, success
 ):
     asked, alike = replace(SAME[0], success=success), (played("heat", 0),)
-    pair = Pair(alike, tuple(references)) if success else Pair(tuple(references), alike)
+    pair = ReferencePair(alike, tuple(references)) if success else ReferencePair(tuple(references), alike)
     assert reference_of(asked, pair) is nearest

@@ -21,7 +21,7 @@ from coevo.configs.bank.retrieval import (
 )
 from coevo.configs.errors import CoevoError
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, Question
+from coevo.memory.retrieval.base import NEVER, BankQuery
 from coevo.memory.retrieval.embedding import Embedding
 from coevo.memory.retrieval.encoder import BUNDLED, Encoder, encoder_of
 from coevo.memory.retrieval.index import Index
@@ -72,7 +72,7 @@ def axes(texts):
 
 
 def asked(text, rows):
-    return Question(text, np.arange(rows), frozenset(), key("search"), Counter(), defaultdict(float))
+    return BankQuery(text, np.arange(rows), frozenset(), key("search"), Counter(), defaultdict(float))
 
 
 @pytest.mark.parametrize(("threshold", "unlike", "alike"), [(0.0, 0.0, 1.0), (1.0, NEVER, 1.0), (1.0001, NEVER, NEVER)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coevo.memory.retrieval import maxscore
-from coevo.memory.retrieval.maxscore import Entries, Part, Sum, best, leading
+from coevo.memory.retrieval.maxscore import PostingList, ScorePart, Sum, best, leading
 from coevo.records.draws import generator, key
 
 SIZE = 200
@@ -21,7 +21,7 @@ def drawn(seed):
     for share in (0.1, 0.9, 0.5, 0.3):
         numbers = some(share)
         values = draws.choice([0.25, 0.5, 1.0], len(numbers))
-        parts.append(Part(float(draws.choice([0.5, 1.0, 4.0])), Entries(numbers, values, float(values.max()))))
+        parts.append(ScorePart(float(draws.choice([0.5, 1.0, 4.0])), PostingList(numbers, values, float(values.max()))))
     return Sum(parts, SIZE), draws.random(SIZE) < 0.5
 
 
@@ -50,9 +50,9 @@ def test_a_sum_has_the_entries_of_all_its_words():
 @pytest.mark.parametrize("long", [0, 1 << 16])
 def test_words_are_added_up_in_their_order_however_many_postings_they_have(long, monkeypatch):
     monkeypatch.setattr(maxscore, "LONG", long)
-    first = Part(1.0, Entries(np.array([0, 2], np.int32), np.array([1e16, 1.0]), 1e16))
-    second = Part(2.0, Entries(np.array([0], np.int32), np.array([0.5]), 0.5))
-    third = Part(1.0, Entries(np.array([0, 1], np.int32), np.array([-1e16, 3.0]), 3.0))
+    first = ScorePart(1.0, PostingList(np.array([0, 2], np.int32), np.array([1e16, 1.0]), 1e16))
+    second = ScorePart(2.0, PostingList(np.array([0], np.int32), np.array([0.5]), 0.5))
+    third = ScorePart(1.0, PostingList(np.array([0, 1], np.int32), np.array([-1e16, 3.0]), 3.0))
     total = Sum([first, second, third], 4)
     assert total.postings == 5
     # 1e16 + 1 rounds to 1e16.
@@ -62,7 +62,7 @@ def test_words_are_added_up_in_their_order_however_many_postings_they_have(long,
 
 
 def test_a_part_adds_its_factor_times_the_value_of_its_word():
-    part = Part(2.0, Entries(np.array([1, 4, 7], np.int32), np.array([0.5, 1.0, 2.0]), 2.0))
+    part = ScorePart(2.0, PostingList(np.array([1, 4, 7], np.int32), np.array([0.5, 1.0, 2.0]), 2.0))
     assert (part.most, part.size) == (4.0, 3)
     assert part.of(np.array([0, 1, 4, 5, 7, 9], np.int32)).tolist() == [0.0, 1.0, 2.0, 0.0, 4.0, 0.0]
     sums = np.ones(9)

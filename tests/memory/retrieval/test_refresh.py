@@ -124,10 +124,12 @@ def test_common_words_are_skipped(monkeypatch):
     monkeypatch.setattr(maxscore, "READ", 100)
     entries = [entry(f"the rare{n} thing", edited=n % 5) for n in range(2000)]
     index = Index(entries, Bm25Config(type="bm25", k=1, scoped=False))
-    added, add_to = [], maxscore.Part.add_to
-    monkeypatch.setattr(maxscore.Part, "add_to", lambda part, sums: (added.append(part.size), add_to(part, sums)))
-    looked, of = [], maxscore.Part.of
-    monkeypatch.setattr(maxscore.Part, "of", lambda part, numbers: (looked.append(len(numbers)), of(part, numbers))[1])
+    added, add_to = [], maxscore.ScorePart.add_to
+    monkeypatch.setattr(maxscore.ScorePart, "add_to", lambda part, sums: (added.append(part.size), add_to(part, sums)))
+    looked, of = [], maxscore.ScorePart.of
+    monkeypatch.setattr(
+        maxscore.ScorePart, "of", lambda part, numbers: (looked.append(len(numbers)), of(part, numbers))[1]
+    )
     (hit,) = index.search("the thing rare7", "")
     assert hit.entry == entries[7]
     assert sorted(added) == [1, 1, 2000]  # one of the two common words for a bound, none for the result

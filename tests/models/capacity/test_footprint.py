@@ -12,7 +12,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.rollout.engine import TransformersEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.capacity.footprint import Item, Training, activations, cache, generating, peak, training
+from coevo.models.capacity.footprint import MemoryUse, Training, activations, cache, generating, peak, training
 from coevo.models.capacity.shape import shape_of
 from coevo.models.engines.base import Request
 from coevo.models.engines.transformers.engine import TransformersEngine
@@ -76,9 +76,14 @@ def test_keys_and_values_of_a_token():
 
 
 def test_the_peak_is_that_of_the_hungriest_phase():
-    items = [Item("a", 1), Item("b", 7, "rollout"), Item("c", 2, "update"), Item("d", 4, "backward")]
-    assert peak([*items, Item("e", 3, "step")]) == 8
-    assert peak([*items, Item("e", 3, "step"), Item("f", 2, "backward")]) == 9
+    items = [
+        MemoryUse("a", 1),
+        MemoryUse("b", 7, "rollout"),
+        MemoryUse("c", 2, "update"),
+        MemoryUse("d", 4, "backward"),
+    ]
+    assert peak([*items, MemoryUse("e", 3, "step")]) == 8
+    assert peak([*items, MemoryUse("e", 3, "step"), MemoryUse("f", 2, "backward")]) == 9
     assert peak([]) == 0
 
 

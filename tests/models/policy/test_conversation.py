@@ -14,7 +14,7 @@ from coevo.models.answers.forms import FORMS
 from coevo.models.policy import template
 from coevo.models.policy.context import Context
 from coevo.models.policy.conversation import branch_of
-from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
 from coevo.records.demonstration import Moment, Note, PastTurn
@@ -195,7 +195,7 @@ def test_ten_thousand_turns_over_four_templates():
 @pytest.mark.parametrize("name", REAL)
 def test_a_template_has_these_exceptions(name):
     tokenizer = templates.tokenizer(name)
-    layout = Layout(tokenizer, Encoder(tokenizer), {"enable_thinking": False}).conversation()
+    layout = Layout(tokenizer, TemplateEncoder(tokenizer), {"enable_thinking": False}).conversation()
     assert layout.deviations == {Deviation.TOKENS, Deviation.END} | DEVIATIONS[name]
 
 
@@ -253,7 +253,7 @@ def test_tools_are_declared_and_observations_are_theirs():
 )
 def test_a_template_that_cannot_continue_is_refused_in_one_line(source, untried):
     tokenizer = templates.tokenizer("qwen2_5")
-    layout = Layout(templates.with_template(tokenizer, source), Encoder(tokenizer), {})
+    layout = Layout(templates.with_template(tokenizer, source), TemplateEncoder(tokenizer), {})
     with pytest.raises(CoevoError, match=r"cannot be used: .*set context\.style=chat$") as raised:
         layout.conversation()
     assert "\n" not in str(raised.value)
@@ -299,7 +299,7 @@ def test_an_answer_keeps_another_end_token_before_that_of_the_template():
 
 
 def test_token_ids_of_long_texts_are_not_kept():
-    encoder = Encoder(templates.tokenizer("qwen2_5"))
+    encoder = TemplateEncoder(templates.tokenizer("qwen2_5"))
     assert encoder.data("a mug " * 1_000) == encoder.data("a mug " * 1_000)
     assert encoder._line.cache_info().currsize == 0
     assert encoder.data("a mug") == encoder.data("a mug")

@@ -10,7 +10,7 @@ from support.templates import tokenizer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coevo.models.policy.encoding import Encoder
+from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.lines import divides, lines_of
 
 TEXTS = st.text(st.sampled_from("aZ1é世😀 \n\r\t.,'-{}<>|\x0b\u0301\u3000\u200b\x1c"), min_size=257, max_size=600)
@@ -40,7 +40,7 @@ def _split(pattern):
 @settings(max_examples=100)
 def test_ids_of_lines_are_those_of_the_whole_text(name, text):
     made = tokenizer(name)
-    assert list(Encoder(made).data(text)) == made(text, add_special_tokens=False)["input_ids"]
+    assert list(TemplateEncoder(made).data(text)) == made(text, add_special_tokens=False)["input_ids"]
 
 
 @pytest.mark.full
@@ -64,7 +64,7 @@ def test_tokenizer_that_joins_lines_gets_the_whole_text(backend):
     assert not divides(backend)
     text = "a\na.\n1a\n\na\n" * 60
     made = PreTrainedTokenizerFast(tokenizer_object=backend)
-    assert list(Encoder(made).data(text)) == backend.encode(text).ids
+    assert list(TemplateEncoder(made).data(text)) == backend.encode(text).ids
 
 
 def test_lines_divide_between_dark_characters_only():
@@ -77,7 +77,7 @@ def test_growing_text_costs_what_is_new():
     made = tokenizer("qwen3")
     lines = [f"Action: go to place {number}, then open door {number * 7}\n" for number in range(400)]
     texts = list(accumulate(lines))[-100:]
-    encoder, backend = Encoder(made), made.backend_tokenizer
+    encoder, backend = TemplateEncoder(made), made.backend_tokenizer
     encoder.data(texts[0])
     since = process_time()
     found = [encoder.data(text) for text in texts]

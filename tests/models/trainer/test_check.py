@@ -15,7 +15,7 @@ from coevo.models.trainer import check
 from coevo.models.trainer.check import check_trie
 from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.packing import pack_rows
-from coevo.models.trainer.session import Session
+from coevo.models.trainer.session import TrainingSession
 
 SIZES = {
     "vocab_size": 24,
@@ -120,7 +120,7 @@ def test_a_model_whose_shapes_do_not_fit_a_trie_is_named(policy):
 def session(policy_path, **settings):
     config = UpdateConfig(optimizer=OptimizerConfig(lr=1e-3), **settings)
     paths = {"policy": str(policy_path), "reference": str(policy_path), "optimizer": ""}
-    return Session(config=config.model_dump_json(), temperature=TEMPERATURE, threads=1, **paths)
+    return TrainingSession(config=config.model_dump_json(), temperature=TEMPERATURE, threads=1, **paths)
 
 
 def test_a_trainer_checks_its_first_samples_only(policy_path, samples_path, empty_path, joined, monkeypatch):

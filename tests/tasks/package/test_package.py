@@ -18,7 +18,7 @@ from coevo.envs.base import Guide
 from coevo.models.policy.policy import save
 from coevo.records.demonstration import PastTurn
 from coevo.records.draws import key
-from coevo.tasks.package.agent import Agent, Asked
+from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package, pack
 from coevo.tasks.play.retrieve import NOTHING, index_of, recall
 from coevo.tasks.run.assemble import player_of
@@ -66,7 +66,7 @@ def test_an_agent_plays_a_panel_as_an_evaluation_does(package):
 
 def test_an_agent_remembers_nothing(package):
     agent, task = Agent(package), environment().panel("seen-houses", 1).tasks[0]
-    first = Asked(task.instruction, "at hall hold nothing", (), task.scope, task.kind, task.id)
+    first = TurnRequest(task.instruction, "at hall hold nothing", (), task.scope, task.kind, task.id)
     later = replace(first, history=(PastTurn("at hall", "go safe", "see mug"),))
     alone = agent.answer([first], SEED)
     assert [agent.answer([later, first], SEED)[1], agent.answer([first], SEED)[0]] == alone * 2
@@ -75,7 +75,7 @@ def test_an_agent_remembers_nothing(package):
 
 def test_an_agent_names_only_what_fits_its_prompt(tmp_path, package):
     scope = environment().panel("seen-houses", 1).tasks[0].scope
-    asked = [Asked("task heat mug", "at hall hold nothing", scope=scope)]
+    asked = [TurnRequest("task heat mug", "at hall hold nothing", scope=scope)]
     tight = packaged(tmp_path, load_recipe("homerules-coevo-rl", ["context.experience_tokens=6"]))
     (roomy,), (cramped,) = (Agent(each).answer(asked, SEED) for each in (package, tight))
     assert len(roomy.shown) == 2
@@ -84,13 +84,15 @@ def test_an_agent_names_only_what_fits_its_prompt(tmp_path, package):
 
 def test_another_seed_draws_otherwise(package):
     agent = Agent(package)
-    asked = [Asked(task.instruction, "at hall", id=task.id) for task in environment().panel("seen-houses", 8).tasks]
+    asked = [
+        TurnRequest(task.instruction, "at hall", id=task.id) for task in environment().panel("seen-houses", 8).tasks
+    ]
     one, two = ([reply.text for reply in agent.answer(asked, seed)] for seed in (1, 2))
     assert one != two
 
 
 def test_a_prompt_that_is_too_long_ends_its_own_episode_alone(package):
-    agent, short, long = Agent(package), Asked("task heat mug", "at hall"), Asked("mug " * 5000, "at hall")
+    agent, short, long = Agent(package), TurnRequest("task heat mug", "at hall"), TurnRequest("mug " * 5000, "at hall")
     (alone,), (cut, beside) = agent.answer([short], SEED), agent.answer([long, short], SEED)
     assert (cut.text, cut.answer.action, cut.fault, cut.shown) == ("", "", "overlong", ())
     assert re.fullmatch(r"overlong: a prompt of \d+ tokens, and the policy attends to \d+ before its answer", cut.over)
@@ -132,7 +134,7 @@ def test_a_method_without_a_bank_has_none(tmp_path):
     package = packaged(tmp_path, bankless, bank=None)
     assert package.index() is None
     assert not (package.directory / "bank").exists()
-    assert Agent(package).answer([Asked("house lotus", "at hall")], SEED)[0].shown == ()
+    assert Agent(package).answer([TurnRequest("house lotus", "at hall")], SEED)[0].shown == ()
 
 
 def test_an_encoder_of_its_own_travels_with_the_package(tmp_path):
@@ -165,7 +167,7 @@ def chatting(tmp_path, text, kind=ToolHouse, limit=2):
 def test_a_package_holds_tools_whose_calls_are_its_actions(tmp_path):
     package = chatting(tmp_path, CALL)
     assert json.dumps(package.tools) == json.dumps(ToolHouse.tools)  # fields in their order
-    replies = Agent(package).answer([Asked("heat mug", "at hall", (), id="t", guide="Call a tool.")], SEED)
+    replies = Agent(package).answer([TurnRequest("heat mug", "at hall", (), id="t", guide="Call a tool.")], SEED)
     assert [(each.answer.action, each.fault, each.over) for each in replies] == [(ACTION, "", "")]
 
 
@@ -191,7 +193,7 @@ def test_tools_that_differ_from_task_to_task_are_refused(tmp_path):
 def test_unusable_answers_have_a_reason_and_end_an_episode(tmp_path):
     agent, idle, act = Agent(chatting(tmp_path, "hm")), PastTurn("at hall", "", "?"), PastTurn("at hall", "go", "ok")
     histories = [(), (idle,), (idle, act), (idle, idle), (act, idle)]
-    replies = agent.answer([Asked("heat mug", "at hall", each) for each in histories], SEED)
+    replies = agent.answer([TurnRequest("heat mug", "at hall", each) for each in histories], SEED)
     assert {(each.answer.action, each.fault) for each in replies} == {("", "no action")}
     assert [bool(each.over) for each in replies] == [False, True, False, True, True]
     over = "the episode is over: 2 unusable answers in a row reach context.invalid_limit=2"
@@ -200,7 +202,7 @@ def test_unusable_answers_have_a_reason_and_end_an_episode(tmp_path):
 
 def test_without_a_limit_no_answer_ends_an_episode(tmp_path):
     idle = (PastTurn("at hall", "", "?"),) * 9
-    (reply,) = Agent(chatting(tmp_path, "hm", limit=None)).answer([Asked("heat mug", "at hall", idle)], SEED)
+    (reply,) = Agent(chatting(tmp_path, "hm", limit=None)).answer([TurnRequest("heat mug", "at hall", idle)], SEED)
     assert (reply.over, reply.fault) == ("", "no action")
 
 

@@ -13,7 +13,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.tasks.package.champion import champion, judge, make_champion, record, restore
 from coevo.tasks.package.registry import Registered, fetch, find, register, requirements
 from coevo.tasks.package.registry import packaged as package_in
-from coevo.tasks.publish.mlflow.store import Store, client, tracking_store
+from coevo.tasks.publish.mlflow.store import TrackingStore, client, tracking_store
 from coevo.tasks.publish.mlflow.tracker import Placement, Tracker
 
 TAGS = {"coevo.run": "first", "coevo.revision": "2"}
@@ -175,7 +175,7 @@ def panel():
 
 
 def test_a_registry_that_cannot_be_reached_is_one_line(tmp_path):
-    lost = Store(f"sqlite:///{tmp_path / 'not there' / 'mlflow.db'}", None, tmp_path / "lock")
+    lost = TrackingStore(f"sqlite:///{tmp_path / 'not there' / 'mlflow.db'}", None, tmp_path / "lock")
     with pytest.raises(CoevoError, match="does not answer") as caught:
         find(lost, "household/1")
     assert "\n" not in str(caught.value)

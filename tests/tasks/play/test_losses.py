@@ -19,7 +19,7 @@ from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_metrics, report_losses
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import Plan, Slots
+from coevo.tasks.play.slots import RolloutPlan, Slots
 from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.reward import shape
 from coevo.tasks.steps.rollout import rollout
@@ -219,7 +219,9 @@ def test_slots_count_a_lost_part_and_start_anew():
     env = environment()
     (bad, good) = env.sample(2, key("slots"))
     fragile = Player(Fragile(bad.id), player().context, player().engine, 5)
-    plan = Plan(1, 3, lambda _, n: Attempt((bad, good)[min(n, 1)], n, (), f"r{n}", 1, key("slots", n)), lambda it: it)
+    plan = RolloutPlan(
+        1, 3, lambda _, n: Attempt((bad, good)[min(n, 1)], n, (), f"r{n}", 1, key("slots", n)), lambda it: it
+    )
     slots = Slots()
     first, second = slots.play(fragile, plan)
     assert first.lost.startswith("exception: KeyError")

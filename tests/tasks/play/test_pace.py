@@ -18,7 +18,7 @@ from coevo.records.draws import extend, key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_metrics
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import Plan, Slots
+from coevo.tasks.play.slots import RolloutPlan, Slots
 
 
 def attempts(env, count=8, base=("pace",)):
@@ -161,7 +161,7 @@ def test_slots_play_the_same_parts(turns):
             (each,) = attempts(environment(), 1, ("slots", update, slot, number))
             return replace(each, stage=f"rollout-{update}.{slot}.{number}")
 
-        return Plan(4, turns, attempt, lambda each: each)
+        return RolloutPlan(4, turns, attempt, lambda each: each)
 
     slots, others = Slots(), Slots()
     for update in range(4):

@@ -10,7 +10,7 @@ from support.player import environment, player
 from coevo.records.draws import extend, key
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.play import Player
-from coevo.tasks.play.slots import Plan, Slots
+from coevo.tasks.play.slots import RolloutPlan, Slots
 
 
 def attempt(update, slot, number):
@@ -20,7 +20,7 @@ def attempt(update, slot, number):
 
 
 def plan(update, slots=3, turns=2, show=lambda it: it):
-    return Plan(slots, turns, lambda slot, number: attempt(update, slot, number), show)
+    return RolloutPlan(slots, turns, lambda slot, number: attempt(update, slot, number), show)
 
 
 def updates(slots, count, player=player, **settings):

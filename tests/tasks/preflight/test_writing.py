@@ -11,7 +11,7 @@ from coevo.models.capacity.shape import shape_of
 from coevo.models.policy.policy import save
 from coevo.tasks.preflight.duration import durations
 from coevo.tasks.preflight.memory import Lengths
-from coevo.tasks.preflight.writing import Asking, asking, untimed, writing
+from coevo.tasks.preflight.writing import QuestionEstimate, asking, untimed, writing
 
 RECIPE = "textworld-coevo-rl-qwen3-0.6b"
 EDITS, REFERENCES = "bank.admission={type: edits}", "bank.references=4"
@@ -39,15 +39,15 @@ def seconds(found):
     ("writer", "asked"),
     [
         ("type: quote-contrast", None),
-        ("type: model-contrast, candidates: 16", Asking(16, 2)),
-        ("type: model-contrast, candidates: 64", Asking(20, 2)),
-        ("type: model-editor, trajectories: 3, successes: 1", Asking(20, 4)),
-        ("type: model-editor", Asking(20, 2 + 4)),
-        ("type: model-reflection", Asking(40, 2)),
-        ("type: model-reflection, induction: single", Asking(40, 1)),
-        ("type: model-extremes", Asking(2, 5)),
-        ("type: model-extremes, warnings: 0", Asking(1, 5)),
-        ("type: model-skills, failures: 3", Asking(6, 4)),
+        ("type: model-contrast, candidates: 16", QuestionEstimate(16, 2)),
+        ("type: model-contrast, candidates: 64", QuestionEstimate(20, 2)),
+        ("type: model-editor, trajectories: 3, successes: 1", QuestionEstimate(20, 4)),
+        ("type: model-editor", QuestionEstimate(20, 2 + 4)),
+        ("type: model-reflection", QuestionEstimate(40, 2)),
+        ("type: model-reflection, induction: single", QuestionEstimate(40, 1)),
+        ("type: model-extremes", QuestionEstimate(2, 5)),
+        ("type: model-extremes, warnings: 0", QuestionEstimate(1, 5)),
+        ("type: model-skills, failures: 3", QuestionEstimate(6, 4)),
     ],
 )
 def test_a_firing_asks_at_most_so_much(writer, asked):

@@ -22,7 +22,7 @@ from coevo.memory.admission.base import Decision
 from coevo.memory.admission.pending import Pending
 from coevo.memory.bank.change import Judged
 from coevo.records.entry import Verdict
-from coevo.tasks.publish.prefect import Artifacts, artifacts_of, key_of
+from coevo.tasks.publish.prefect import FlowPages, artifacts_of, key_of
 from coevo.tasks.publish.proposal_page import proposal_page
 from coevo.tasks.publish.revision_page import page
 
@@ -111,7 +111,7 @@ def test_a_run_has_tags_a_line_per_revision_and_their_pages_in_order(prefect_url
 
 def test_a_server_that_has_gone_costs_a_warning():
     warnings = []
-    artifacts = Artifacts("demo-1", 4, uuid4(), warnings.append)
+    artifacts = FlowPages("demo-1", 4, uuid4(), warnings.append)
     with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api", PREFECT_CLIENT_MAX_RETRIES: 0}):
         for number in (3, 4):
             artifacts.submit(revision(number))

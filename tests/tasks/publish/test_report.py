@@ -15,7 +15,7 @@ from coevo.records.writing import Question
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.publish.report import counting, in_stage, reporting_to
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.artifact import KeptWriting
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
 
@@ -92,7 +92,7 @@ def test_episodes_and_turns_are_counted_while_they_are_played(heard, playing):
 
 
 def test_answers_of_the_writer_are_counted(heard, tmp_path):
-    writing = Writing(Scripted(), PolicyAuthorConfig(), Journal(tmp_path / "journal", 1), Kept(), pytest.fail)
+    writing = Writing(Scripted(), PolicyAuthorConfig(), Journal(tmp_path / "journal", 1), KeptWriting(), pytest.fail)
     with in_stage("r1 write"):
         writing.ask(1, [Question("contrast", f"t{n}", (f"e{n}",), "system", f"{n}") for n in range(3)])
     assert heard[1:-1] == [f"r1 write: {n} of 3 questions are answered" for n in (1, 2, 3)]

@@ -14,9 +14,9 @@ from coevo.memory.bank.change import BankChange
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
 from coevo.tasks.run.author import check_tokens, journal_after, spent_before
 from coevo.tasks.run.by_hand import commit_by_hand
-from coevo.tasks.writing.artifact import FOLDER, Kept, write_writing
+from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 from coevo.tasks.writing.journal import Answered, Journal
-from coevo.tasks.writing.spent import Spent
+from coevo.tasks.writing.spent import QuestionExpense
 
 
 def answered(drawn):
@@ -27,7 +27,7 @@ def answered(drawn):
 @pytest.mark.parametrize(("largest", "size"), [(9, 10), (10, 10)])
 def test_a_token_beyond_the_vocabulary_is_one_line(tmp_path, place, largest, size):
     drawn, journal = Drawn((1,), (largest, 2)), Journal(tmp_path / "journal", 1)
-    kept = Kept(
+    kept = KeptWriting(
         answers=(answered(drawn),) if place == "kept" else (answered(None),),
         rewarded=(Rewarded(drawn, (Credit(0, 1, 1.0),)),) if place == "rewarded" else (),
     )
@@ -48,7 +48,7 @@ def made(tmp_path_factory):
     place, paths = Workspace(root), build(root)
     with Lineage.open(paths.lineage, place.cache) as lineage:
         for tokens in (10, 30):
-            write_writing(Kept(spent=Spent(1, tokens, 0)), paths.staging)
+            write_writing(KeptWriting(spent=QuestionExpense(1, tokens, 0)), paths.staging)
             head = lineage.head()
             lineage.commit({FOLDER: paths.staging / FOLDER}, dict(head.state), dict(head.observed))
     return root
@@ -65,11 +65,11 @@ def paid(made, tmp_path):
 
 def test_a_rollback_refunds_nothing(paid, tmp_path):
     paths, lineage = paid
-    own = Spent(1, 30, 0)
+    own = QuestionExpense(1, 30, 0)
     assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
     for _ in range(2):
         lineage.rollback(4, Bank(paths.bank))
-        found = spent_before(lineage, lineage.head(), Spent(1, 10, 0), tmp_path / "scratch", pytest.fail)
+        found = spent_before(lineage, lineage.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail)
         assert found == own
 
 
@@ -77,7 +77,7 @@ def test_that_a_dropped_revision_s_expense_is_unknown_is_reported(paid, tmp_path
     paths, lineage = paid
     lineage.rollback(4, Bank(paths.bank))
     monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 6])
-    warned, own = [], Spent(1, 10, 0)
+    warned, own = [], QuestionExpense(1, 10, 0)
     assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", warned.append) == own
     assert warned == ["revision 5 was dropped, and what the author had cost with it: the budget forgets it"]
 
@@ -87,17 +87,17 @@ def test_the_expense_of_a_revision_that_is_repeated_is_its_own(paid, tmp_path, m
     lineage.rollback(4, Bank(paths.bank))
     lineage.rollback(5, Bank(paths.bank))
     monkeypatch.setattr(Lineage, "retained", lambda _: [0, 4, 7])
-    own = Spent(1, 30, 0)
+    own = QuestionExpense(1, 30, 0)
     assert spent_before(lineage, lineage.head(), own, tmp_path / "scratch", pytest.fail) == own
 
 
 def test_a_change_by_hand_after_a_rollback_refunds_nothing_either(paid, tmp_path):
     paths, lineage = paid
-    bank, own = Bank(paths.bank), Spent(1, 30, 0)
+    bank, own = Bank(paths.bank), QuestionExpense(1, 30, 0)
     lineage.rollback(4, bank)
     for _ in range(2):
         commit_by_hand(BankChange(), {}, {}, paths, bank, lineage)
-        found = spent_before(lineage, lineage.head(), Spent(1, 10, 0), tmp_path / "scratch", pytest.fail)
+        found = spent_before(lineage, lineage.head(), QuestionExpense(1, 10, 0), tmp_path / "scratch", pytest.fail)
         assert found == own
 
 

@@ -16,7 +16,7 @@ from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Credit, Drawn, Reply
 from coevo.tasks.publish.report import reporting_to
 from coevo.tasks.steps.reflect import panel_reflections, potential_of
-from coevo.tasks.writing.artifact import Kept
+from coevo.tasks.writing.artifact import KeptWriting
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
 
@@ -83,7 +83,7 @@ def writing_of(session, root, said):
     """Writing of a session whose author gives one answer to every question."""
     author = Scripted(lambda asked: Reply(said, True, 10, 4, drawn=DRAWN))
     journal, config = Journal(root / "journal", session.draft.revision), session.config.bank.writer.author
-    return Writing(author, config, journal, Kept(), print, learns=True)
+    return Writing(author, config, journal, KeptWriting(), print, learns=True)
 
 
 def test_predictions_become_samples_of_the_next_update(tmp_path):

@@ -15,7 +15,7 @@ from coevo.memory.admission.base import Decision, Trial
 from coevo.memory.admission.evidence import upper_bound
 from coevo.memory.admission.replay import measured
 from coevo.memory.bank.change import Judged
-from coevo.memory.standing import Standing
+from coevo.memory.standing import RetirementCounter
 from coevo.records.entry import Entry, Verdict, entry_id, rescoped
 from coevo.tasks.steps.judge import replay
 from coevo.tasks.steps.retire import MARGIN, reason, retire, ruled
@@ -240,7 +240,9 @@ def test_an_entry_in_doubt_is_measured_again_before_its_turn_but_takes_half_of_t
     config = load_recipe("homerules-experience-only", [*SETTINGS, "bank.retirement={entries: 2, replays: 1}"])
     with opened(tmp_path, config, entries=lasting, played=expert_player()) as session:
         measured_before(session, lasting[:2])
-        session.bank.standings = {each.id: Standing(each.id, waited=5 * (n > 1)) for n, each in enumerate(lasting)}
+        session.bank.standings = {
+            each.id: RetirementCounter(each.id, waited=5 * (n > 1)) for n, each in enumerate(lasting)
+        }
         shaped(session, batch(session))
         chosen = [each.verdict.candidates[0] for each in do(session, retire, Decision()).left_out]
     assert sorted(name in {each.id for each in lasting[:2]} for name in chosen) == [False, True]

@@ -10,7 +10,7 @@ from coevo.configs.errors import CoevoError
 from coevo.memory.writers.base import Reject
 from coevo.models.authors.pace import Traffic
 from coevo.records.writing import Credit, Drawn, Question, Reply, Rewarded
-from coevo.tasks.writing.artifact import Kept, read_rejects, read_writing, write_writing
+from coevo.tasks.writing.artifact import KeptWriting, read_rejects, read_writing, write_writing
 from coevo.tasks.writing.author import Writing
 from coevo.tasks.writing.journal import Journal
 
@@ -32,7 +32,7 @@ class Run:
 
     def open(self, revision=1, kept=None):
         journal = Journal(self.place / "journal", revision)
-        return Writing(self.author, self.config, journal, kept or Kept(), self.warnings.append)
+        return Writing(self.author, self.config, journal, kept or KeptWriting(), self.warnings.append)
 
     @property
     def asked(self):
@@ -279,7 +279,7 @@ DRAWN = Drawn((1, 2), (3, 4))
 @pytest.mark.parametrize(("learns", "kept"), [(True, DRAWN), (False, None)])
 def test_tokens_of_answers_are_kept_only_where_the_policy_learns_to_write(tmp_path, learns, kept):
     author = Scripted(lambda asked: Reply(asked.user, True, 10, 1, drawn=DRAWN))
-    writing = Writing(author, PolicyAuthorConfig(), Journal(tmp_path / "journal", 1), Kept(), print, learns)
+    writing = Writing(author, PolicyAuthorConfig(), Journal(tmp_path / "journal", 1), KeptWriting(), print, learns)
     (reply,) = writing.ask(1, questions(1))
     assert reply.drawn == kept
     assert [each.reply.drawn for each in Journal(tmp_path / "journal", 1).answers] == [kept]
@@ -287,9 +287,9 @@ def test_tokens_of_answers_are_kept_only_where_the_policy_learns_to_write(tmp_pa
 
 def test_answers_that_wait_for_an_update_are_committed_and_read(tmp_path):
     waiting = (Rewarded(DRAWN, (Credit(0, 1, 0.25), Credit(1, 2, -1.0))), Rewarded(Drawn((1,), (2,)), (), 2.0))
-    write_writing(Kept(rewarded=waiting), tmp_path / "some")
+    write_writing(KeptWriting(rewarded=waiting), tmp_path / "some")
     assert read_writing(tmp_path / "some" / "writing").rewarded == waiting
-    write_writing(Kept(), tmp_path / "none")
+    write_writing(KeptWriting(), tmp_path / "none")
     assert not (tmp_path / "none" / "writing" / "rewarded.jsonl").exists()
     assert read_writing(tmp_path / "none" / "writing").rewarded == ()
 
@@ -308,7 +308,7 @@ def test_answers_that_wait_for_an_update_are_committed_and_read(tmp_path):
     ],
 )
 def test_answers_that_wait_and_are_damaged_are_refused_in_one_line(tmp_path, line):
-    write_writing(Kept(rewarded=(Rewarded(DRAWN, ()),)), tmp_path)
+    write_writing(KeptWriting(rewarded=(Rewarded(DRAWN, ()),)), tmp_path)
     (tmp_path / "writing" / "rewarded.jsonl").write_text(f"{line}\n")
     with pytest.raises(CoevoError, match=r"rewarded\.jsonl of the artifact writing is not as coevo writes it"):
         read_writing(tmp_path / "writing")

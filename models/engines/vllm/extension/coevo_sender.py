@@ -62,7 +62,7 @@ class Files(WeightSource):
                 yield from ((file, name) for name in file.keys())  # noqa: SIM118
 
 
-class Client(HTTPVLLMWeightSyncClient):
+class KeyedSyncClient(HTTPVLLMWeightSyncClient):
     """vLLM's client, with a key and without proxies; it has no settings for them, only its private parts."""
 
     def __init__(self, url: str, seconds: float) -> None:
@@ -96,7 +96,7 @@ def main(backend: str, seconds: float, replies: TextIO) -> None:
         request = json.loads(line)
         source.directory = Path(request["directory"])
         if engine is None or request["url"] != url:
-            url, client = request["url"], Client(request["url"], seconds)
+            url, client = request["url"], KeyedSyncClient(request["url"], seconds)
             client.shutdown_weight_transfer_engine()  # that of an earlier sender
             settings = _settings(backend, request, 1 + client.workers(), seconds, source)
             engine = WeightTransferTrainerFactory.trainer_init(settings, client=client, source=source)

@@ -4,9 +4,9 @@ vLLM's ``/v1/completions`` takes one seed for all prompts of a request, and then
 adds ``POST /coevo/completions``: the same fields, and ``seeds``, one per prompt. ``POST /coevo/weights`` notes the
 digest of the weights that are loaded; a completion that asks for other ``weights`` is refused, since vLLM would answer
 it with the wrong ones. (Several API servers in front of one engine share no memory: there, nothing is refused.) vLLM
-requires its API key under a few paths only, not for loading weights or calling methods; ``Key`` requires it everywhere.
-Both run in the server's environment (``--middleware coevo_vllm.Seeds --middleware coevo_vllm.Key``, the key outermost,
-with this folder on ``PYTHONPATH``) and import nothing of coevo.
+requires its API key under a few paths only, not for loading weights or calling methods; ``KeyGuard`` requires it
+everywhere. Both run in the server's environment (``--middleware coevo_vllm.Seeds --middleware coevo_vllm.KeyGuard``,
+the key outermost, with this folder on ``PYTHONPATH``) and import nothing of coevo.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Seeds:
         await response(scope, receive, send)
 
 
-class Key:
+class KeyGuard:
     """Refuses every request except ``GET /health`` that lacks the key of ``VLLM_API_KEY``.
 
     Raises:

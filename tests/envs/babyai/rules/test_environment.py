@@ -10,7 +10,7 @@ from coevo.configs.bank.writer import (
     QuoteReflectionConfig,
     QuoteSkillsConfig,
 )
-from coevo.envs.babyai.catalogue import Name
+from coevo.envs.babyai.catalogue import ThingName
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.babyai.rules.world import TOWERS, custom
 from coevo.memory.evidence.lessons import lessons
@@ -45,7 +45,7 @@ def texts(notes):
 
 
 def things(task):
-    return {Name(*task.data[side].split()) for side in ("left", "right")}
+    return {ThingName(*task.data[side].split()) for side in ("left", "right")}
 
 
 @pytest.mark.parametrize(

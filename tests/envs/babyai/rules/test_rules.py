@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.envs.babyai.rules import BabyAIRules
-from coevo.envs.babyai.rules.tasks import Plan, task_of
+from coevo.envs.babyai.rules.tasks import RulesTaskPlan, task_of
 from coevo.envs.babyai.rules.world import CUSTOMS, TOWERS, custom
 from coevo.records.draws import key
 
@@ -15,7 +15,7 @@ TO_RIGHT = ("turn right", "pick up", "turn left", "go forward", "go forward", "t
 
 def walk(left, right, actions, **changes):
     """Steps of some actions in arno, with the things beside the agent and the door ahead of it."""
-    plan = Plan(WORLD, "arno", left, right, 1, 0, 3, 16)._replace(**changes)
+    plan = RulesTaskPlan(WORLD, "arno", left, right, 1, 0, 3, 16)._replace(**changes)
     env = BabyAIRules()
     (state, observation), steps = env.start(task_of(plan, "train")), []
     assert "locked grey door" in observation
@@ -67,7 +67,7 @@ def test_an_episode_without_a_try_is_cut():
 
 def test_a_step_does_not_depend_on_earlier_steps_from_the_same_simulator():
     env = BabyAIRules()
-    state, _ = env.start(task_of(Plan(WORLD, "arno", "green ball", "red key", 1, 0, 3, 16), "train"))
+    state, _ = env.start(task_of(RulesTaskPlan(WORLD, "arno", "green ball", "red key", 1, 0, 3, 16), "train"))
     (left,), (right,) = env.step([state], ["turn left"]), env.step([state], ["turn right"])
     (again,) = env.step([state], ["turn left"])
     assert again.observation == left.observation != right.observation

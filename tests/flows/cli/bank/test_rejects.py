@@ -9,7 +9,7 @@ from coevo.flows.cli.bank.rejects import _rows
 from coevo.lineage.revision.manifest import Manifest
 from coevo.memory.writers.base import Reject
 from coevo.memory.writers.model.checks import REASONS
-from coevo.tasks.writing.artifact import FOLDER, Kept, write_writing
+from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 
 
 def test_a_run_whose_writer_asks_no_model_has_none(copied, coevo):
@@ -22,7 +22,7 @@ def opened(tmp_path):
     """Revisions 1 to 3 with a refused part each, and 4, a rollback to 1; 2 was dropped."""
     for number in (1, 2, 3):
         refused = Reject("contrast", (f"e{number}",), list(REASONS)[number], f"part {number}")
-        write_writing(Kept(rejects=(refused,)), tmp_path / str(number))
+        write_writing(KeptWriting(rejects=(refused,)), tmp_path / str(number))
 
     def manifest(number, content, parent, restored=None):
         state = {"revision": number, "parent": parent, "restored_from": restored, "artifacts": {FOLDER: content}}

@@ -17,10 +17,10 @@ from coevo.configs.bank.writer import (
     ModelReflectionConfig,
     ModelSkillsConfig,
 )
-from coevo.memory.writers.base import Asking, writer_of
+from coevo.memory.writers.base import AskFunction, writer_of
 from coevo.memory.writers.model.prompts import posed
 from coevo.records.task import BY_SCOPE
-from coevo.records.writing import Room, estimated
+from coevo.records.writing import QuestionRoom, estimated
 
 PAGE = "page with results . " * 200
 """An observation of 4,000 characters."""
@@ -45,7 +45,7 @@ def group(won, lost, observation="at hall", steps=3):
 def written(name, episodes, held=(), references=(), room=None, **changes):
     """The proposal of a writer, and its questions."""
     ask = Asked(answer(name="operations" if name == "editor" else "lessons", subtasks=[], success=True))
-    asking = ask if room is None else Asking(ask, lambda: room)
+    asking = ask if room is None else AskFunction(ask, lambda: room)
     made = writer_of(CONFIGS[name].model_copy(update=changes), BY_SCOPE)
     return made.write(evidence(episodes, held, None, references, 7, BY_SCOPE, ask=asking)), ask.questions
 
@@ -102,7 +102,9 @@ def words_of(text):
     length=st.sampled_from([5, 300, 4000]),
     steps=st.sampled_from([1, 2, 16]),
     notes=st.integers(0, 60),
-    room=st.sampled_from([Room(1500), Room(900, words_of), Room(4000), Room(3000, len)]),
+    room=st.sampled_from(
+        [QuestionRoom(1500), QuestionRoom(900, words_of), QuestionRoom(4000), QuestionRoom(3000, len)]
+    ),
 )
 @settings(max_examples=45)
 def test_no_question_is_longer_than_the_room_of_its_author_and_all_it_lacks_is_counted(
@@ -124,15 +126,15 @@ def test_no_question_is_longer_than_the_room_of_its_author_and_all_it_lacks_is_c
 
 def test_where_everything_cannot_be_shown_notes_take_a_third_and_attempts_the_rest():
     held = [entry(f"note {n} " * 30) for n in range(40)]
-    found = posed("edits", "Say so.", group(1, 7, PAGE), Room(3000), held)
+    found = posed("edits", "Say so.", group(1, 7, PAGE), QuestionRoom(3000), held)
     shown = 40 - found.notes_left_out
     assert 0 < sum(estimated(each.strategy) for each in held[:shown]) <= 1000
     assert f"({found.notes_left_out} more notes are left out)" in found.question.user
-    assert 2000 < 3000 - Room(3000).of(found.question) <= 3000
+    assert 2000 < 3000 - QuestionRoom(3000).of(found.question) <= 3000
 
 
 def test_attempts_before_the_last_are_left_out_where_their_shares_would_say_nothing():
-    found = posed("edits", "Say so.", group(1, 29, PAGE), Room(900))
+    found = posed("edits", "Say so.", group(1, 29, PAGE), QuestionRoom(900))
     assert found.attempts_left_out == 30 - len(found.attempts) > 0
     assert found.attempts[-1].episode == group(1, 29, PAGE)[-1]
     assert f"({found.attempts_left_out} more attempts are left out)" in found.question.user

@@ -12,8 +12,8 @@ from support.weights import known
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.models.engines.vllm import replica as module
-from coevo.models.engines.vllm.check import Probe
-from coevo.models.engines.vllm.client import Client, MissingError, RefusedError, UnreachableError
+from coevo.models.engines.vllm.check import ServerProbe
+from coevo.models.engines.vllm.client import Client, MissingError, ServerRefusedError, UnreachableError
 from coevo.models.engines.vllm.engine import _key
 from coevo.models.engines.vllm.replica import Replica
 
@@ -32,9 +32,9 @@ def paths(asked):
 
 FAULTS = {
     "broken engine": (refused("EngineCore is dead", 500), UnreachableError, "500 (EngineCore is de"),
-    "bad request": (refused("too\nlong", 400), RefusedError, "refuses /x (400: too long)"),
+    "bad request": (refused("too\nlong", 400), ServerRefusedError, "refuses /x (400: too long)"),
     "unknown path": (Answer({"detail": "Not Found"}, 404), MissingError, "refuses /x (404"),
-    "no JSON": (Answer(b"<html>", 422), RefusedError, "(422: <html>)"),
+    "no JSON": (Answer(b"<html>", 422), ServerRefusedError, "(422: <html>)"),
     "half an answer": (Answer(b'{"choices": ['), UnreachableError, "does not answer"),
     "hung up": (HANGS_UP, UnreachableError, "does not answer"),
 }
@@ -56,14 +56,14 @@ def test_the_key_goes_to_its_server_and_no_further():
     ):
         client = Client(url, 5, "secret")
         client.post("/x", {})
-        with pytest.raises(RefusedError, match="302"):
+        with pytest.raises(ServerRefusedError, match="302"):
             client.post("/x", {})
     assert [request.headers["authorization"] for request in asked] == ["Bearer secret"] * 2
     assert stolen == []
 
 
 def test_a_server_that_wants_a_key_is_one_line_that_says_where_it_belongs(tmp_path, monkeypatch):
-    with serving(Answer({"error": "Unauthorized"}, 401)) as (url, _), pytest.raises(RefusedError) as raised:
+    with serving(Answer({"error": "Unauthorized"}, 401)) as (url, _), pytest.raises(ServerRefusedError) as raised:
         Client(url, 5).post("/collective_rpc", {})
     assert str(raised.value).endswith("set COEVO_VLLM_API_KEY to its key")
     monkeypatch.setenv("COEVO_VLLM_API_KEY", "one\ntwo")
@@ -87,7 +87,7 @@ def test_nobody_there_and_nobody_who_answers(monkeypatch):
         assert not client.is_ready()
 
 
-PROBE = Probe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
+PROBE = ServerProbe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
 OFF = {
     "another prompt's": (-1.5, 1, -2.5),
     "another temperature's": (-1.0, 1, -3.75),

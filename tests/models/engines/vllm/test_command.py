@@ -5,7 +5,7 @@ import torch
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.command import Serving, command, interpreter, sender_settings, settings
+from coevo.models.engines.vllm.command import ServerSettings, command, interpreter, sender_settings, settings
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def python(tmp_path):
 
 def line(python, rank=0, length=512, sleeps=False, **changes):
     config = VllmEngineConfig(type="vllm", python=python, **changes)
-    words = command(config, Serving("model", rank, length, sleeps))
+    words = command(config, ServerSettings("model", rank, length, sleeps))
     return dict(zip(words, [*words[1:], ""], strict=True)), settings(config, replica=0, key="k")
 
 
@@ -70,7 +70,7 @@ def test_adapters_and_our_extension_are_asked_for_where_they_are_used(python):
 def test_every_server_asks_for_a_key_that_no_argument_holds(python):
     for draws in ("keyed", "free"):
         options, environment = line(python, draws=draws)
-        assert options["--middleware"] == "coevo_vllm.Key"
+        assert options["--middleware"] == "coevo_vllm.KeyGuard"
         assert environment["VLLM_API_KEY"] == "k"
         assert "k" not in options
 

@@ -6,7 +6,7 @@ from safetensors.torch import save_file
 
 from coevo.configs.errors import CoevoError
 from coevo.models.engines.vllm.check import WeightsError
-from coevo.models.engines.vllm.digests import Digests
+from coevo.models.engines.vllm.digests import ExpectedDigests
 from coevo.models.weights import tensor_digest
 from coevo.models.weights.tensor_digest import digest_of
 
@@ -23,7 +23,7 @@ def small_chunks(monkeypatch):
 def test_a_file_has_the_digests_of_its_tensors_in_the_servers_precision(tmp_path, dtype, into):
     tensors = {str(size): torch.randn(size, generator=torch.Generator().manual_seed(size)) for size in (1, 7, 64, 1001)}
     save_file({name: value.to(dtype) for name, value in tensors.items()}, tmp_path / "model.safetensors")
-    made = Digests.of(tmp_path, into)
+    made = ExpectedDigests.of(tmp_path, into)
     assert made.values == {name: digest_of(value.to(dtype).to(into)) for name, value in tensors.items()}
     assert made.check([made.values], URL)
     assert not made.check([{"7": made.values["7"]}], URL)
@@ -44,7 +44,7 @@ def test_any_value_in_another_place_has_another_digest():
 
 def test_a_wrong_or_surplus_tensor_is_named_on_each_worker_that_holds_it_whole(tmp_path):
     save_file({"a": torch.zeros(3)}, tmp_path / "model.safetensors")
-    made = Digests.of(tmp_path, torch.float32)
+    made = ExpectedDigests.of(tmp_path, torch.float32)
     with pytest.raises(WeightsError, match=r"its a is not that of the files \(digest 12, expected "):
         made.check([{"a": "12"}], URL)
     with pytest.raises(WeightsError, match=r"its lm_head is not that of the files \(digest none, expected none\)"):
@@ -57,4 +57,4 @@ def test_a_wrong_or_surplus_tensor_is_named_on_each_worker_that_holds_it_whole(t
 def test_a_file_that_is_none_is_one_line(tmp_path):
     (tmp_path / "model.safetensors").write_bytes(b"\x05\0\0\0\0\0\0\0nojson")
     with pytest.raises(CoevoError, match=r"model\.safetensors: not a safetensors file"):
-        Digests.of(tmp_path, torch.float32)
+        ExpectedDigests.of(tmp_path, torch.float32)

@@ -21,7 +21,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.base import Request
 from coevo.models.engines.vllm import engine as module
-from coevo.models.engines.vllm.digests import Digests
+from coevo.models.engines.vllm.digests import ExpectedDigests
 from coevo.models.engines.vllm.engine import VllmEngine
 from coevo.models.policy.policy import load, save
 from coevo.records.draws import key
@@ -145,13 +145,13 @@ def test_weights_that_do_not_arrive_are_noticed(engine, policies, monkeypatch):
 
 def test_one_changed_value_of_any_tensor_is_noticed_by_its_digest(engine, policies, tmp_path, monkeypatch):
     """Differences that no log-prob shows: the files change after their digests were taken."""
-    first = Digests.of(engine._weights.directory, torch.float32)
+    first = ExpectedDigests.of(engine._weights.directory, torch.float32)
     for name in ("model.layers.1.self_attn.v_proj.weight", "model.layers.0.mlp.up_proj.weight", "model.norm.weight"):
         changed = load(policies / "a")
         changed.model.get_parameter(name).data.view(-1)[-1] += 1e-6
         save(changed, tmp_path / name)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Digests, "of", lambda *_: first)
+            patch.setattr(ExpectedDigests, "of", lambda *_: first)
             with pytest.raises(CoevoError, match=f"its {name} is not that of the files"):
                 engine.load(tmp_path / name)
         engine.load(policies / "a")

@@ -14,7 +14,7 @@ from coevo.configs.rollout.engine import VllmEngineConfig
 from coevo.configs.rollout.rollout import SamplingConfig
 from coevo.models.engines.vllm.client import Client, UnreachableError
 from coevo.models.engines.vllm.engine import VllmEngine
-from coevo.models.engines.vllm.sender import Sender, Sending
+from coevo.models.engines.vllm.sender import Sender, SenderLaunch
 
 ASKED = requests(groups=4, members=6)
 SAMPLING = SamplingConfig(temperature=0.7, max_new_tokens=8)
@@ -48,7 +48,7 @@ def address():
 def sender(tmp_path):
     """A sender with a small program in its place."""
     command = [sys.executable, "-c", SENDER]
-    with closing(Sender(Sending(command, os.environ, tmp_path / "sender.log", timeout=3.0))) as made:
+    with closing(Sender(SenderLaunch(command, os.environ, tmp_path / "sender.log", timeout=3.0))) as made:
         yield made
 
 

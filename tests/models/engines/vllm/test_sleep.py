@@ -10,7 +10,7 @@ from support.weights import known
 
 from coevo.configs.errors import CoevoError
 from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import Probe
+from coevo.models.engines.vllm.check import ServerProbe
 from coevo.models.engines.vllm.replica import Replica
 from coevo.models.engines.vllm.server import VllmServer
 
@@ -53,7 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[-1])), Handler).serve_forever()
 """
 """Answers as vLLM does: asleep it computes nothing, and it is awake once weights and cache are back."""
-PROBE = Probe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
+PROBE = ServerProbe(prompt=(3, 4), logprobs=(-1.0,), temperature=0.7, following=(-0.1, -2.5))
 PROMPT = {"prompt": [[3]], "seeds": [1]}
 TAKEN = ["/collective_rpc", "/wake_up?tags=kv_cache", "/reset_prefix_cache", "/collective_rpc", "/v1/completions"]
 

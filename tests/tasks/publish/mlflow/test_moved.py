@@ -12,7 +12,7 @@ from support.batches import entry
 from support.fsck import fingerprint
 from support.publications import publication
 
-from coevo.tasks.publish.mlflow.store import Store, tracking_store
+from coevo.tasks.publish.mlflow.store import TrackingStore, tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
 
 pytestmark = pytest.mark.full
@@ -89,7 +89,7 @@ def test_where_a_workspace_was_nothing_comes_up_again(made, tmp_path):
 def test_artifacts_of_another_workspace_that_publishes_here_stay_there(made, tmp_path):
     here = tracking_store(shutil.copytree(made, tmp_path / "here"))
     (tmp_path / "there").mkdir()
-    there = Store(here.uri, (tmp_path / "there" / "mlartifacts").as_uri(), tmp_path / "there" / "mlflow.lock")
+    there = TrackingStore(here.uri, (tmp_path / "there" / "mlartifacts").as_uri(), tmp_path / "there" / "mlflow.lock")
     Tracker(there, "theirs", "demo-2", "abc").publish(publication(0, [entry()]))
     publish(tmp_path / "here", 1)
     location = MlflowClient(here.uri).get_experiment_by_name("theirs").artifact_location

@@ -19,7 +19,7 @@ from support.publications import CONFIG, publication
 
 from coevo.lineage.status import RunStatus
 from coevo.tasks.publish.mlflow.publication import identity
-from coevo.tasks.publish.mlflow.store import Store, TrackingError, tracking_store, without_login
+from coevo.tasks.publish.mlflow.store import TrackingError, TrackingStore, tracking_store, without_login
 from coevo.tasks.publish.mlflow.tracker import Tracker
 
 
@@ -288,7 +288,7 @@ def test_a_server_that_is_not_there_is_one_line(tmp_path, monkeypatch):
         probe.bind(("127.0.0.1", 0))
         uri = f"http://127.0.0.1:{probe.getsockname()[1]}"
     with pytest.raises(TrackingError, match=f"^MLflow at {uri} does not take the run: ") as caught:
-        Tracker(Store(uri, None, tmp_path / "lock"), "e", "r", "o").publish(publication(0))
+        Tracker(TrackingStore(uri, None, tmp_path / "lock"), "e", "r", "o").publish(publication(0))
     assert "\n" not in str(caught.value)
 
 
@@ -330,7 +330,7 @@ def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_pat
 
 def test_the_environment_variable_wins(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://example.org")
-    assert tracking_store(tmp_path) == Store("http://example.org", None, tmp_path / "mlflow.lock")
+    assert tracking_store(tmp_path) == TrackingStore("http://example.org", None, tmp_path / "mlflow.lock")
 
 
 PUBLISH = """
