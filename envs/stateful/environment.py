@@ -1,8 +1,8 @@
 """Environments over stateful simulators.
 
 A state of such an environment is a ``SimulatorPosition``: the task and the actions so far, with a claim on the live
-episode that is there. The claim can be used once. So a step from a position
-either continues the live episode, or opens another one and plays the actions again; equal positions never share an episode, and old ones stay as they are.
+episode that is there. The claim can be used once. So a step from a position either continues the live episode, or opens
+another one and plays the actions again; equal positions never share an episode, and old ones stay as they are.
 """
 
 import weakref

@@ -28,7 +28,7 @@ class ScoreAdmission:
 
     def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
         """Return the entries that enter and those retired for them; nothing is replayed."""
-        shelves = _Shelves(self._config, library)
+        shelves = _ScoredShelves(self._config, library)
         candidates = [
             _Held(proposal.worth[entry.id], True, 0.5, revision, entry.id, entry) for entry in proposal.entries
         ]
@@ -55,7 +55,7 @@ class _Held:
     entry: Entry = field(compare=False)
 
 
-class _Shelves:
+class _ScoredShelves:
     """Entries of every zone and level, in the order in which they leave."""
 
     def __init__(self, config: ScoreAdmissionConfig, library: Library) -> None:

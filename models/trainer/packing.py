@@ -19,7 +19,7 @@ from coevo.models.trainer.order import Leaves, leaves
 from coevo.records.arrays import Integers
 
 
-class _Moved:
+class _MovedRows:
     def to(self, device: torch.device) -> Self:
         """Copy to a device."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
@@ -27,7 +27,7 @@ class _Moved:
 
 
 @dataclass(frozen=True, slots=True)
-class Trie(_Moved):
+class Trie(_MovedRows):
     """Rows as a trie of tokens.
 
     Attributes:
@@ -48,7 +48,7 @@ class Trie(_Moved):
 
 
 @dataclass(frozen=True, slots=True)
-class PaddedRows(_Moved):
+class PaddedRows(_MovedRows):
     """Rows one by one, padded on the left so that completions end in the same column.
 
     Attributes:

@@ -27,3 +27,22 @@ def _measured(found):
     """Its place, and its lines from ``def`` to its end, docstring included."""
     path, node = found
     return f"{path.relative_to(ROOT)}:{node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_a_class_or_alias_name_stands_in_one_module():
+    places = {}
+    for path, text in FILES.items():
+        for name in _named(ast.parse(text)):
+            places.setdefault(name, set()).add(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def _named(module):
+    """Names of the classes of a module, and of its aliases: ``Indices = …``."""
+    for node in module.body:
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            name = node.targets[0].id
+            if name.lstrip("_")[:1].isupper() and not name.isupper():
+                yield name
