@@ -11,49 +11,49 @@ from functools import partial
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
-from benchmarks.learning import admission, babyai, harmful, homerules, methods, retirement, within_group
+from benchmarks.learning import admission_cost, babyai, harmful, homerules, methods, retirement_power, trial_gap
 from benchmarks.mutation import mutants
 from benchmarks.running import (
     before,
     database,
     durability,
-    fsck,
+    fsck_time,
     host_memory,
     model_size,
     newcomer,
-    publishing,
-    report,
+    publishing_cost,
+    report_time,
     ui,
 )
 from benchmarks.running.regression import FIGURES, check
 from benchmarks.speed import (
     engines,
+    episode_pace,
     lookups,
     orchestration,
-    pace,
     rendering,
-    retrieval,
+    retrieval_speed,
     rollout_peers,
     vllm,
 )
 from benchmarks.update import forwarded, micro_batches, output_layer, trainer, update_peers, update_turns
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 BENCHMARKS = {
     "newcomer": newcomer.run,
     "before": before.run,
     "ui": ui.run,
     "orchestration": orchestration.run,
-    "admission": admission.run,
+    "admission": admission_cost.run,
     "harmful": harmful.run,
-    "within_group": within_group.run,
-    "publishing": publishing.run,
+    "within_group": trial_gap.run,
+    "publishing": publishing_cost.run,
     "database": database.run,
     "durability": durability.run,
-    "fsck": fsck.run,
-    "report": report.run,
+    "fsck": fsck_time.run,
+    "report": report_time.run,
     "model_size": model_size.run,
-    "retrieval": retrieval.run,
+    "retrieval": retrieval_speed.run,
     "lookups": lookups.run,
     "rendering": rendering.run,
     "trainer": trainer.run,
@@ -68,10 +68,10 @@ BENCHMARKS = {
     "homerules": homerules.run,
     "level2": homerules.run_level2,
     "methods": methods.run,
-    "retirement": retirement.run,
+    "retirement": retirement_power.run,
     "vllm": vllm.run,
     "engines": engines.run,
-    "pace": pace.run,
+    "pace": episode_pace.run,
     "babyai": babyai.run,
     "mutants": mutants.run,
 }

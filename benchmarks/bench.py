@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coevo.lineage.files import write_atomically
-from coevo.lineage.revision.code import code_revision, packages
+from coevo.lineage.atomic_files import write_atomically
+from coevo.lineage.revision.code_version import code_revision, packages
 from coevo.lineage.workspace import Workspace
 
 ROOT = Path(__file__).parent.parent

@@ -5,10 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from benchmarks.bench import ROOT
-from coevo.configs.errors import CoevoError
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 COMMAND = (sys.executable, "-P", "-m", "coevo.flows")
 

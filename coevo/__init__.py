@@ -7,11 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from coevo.configs.errors import CoevoError
     from coevo.envs.base import Environment, Guide, Probe, Step
     from coevo.envs.registry import add as add_environment
-    from coevo.envs.stateful.environment import StatefulEnvironment
     from coevo.envs.stateful.interface import Live
+    from coevo.envs.stateful.stateful_environment import StatefulEnvironment
     from coevo.flows.api import (
         approve,
         bank,
@@ -27,19 +26,20 @@ if TYPE_CHECKING:
         serve,
         waiting,
     )
-    from coevo.flows.console.trust import trust
-    from coevo.flows.studies.python import ablate
+    from coevo.flows.console.trust_prompt import trust
+    from coevo.flows.studies.notebook import ablate
     from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
     from coevo.records.entry import Entry
     from coevo.records.episode import Episode
     from coevo.records.task import Panel, Task
-    from coevo.tasks.checks.environment import check_environment
+    from coevo.tasks.checks.environment_check import check_environment
+    from coevo.utilities.errors import CoevoError
 
 _HOME = {
-    "coevo.configs.errors": ("CoevoError",),
+    "coevo.utilities.errors": ("CoevoError",),
     "coevo.envs.base": ("Environment", "Guide", "Probe", "Step"),
-    "coevo.envs.stateful.environment": ("StatefulEnvironment",),
+    "coevo.envs.stateful.stateful_environment": ("StatefulEnvironment",),
     "coevo.envs.stateful.interface": ("Live",),
     "coevo.flows.api": (
         "approve",
@@ -56,16 +56,16 @@ _HOME = {
         "serve",
         "waiting",
     ),
-    "coevo.flows.studies.python": ("ablate",),
+    "coevo.flows.studies.notebook": ("ablate",),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry",),
     "coevo.records.episode": ("Episode",),
     "coevo.records.task": ("Panel", "Task"),
-    "coevo.tasks.checks.environment": ("check_environment",),
+    "coevo.tasks.checks.environment_check": ("check_environment",),
 }
 _WHERE = {name: (module, name) for module, names in _HOME.items() for name in names}
-_WHERE["trust"] = ("coevo.flows.console.trust", "trust")
+_WHERE["trust"] = ("coevo.flows.console.trust_prompt", "trust")
 _WHERE["add_environment"] = ("coevo.envs.registry", "add")
 
 __all__ = [

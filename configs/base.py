@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo
 
-from coevo.configs.trust import is_stored
+from coevo.configs.trust_settings import is_stored
 
 # Upper bounds of numbers, far beyond any run: a typing error is refused instead of computed.
 FEW = 1024

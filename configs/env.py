@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, JsonValue, Tag, ValidationError
 
 from coevo.configs.base import FEW, MANY, SECONDS, SEED, TOKENS, Config
-from coevo.configs.errors import ConfigError
-from coevo.configs.trust import Trusted
+from coevo.configs.trust_settings import Trusted
+from coevo.utilities.errors import ConfigError
 
 
 class _Options(Config):

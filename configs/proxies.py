@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 PROXIES = ("http_proxy", "https_proxy", "all_proxy")
 EXCEPT = ("no_proxy", "NO_PROXY")

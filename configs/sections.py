@@ -1,20 +1,20 @@
-"""Sections of a run, each with its own settings. ``configs.run`` checks them together."""
+"""Sections of a run, each with its own settings. ``configs.run_config`` checks them together."""
 
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from coevo.configs.bank.bank import BankConfig
-from coevo.configs.bank.retrieval import ClustersConfig
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.bank.retrieval_config import ClustersConfig
 from coevo.configs.base import FACTOR, FEW, MANY, ROWS, SEED, Config, FromAnywhere, named
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.configs.env import EnvConfig
-from coevo.configs.placement import PlacementConfig
-from coevo.configs.policy import PolicyConfig, WarmStartConfig
-from coevo.configs.rollout.rollout import RolloutConfig
-from coevo.configs.schedule import JointConfig, ScheduleConfig
-from coevo.configs.trust import Trusted
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.placement_config import PlacementConfig
+from coevo.configs.policy_config import PolicyConfig, WarmStartConfig
+from coevo.configs.rollout.rollout_config import RolloutConfig
+from coevo.configs.schedule_config import JointConfig, ScheduleConfig
+from coevo.configs.trust_settings import Trusted
+from coevo.configs.update.update_config import UpdateConfig
 
 PanelName = Annotated[str, AfterValidator(named)]
 

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from coevo.configs.base import FEW
-from coevo.configs.rollout.engine import TransformersEngineConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.run_config import RunConfig
 
 GROUPS = Path("/sys/fs/cgroup")
 """Folder of the control groups, where a container has its share of the processors."""

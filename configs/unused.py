@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 
-from coevo.configs.bank.bank import BankConfig, RetirementConfig
+from coevo.configs.bank.bank_config import BankConfig, RetirementConfig
 from coevo.configs.bank.writer import ModelWriterConfig
-from coevo.configs.run import RunConfig
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.run_config import RunConfig
+from coevo.configs.update.update_config import UpdateConfig
 
 
 def unused(config: RunConfig) -> Iterator[str]:

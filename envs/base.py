@@ -11,7 +11,6 @@ from functools import partial
 from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.failures import EpisodeFailure, attempted, invalid
 from coevo.envs.tools import flawed
 from coevo.records.demonstration import Answer, Demonstration, Moment
@@ -19,6 +18,7 @@ from coevo.records.draws import Key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Panel, Task
+from coevo.utilities.errors import CoevoError
 
 StateT = TypeVar("StateT")
 

@@ -8,8 +8,8 @@ from sysconfig import get_path
 from traceback import extract_tb
 from typing import Any, Literal, TypeVar
 
-from coevo.configs.errors import CoevoError
 from coevo.records.inert import encodable
+from coevo.utilities.errors import CoevoError
 
 T = TypeVar("T")
 LONGEST = 300

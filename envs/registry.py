@@ -5,11 +5,11 @@ from inspect import isabstract, signature
 from typing import Any
 
 from coevo.configs.env import EnvConfig, PluginEnvConfig, SimulatorConfig
-from coevo.configs.errors import ConfigError, unknown
-from coevo.configs.registry import Registry
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
-from coevo.envs.stateful.environment import StatefulEnvironment
+from coevo.envs.stateful.stateful_environment import StatefulEnvironment
+from coevo.utilities.errors import ConfigError, unknown
+from coevo.utilities.part_registry import Registry
 
 ENVIRONMENTS = Registry[type[Environment[Any]]](
     "env.type",

@@ -95,7 +95,7 @@ def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from coevo.flows.history.listing import COLUMNS, run_rows
+    from coevo.flows.history.run_listing import COLUMNS, run_rows
 
     return pd.DataFrame(run_rows(_place(workspace)), columns=COLUMNS).set_index("run")
 
@@ -108,7 +108,7 @@ def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from coevo.flows.history.reference import reading
+    from coevo.flows.history.revision_reference import reading
     from coevo.tasks.publish.mlflow.publication import figures
 
     with reading(reference, _place(workspace)) as opened:
@@ -124,7 +124,7 @@ def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from coevo.flows.history.reference import reading
+    from coevo.flows.history.revision_reference import reading
     from coevo.memory.stats import Stats
     from coevo.records.arrow import ENTRIES
 
@@ -163,7 +163,7 @@ def evaluate(
     Raises:
         CoevoError: the revision, the panel or the bank does not exist.
     """
-    from coevo.flows.evaluate import evaluate_revision
+    from coevo.flows.evaluate_revision import evaluate_revision
     from coevo.flows.evaluation import EvaluationRequest
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 
@@ -188,7 +188,7 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
     Raises:
         CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
     """
-    from coevo.flows.evaluate import evaluate_panels
+    from coevo.flows.evaluate_revision import evaluate_panels
     from coevo.flows.history.comparison import compared
     from coevo.flows.history.frames import differences
 
@@ -222,7 +222,7 @@ def package(reference: str, name: str | None = None, *, workspace: WorkspacePath
     Raises:
         CoevoError: the revision does not exist, or MLflow refuses the package.
     """
-    from coevo.flows.packages.package import register_revision
+    from coevo.flows.packages.make_package import register_revision
 
     return register_revision(reference, name, _place(workspace))[0].name
 
@@ -276,7 +276,7 @@ def approve(what: str, *, reject: bool = False, by: str | None = None, workspace
     """
     from getpass import getuser
 
-    from coevo.flows.approve import decide_model, decide_run, is_promotion
+    from coevo.flows.decide import decide_model, decide_run, is_promotion
     from coevo.tasks.run.waiting import Vote
 
     vote, place = Vote(not reject, by or getuser()), _place(workspace)
@@ -298,7 +298,7 @@ def serve(
     Raises:
         CoevoError: the package does not exist, the port is in use, or the server did not start.
     """
-    from coevo.flows.endpoint.limits import DEFAULT
+    from coevo.flows.endpoint.request_limits import DEFAULT
     from coevo.flows.packages.serving import Address
     from coevo.flows.packages.serving import serve as serving
 

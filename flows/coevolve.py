@@ -10,16 +10,16 @@ from coevo.flows.console.interrupt import committing
 from coevo.flows.servers.end_state import name_end
 from coevo.flows.servers.stale import mark_crashed
 from coevo.lineage.status import FIRST_EVALUATION, record_reason, record_stage
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.commit.commit import Committer
 from coevo.tasks.preflight.pace import report_pace
-from coevo.tasks.publish.report import reporter
+from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
-from coevo.tasks.run.open import open_session
+from coevo.tasks.run.open_run import open_session
 from coevo.tasks.session import Session
 from coevo.tasks.steps.advantage import advantage
-from coevo.tasks.steps.bank import admit, credit, write
+from coevo.tasks.steps.bank_steps import admit, credit, write
 from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels

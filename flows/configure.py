@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.registry import with_panel
 from coevo.lineage.trust import extend_path
 

@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel
+from coevo.utilities.errors import CoevoError
 
 BANKS = ("own", "none", "random")
 """Banks other than those of other runs."""

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history.history import time_of
-from coevo.flows.history.reference import Reading, Reference, reading
-from coevo.flows.history.standing import readable
+from coevo.flows.history.revision_reference import Reading, Reference, reading
+from coevo.flows.history.run_standing import readable
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import Workspace
-from coevo.memory.admission.pending import Pending
+from coevo.memory.admission.pending_admission import Pending
 from coevo.memory.bank.diff import diff_entries
-from coevo.memory.state import after
-from coevo.tasks.artifacts import episodes_of
-from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.memory.bank_state import after
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.tasks.publish.proposal_page import proposal_page
+from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.approval import FOLDER, read_proposal, required
 
 if TYPE_CHECKING:

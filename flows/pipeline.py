@@ -16,8 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import with_threads
 from coevo.envs.registry import make
 from coevo.flows.configure import configure
@@ -26,8 +25,9 @@ from coevo.flows.console.options import workspace_at
 from coevo.flows.console.output import console
 from coevo.flows.console.progress import shown
 from coevo.flows.servers.servers import use_prefect
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 RECIPE = "pipeline.yaml"
 OUTPUTS = Path("pipeline")
@@ -75,7 +75,7 @@ def coevolve(config: RunConfig) -> None:
 
 def evaluate(config: RunConfig) -> None:
     """Play every panel with the last revision."""
-    from coevo.flows.evaluate import evaluate_revision
+    from coevo.flows.evaluate_revision import evaluate_revision
     from coevo.flows.evaluation import EvaluationRequest
     from coevo.tasks.steps.rollout import outcome_metrics
 

@@ -10,16 +10,15 @@ from functools import partial
 
 from rich.console import Console
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.flows.console.options import resuming, workspace_option
 from coevo.flows.console.output import console
 from coevo.flows.console.patience import patience
 from coevo.flows.console.progress import Progress
 from coevo.flows.console.progress import shown as progress_in
 from coevo.flows.console.summary import summarise
-from coevo.flows.history.standing import Standing, unfinished
+from coevo.flows.history.run_standing import Standing, unfinished
 from coevo.flows.servers.servers import going_on, use_prefect
 from coevo.flows.servers.watch import watching
 from coevo.flows.upkeep.branch import FIXED
@@ -31,10 +30,11 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.preflight.forecast import check_fits
 from coevo.tasks.preflight.notices import notices
 from coevo.tasks.preflight.remedy import Offer
-from coevo.tasks.publish.report import in_stage, reporting_to
+from coevo.tasks.publish.reporter import in_stage, reporting_to
 from coevo.tasks.run.assemble import environment_of
 from coevo.tasks.run.changes import check_unchanged
-from coevo.tasks.run.weights import digests
+from coevo.tasks.run.weight_digests import digests
+from coevo.utilities.errors import CoevoError
 
 WAITING = 3
 """Exit code of a run that has stopped for approval."""

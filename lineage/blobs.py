@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
+from coevo.utilities.errors import CoevoError
 
 BATCH = 16
 """Number of objects in memory at once."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import remedy
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.system_faults import remedy
 
 SETTINGS = {
     "core.hooksPath": os.devnull,

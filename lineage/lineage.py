@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.lock import cache_lock
 from coevo.lineage.repository import Repository
+from coevo.lineage.revision.commit_tree import MANIFEST
 from coevo.lineage.revision.manifest import Manifest, write_manifest
 from coevo.lineage.revision.retention import ranges
 from coevo.lineage.revision.snapshot import Snapshot, restore
 from coevo.lineage.revision.sparse import removed, until_next
-from coevo.lineage.revision.tree import MANIFEST
+from coevo.utilities.errors import CoevoError
 
 OWN = ("timestamp", "metrics", "branched_from")
 """Fields observed of one revision only, which a rollback does not repeat."""

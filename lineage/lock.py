@@ -10,7 +10,7 @@ from typing import Protocol
 
 from filelock import FileLock, Timeout
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 PATIENCE = 60.0
 """Seconds to wait for the runs' lock: creating a run takes less; collecting in a large workspace may take more."""

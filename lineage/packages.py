@@ -10,8 +10,8 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import content_hash, write_atomically
+from coevo.lineage.atomic_files import content_hash, write_atomically
+from coevo.utilities.errors import CoevoError
 
 FILE = "packages.json"
 KNOWN = TypeAdapter(dict[str, str])

@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 from io import BytesIO
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import remove
+from coevo.lineage.atomic_files import remove
 from coevo.lineage.git import Git
 from coevo.lineage.objects.artifacts import Artifacts
+from coevo.lineage.revision.commit_tree import MANIFEST, read_revisions
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.tags import Tags
-from coevo.lineage.revision.tree import MANIFEST, read_revisions
+from coevo.utilities.errors import CoevoError
 
 LAYOUT = (".git", ".gitignore", ".dvc")
 TRACKED = "/*\n!/.gitignore\n!/.dvc/\n!/*.dvc\n!/manifest.json\n"

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from filelock import FileLock
 
-from coevo.lineage.files import make_private
+from coevo.lineage.atomic_files import make_private
 from coevo.lineage.lock import if_free
 
 

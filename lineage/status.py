@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import fault
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.system_faults import fault
 
 NAME = "status.json"
 MAX_CHARS = 300

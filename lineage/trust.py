@@ -2,8 +2,8 @@
 
 ``trusted.json`` lies next to the runs, out of reach of a remote, and is valid only in the directory in which it was
 written: a copied workspace asks for every value again. Per run, and per version of a registered model
-(``MODEL/VERSION``), it lists the values that a user confirmed for each setting of ``coevo.configs.trust``; another
-value of the same setting needs a new confirmation.
+(``MODEL/VERSION``), it lists the values that a user confirmed for each setting of ``coevo.configs.trust_settings``;
+another value of the same setting needs a new confirmation.
 """
 
 import json
@@ -15,10 +15,10 @@ from typing import Any
 from filelock import FileLock
 from pydantic import TypeAdapter
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
-from coevo.configs.trust import Setting, chosen
-from coevo.lineage.files import write_atomically
+from coevo.configs.run_config import RunConfig
+from coevo.configs.trust_settings import Setting, chosen
+from coevo.lineage.atomic_files import write_atomically
+from coevo.utilities.errors import CoevoError
 
 FILE = "trusted.json"
 CONFIRMED = TypeAdapter(dict[str, dict[str, list[Any]]])

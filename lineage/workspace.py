@@ -18,15 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
 
-from coevo.configs.errors import CoevoError, unknown
 from coevo.configs.load.load import validate
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import with_threads
-from coevo.configs.trust import chosen
-from coevo.lineage.files import check_file_system, make_private, remove, write_atomically
+from coevo.configs.trust_settings import chosen
+from coevo.lineage.atomic_files import check_file_system, make_private, remove, write_atomically
 from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
 from coevo.lineage.packages import Packages
 from coevo.lineage.trust import Trust
+from coevo.utilities.errors import CoevoError, unknown
 
 UNFINISHED = re.compile(r"\..+\.[0-9a-f]{8}")
 LONGEST = 19

@@ -7,7 +7,7 @@ prompt does not depend on the other episodes in progress, and an evaluation chan
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from coevo.configs.bank.retrieval import ClustersConfig
+from coevo.configs.bank.retrieval_config import ClustersConfig
 from coevo.memory.similarity import SimilarityIndex
 from coevo.memory.text import clean
 from coevo.records.entry import Entry

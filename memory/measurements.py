@@ -5,7 +5,7 @@ They are in the bank's table of verdicts, so a resumed, branched or rolled-back 
 
 from collections.abc import Iterable
 
-from coevo.memory.admission.base import Decision
+from coevo.memory.admission.admission import Decision
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import Judged
 from coevo.records.entry import Verdict

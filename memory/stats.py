@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coevo.configs.bank.bank import UtilityUpdateConfig
+from coevo.configs.bank.bank_config import UtilityUpdateConfig
 from coevo.records.episode import Episode
 
 FROM = (0, 1, *(2**power for power in range(1, 11)))

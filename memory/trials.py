@@ -6,11 +6,11 @@ from json import dumps
 from math import isfinite
 from typing import NamedTuple
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.validate import listed, vet
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task
+from coevo.utilities.errors import CoevoError
 
 MOST_TASKS = 8
 """Most source tasks of a candidate that are played again; the first ones."""

@@ -6,10 +6,10 @@ from typing import Any, NoReturn, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from coevo.configs.errors import CoevoError
 from coevo.records.arrow import ENTRIES
 from coevo.records.entry import LEVELS, LONGEST, TEXTS, ZONES, Entry, entry_id
 from coevo.records.inert import flaw
+from coevo.utilities.errors import CoevoError
 
 T = TypeVar("T")
 

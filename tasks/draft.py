@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from coevo.memory.admission.pending import Pending
+from coevo.memory.admission.pending_admission import Pending
 from coevo.records.episode import Episode
 
 T = TypeVar("T")

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from coevo.envs.base import Environment
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import RunPaths
-from coevo.memory.admission.base import Admission
+from coevo.memory.admission.admission import Admission
 from coevo.memory.bank.bank import Bank
-from coevo.memory.writers.base import Writer
-from coevo.models.trainer.client import Trainer
+from coevo.memory.writers.writer import Writer
+from coevo.models.trainer.trainer_client import Trainer
 from coevo.tasks.gates.episodes import EpisodeLimits
 from coevo.tasks.play.play import Player
 from coevo.tasks.publish.prefect import FlowPages
 from coevo.tasks.publish.publisher import Publisher
-from coevo.tasks.publish.report import Reporter
-from coevo.tasks.writing.author import Writing
+from coevo.tasks.publish.reporter import Reporter
+from coevo.tasks.writing.ask_author import Writing
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Protocol, runtime_checkable
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.placement import SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine import VllmEngineConfig, gpus_of
-from coevo.configs.run import RunConfig
+from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
+from coevo.configs.rollout.engine_config import VllmEngineConfig, gpus_of
+from coevo.configs.run_config import RunConfig
+from coevo.utilities.errors import CoevoError
 
 
 @runtime_checkable

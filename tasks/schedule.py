@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from coevo.configs.registry import Registry
-from coevo.configs.schedule import (
+from coevo.configs.schedule_config import (
     BankThenPolicyConfig,
     FrozenAfterFirstConfig,
     JointConfig,
     PolicyThenBankConfig,
     ScheduleConfig,
 )
+from coevo.utilities.part_registry import Registry
 
 
 @dataclass(frozen=True, slots=True)

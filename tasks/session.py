@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 from time import perf_counter
 
-from coevo.configs.run import RunConfig
-from coevo.memory.admission.pending import Pending
+from coevo.configs.run_config import RunConfig
+from coevo.memory.admission.pending_admission import Pending
+from coevo.memory.bank_state import BankState
 from coevo.memory.retrieval.index import Index
-from coevo.memory.state import BankState
 from coevo.records.draws import Key, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played
-from coevo.tasks.artifacts import read_taught, references_of
 from coevo.tasks.draft import PendingRevision, PlayedBatch, Position
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.play.arms import Arms
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
+from coevo.tasks.revision_artifacts import read_taught, references_of
 from coevo.tasks.schedule import Phase, phase_of
 
 

@@ -17,7 +17,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.context import FlowRunContext
 
-from coevo.tasks.publish.report import Silent, in_stage, reporting_to
+from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -15,7 +15,7 @@ from support.standstill import allow_more_time, pytest_timeout_set_timer  # noqa
 
 from coevo.flows.servers import servers
 from coevo.flows.servers.daemon import down
-from coevo.flows.servers.secret import VARIABLE, secret_of
+from coevo.flows.servers.server_secret import VARIABLE, secret_of
 
 gc.disable()  # until the tests are imported, which makes many objects that stay: see pytest_collection_finish
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in its background without

@@ -11,12 +11,12 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from coevo.configs.env import HomeRulesConfig
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig
-from coevo.configs.shape import ShapeConfig
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
+from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.envs.registry import make
 from coevo.models.capacity.footprint import CONTEXT, peak, training
-from coevo.models.capacity.shape import shape_of, stated
+from coevo.models.capacity.model_shape import shape_of, stated
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import Policy, build, save
 from coevo.models.policy.tokenizer import word_tokenizer

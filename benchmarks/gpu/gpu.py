@@ -13,9 +13,9 @@ import torch
 from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.gpu.cases import CASES, build_policy
-from benchmarks.gpu.servers import load, nap
 from benchmarks.gpu.updates import measure
-from coevo.configs.policy import LoraConfig
+from benchmarks.gpu.vllm_on_gpu import load, nap
+from coevo.configs.policy_config import LoraConfig
 from coevo.models.capacity.devices import here
 from coevo.tasks.cost import stages
 

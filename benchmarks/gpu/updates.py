@@ -19,9 +19,9 @@ from typing import Any, Literal
 import torch
 
 from benchmarks.gpu.cases import CASES, Case, build_policy, write_batch
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.capacity.devices import here
-from coevo.models.trainer.client import Trainer
+from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.draws import key
 
 UPDATES = 4

@@ -15,7 +15,7 @@ from json import dumps
 from statistics import fmean
 
 from benchmarks.bench import Bench, BenchResult
-from coevo.configs.bank.admission import (
+from coevo.configs.bank.admission_config import (
     AppendAdmissionConfig,
     EditsAdmissionConfig,
     ReplayAdmissionConfig,
@@ -24,10 +24,10 @@ from coevo.configs.bank.admission import (
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.memory.admission.base import Replay, Trial, admission_of
+from coevo.memory.admission.admission import Replay, Trial, admission_of
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial
-from coevo.memory.writers.base import Edit, Proposal
+from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.entry import Entry, entry_id
 from coevo.records.task import Task
@@ -87,7 +87,7 @@ def drawn(env: Environment[object], count: int) -> Iterator[MeasuredLesson]:
 
 def lesson_of(task: Task, true: bool, draw: Key) -> Entry:
     """A true or false lesson about the appliance of a task's family, or the place of its object."""
-    from coevo.envs.homerules.tasks import facts_of  # the benchmark's world, read by no agent
+    from coevo.envs.homerules.house_tasks import facts_of  # the benchmark's world, read by no agent
 
     rng, facts = generator(draw), facts_of(task)
     subject = task.kind if task.kind in facts.appliance and rng.random() < 0.5 else task.data["object"]

@@ -10,12 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.registry import make
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.models.engines.transformers.engine import embedded_engine
+from coevo.models.engines.transformers.embedded_engine import embedded_engine
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import extend, key
@@ -26,10 +26,10 @@ from coevo.tasks.parts import Stores
 from coevo.tasks.play.attempt import Running
 from coevo.tasks.play.play import Player
 from coevo.tasks.publish.publisher import Publisher
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import assemble
 from coevo.tasks.session import Session
-from coevo.tasks.steps.bank import admit, credit, write
+from coevo.tasks.steps.bank_steps import admit, credit, write
 from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.judge import judge
 from coevo.tasks.steps.retire import retire

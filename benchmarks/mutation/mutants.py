@@ -7,8 +7,8 @@ from fnmatch import fnmatch
 from functools import cache, partial
 
 from benchmarks.bench import ROOT, Bench, BenchResult
+from benchmarks.mutation.mutant_trial import MutantTrial, opened
 from benchmarks.mutation.sample import Mutant, draw, mutated
-from benchmarks.mutation.trial import MutantTrial, opened
 
 SAMPLES = {2611: 200, 2612: 200}
 """Mutants by seed. The second sample is measured once the tests for survivors of the first have been written."""
@@ -17,7 +17,7 @@ CELL = 20
 TARGET = 0.85
 EQUIVALENT = (
     ("*", "*slots=False*", "a class without slots holds the same values in more memory"),
-    ("memory/exchange/rows.py", "ROWS = *", "rows are read in portions of any size"),
+    ("memory/exchange/entry_rows.py", "ROWS = *", "rows are read in portions of any size"),
     ("memory/admission/replay.py", "admitted=True,", "the verdict is replaced once its gain is known"),
     ("configs/compositions/experience.py", '*type >= "skills"*', "no other type of writer comes later in the alphabet"),
     ("models/losses/vocabulary.py", "*logits.gather(+1,*", "the last dimension of two is dimension 1"),
@@ -26,7 +26,7 @@ EQUIVALENT = (
         "most = * / rows.nbytes",
         "it bounds whole numbers, so its fraction is of no account",
     ),
-    ("memory/exchange/rows.py", "longest = *as_py() or *", "no length of an empty batch exceeds the limit"),
+    ("memory/exchange/entry_rows.py", "longest = *as_py() or *", "no length of an empty batch exceeds the limit"),
     ("memory/similarity.py", "BUCKETS = *", "the bound holds for any number of buckets"),
     ("memory/catalogue.py", "grown = *", "an array that grows in other steps holds the same values"),
     ("records/draws.py", "*drawn, strict=False*", "the array is made with one row per key"),

@@ -9,9 +9,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
-FOLDERS = ("configs", "memory", "models/advantages", "models/losses", "models/rewards", "records")
+FOLDERS = ("configs", "memory", "models/advantages", "models/losses", "models/rewards", "records", "utilities")
 KINDS = ("ReplaceBinaryOperator", "ReplaceComparisonOperator", "ReplaceUnaryOperator", "NumberReplacer", "AddNot")
 KEYWORDS = ("ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd")
 SourcePosition = tuple[int, int]

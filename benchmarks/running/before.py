@@ -16,8 +16,8 @@ from pathlib import Path
 from statistics import fmean
 
 from benchmarks.bench import ROOT, Bench, BenchResult
-from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 COMMIT = "dbbb0b1"
 """The last one whose prompts were those of the embedded default only."""

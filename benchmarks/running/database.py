@@ -24,7 +24,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.tasks.cost import stages
 from coevo.tasks.publish.catchup import unpublished
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 
 RECIPE, RUN = "homerules-coevo-rl", "coevo-rl"
 ITERATIONS = 5

@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import COMMAND
 from benchmarks.running import large_run
-from coevo.configs.errors import CoevoError
 from coevo.flows.cli import app
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
+from coevo.utilities.errors import CoevoError
 
 ENTRIES = 100_000
 REVISIONS = 200

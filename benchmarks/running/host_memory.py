@@ -25,10 +25,10 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import COMMAND, coevo
 from benchmarks.speed.rendering import qwen
-from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
 from coevo.models.capacity.devices import GIB
 from coevo.models.policy.policy import Policy, save
+from coevo.utilities.errors import CoevoError
 
 TARGET = 0.2
 SAMPLE_SECONDS = 0.5

@@ -16,9 +16,9 @@ import psutil
 
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.trainer import WORDS, write_samples
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import disk_usage
 from coevo.lineage.revision import sparse
@@ -26,7 +26,7 @@ from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.models.policy import policy as policies
 from coevo.models.policy.policy import Policy
-from coevo.models.trainer.client import Trainer
+from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.draws import key
 
 SIZES = {"small": 128, "large": 768}
@@ -38,10 +38,10 @@ import json, sys
 from contextlib import closing
 from pathlib import Path
 import psutil
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.engines.base import Request
-from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.engines.requests import Request
+from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.records.draws import key
 place = Path(sys.argv[1])
 with closing(VllmEngine(place / "policy", VllmEngineConfig(type="vllm"), SamplingConfig(max_new_tokens=4),

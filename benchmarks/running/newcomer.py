@@ -7,7 +7,7 @@ import psutil
 
 from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import COMMAND, coevo
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 RECIPE = "homerules-coevo-rl"
 SAMPLE_SECONDS = 0.25

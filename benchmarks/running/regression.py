@@ -12,8 +12,8 @@ from functools import reduce
 from typing import Literal
 
 from benchmarks.bench import Bench, BenchResult
-from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 SLACK = 1.3
 """How many times worse a figure may be: two runs of the same code have been 1.28 apart."""

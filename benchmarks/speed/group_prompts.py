@@ -11,10 +11,10 @@ from functools import partial
 from pathlib import Path
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.registry import make
 from coevo.memory.retrieval.index import Index
-from coevo.models.engines.base import Request
+from coevo.models.engines.requests import Request
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import Policy, build, load
 from coevo.records.draws import extend, key
@@ -22,7 +22,7 @@ from coevo.records.episode import Completion, Episode
 from coevo.tasks.play.attempt import Attempt, Running
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import recall
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.run.warmstart import warm_start
 

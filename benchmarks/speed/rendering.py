@@ -16,7 +16,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from transformers import PreTrainedTokenizerFast
 
 from benchmarks.bench import ROOT, Bench, BenchResult
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.envs.base import Guide, Step
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Answer

@@ -20,12 +20,12 @@ import torch
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.speed.group_prompts import PROMPTS, TASKS, configured, parameters, play, taught
 from benchmarks.speed.ratios import TimedPair, compared, spending
-from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.configs.run import RunConfig
-from coevo.models.engines.base import Engine, Request, ends_of
-from coevo.models.engines.transformers.engine import embedded_engine
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.configs.run_config import RunConfig
+from coevo.models.engines.requests import Engine, Request, ends_of
+from coevo.models.engines.transformers.embedded_engine import embedded_engine
 from coevo.models.policy.policy import Policy
+from coevo.utilities.errors import CoevoError
 
 SIZES, ROUNDS, THREADS = (16, 32, 64, 128), 5, 1
 GREEDY = ("rollout.sampling.top_k=1", "update.loss.importance_cap=2.0", f"rollout.engine.threads={THREADS}")

@@ -11,12 +11,12 @@ import psutil
 import torch
 
 from benchmarks.bench import Bench, BenchResult
-from coevo.configs.policy import ScratchPolicyConfig
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.engines.base import Request, ends_of
-from coevo.models.engines.vllm.client import Client
-from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.configs.policy_config import ScratchPolicyConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.engines.requests import Request, ends_of
+from coevo.models.engines.vllm.server_client import Client
+from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.policy import Policy, build, load, save
 from coevo.records.draws import generator, key
 from coevo.records.episode import Completion

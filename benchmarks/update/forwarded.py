@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from benchmarks.bench import Bench, BenchResult
-from benchmarks.update.turns import LAYOUTS, write_turns
-from coevo.configs.policy import ScratchPolicyConfig
+from benchmarks.update.turn_rows import LAYOUTS, write_turns
+from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.models.policy.policy import build
-from coevo.models.trainer.batch import Batch, read
-from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.microbatches import tries
 from coevo.models.trainer.order import leaves
+from coevo.models.trainer.packed_forward import PolicyForward
 from coevo.models.trainer.packing import pack_rows, pack_trie
+from coevo.models.trainer.update_batch import Batch, read
 from coevo.records.draws import key
 
 MODEL = ScratchPolicyConfig(hidden_size=128, layers=4, heads=4, kv_heads=2, head_dim=32, intermediate_size=384)

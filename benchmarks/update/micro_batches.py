@@ -17,16 +17,16 @@ from torch import Tensor
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.gpu.cases import CASES, Case, build_policy
 from benchmarks.update.padded_updates import Trl, joined, logprobs_of, padded
-from benchmarks.update.turns import write_turns
+from benchmarks.update.turn_rows import write_turns
 from benchmarks.update.update_turns import SETTINGS, TARGETS, TURNS
-from coevo.configs.errors import CoevoError
 from coevo.models.losses.aggregation import weights_of
-from coevo.models.losses.policy import Completions, policy_loss
+from coevo.models.losses.policy_loss import Completions, policy_loss
 from coevo.models.policy.policy import load
-from coevo.models.trainer.batch import Batch, read
-from coevo.models.trainer.forward import Objective, PolicyForward
 from coevo.models.trainer.microbatches import tries
+from coevo.models.trainer.packed_forward import Objective, PolicyForward
 from coevo.models.trainer.packing import pack_trie
+from coevo.models.trainer.update_batch import Batch, read
+from coevo.utilities.errors import CoevoError
 
 CASE = CASES["update-0.6b-full"]
 TOKENS = 2048

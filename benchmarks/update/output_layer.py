@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from benchmarks.bench import Bench, BenchResult
 from coevo.configs.update.loss import LossConfig
-from coevo.models.losses.policy import Completions, policy_loss
+from coevo.models.losses.policy_loss import Completions, policy_loss
 from coevo.models.losses.vocabulary import LogitScale, token_loss
 
 TOKENS, HIDDEN, VOCABULARY, ROUNDS = 2048, 1024, 151_936, 2

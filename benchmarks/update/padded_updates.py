@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from benchmarks.speed.group_prompts import GROUP
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
-from coevo.models.losses.policy import Completions, policy_loss
+from coevo.models.losses.policy_loss import Completions, policy_loss
 from coevo.models.policy.policy import load
-from coevo.models.trainer.batch import Batch, minibatches
+from coevo.models.trainer.update_batch import Batch, minibatches
 from coevo.records.draws import Key, extend
+from coevo.utilities.errors import CoevoError
 
 
 def logprobs_of(model: Any, ids: Tensor, mask: Tensor, kept: int) -> Tensor:

@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.bench import Bench, BenchResult
-from coevo.configs.policy import ScratchPolicyConfig
+from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.policy import policy as policies
-from coevo.models.trainer.client import Trainer
 from coevo.models.trainer.samples import SAMPLES
+from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.draws import generator, key
 
 MODEL = ScratchPolicyConfig(hidden_size=256, layers=4, heads=8, kv_heads=8, head_dim=32, intermediate_size=1024)

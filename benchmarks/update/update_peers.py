@@ -29,15 +29,15 @@ from benchmarks.bench import Bench, BenchResult
 from benchmarks.speed.group_prompts import PROMPTS, configured, parameters, play, untaught
 from benchmarks.speed.ratios import Round, TimedPair, compared, spending
 from benchmarks.update.padded_updates import Plain, Trl, logprobs_of
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages.trajectory import Advantages
 from coevo.models.policy.policy import Policy, save
-from coevo.models.trainer.batch import read
-from coevo.models.trainer.client import Trainer
 from coevo.models.trainer.samples import write_samples
+from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.update_batch import read
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.episode import Episode
+from coevo.utilities.errors import CoevoError
 
 SIZES, ROUNDS = (16, 32, 64, 128), 3
 TARGET, CLOSE = 4.0, 1e-4

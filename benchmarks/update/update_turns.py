@@ -14,15 +14,15 @@ import pyarrow.parquet as pq
 
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.update.padded_updates import Trl
-from benchmarks.update.turns import write_turns
+from benchmarks.update.turn_rows import write_turns
 from benchmarks.update.update_peers import check_same
-from coevo.configs.policy import ScratchPolicyConfig
+from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update import OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import build, save
-from coevo.models.trainer.batch import read
-from coevo.models.trainer.client import Trainer
 from coevo.models.trainer.samples import SAMPLES
+from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
 MODEL = ScratchPolicyConfig(hidden_size=256, layers=8, heads=8, kv_heads=4, head_dim=32, intermediate_size=768)

@@ -1,10 +1,10 @@
-"""Writers of candidate entries. ``coevo.memory.writers.base`` lists the module of each ``type``."""
+"""Writers of candidate entries. ``coevo.memory.writers.writer`` lists the module of each ``type``."""
 
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from coevo.configs.bank.author import AnyAuthorConfig, PolicyAuthorConfig
+from coevo.configs.bank.author_config import AnyAuthorConfig, PolicyAuthorConfig
 from coevo.configs.base import MANY, Config
 
 

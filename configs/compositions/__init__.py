@@ -2,11 +2,18 @@
 
 from collections.abc import Iterator
 
-from coevo.configs.compositions import author, experience, learning, placement, rollout, schedule
+from coevo.configs.compositions import (
+    author_conflicts,
+    experience,
+    learning,
+    placement_conflicts,
+    rollout_conflicts,
+    schedule_conflicts,
+)
 from coevo.configs.sections import RunSections
 
 
 def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts between the sections of a run, one line each."""
-    for section in (schedule, learning, experience, author, placement, rollout):
+    for section in (schedule_conflicts, learning, experience, author_conflicts, placement_conflicts, rollout_conflicts):
         yield from section.flaws(config)

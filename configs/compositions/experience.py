@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Iterator
 
-from coevo.configs.bank.bank import BankConfig
-from coevo.configs.bank.retrieval import ClusterRetrievalConfig
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.bank.retrieval_config import ClusterRetrievalConfig
 from coevo.configs.bank.writer import (
     ModelExtremesConfig,
     ModelReflectionConfig,

@@ -20,12 +20,12 @@ from pydantic_core import ErrorDetails
 from yaml import MappingNode, YAMLError
 
 from coevo.configs.env import EnvConfig
-from coevo.configs.errors import ConfigError, nearest, unknown
-from coevo.configs.load.place import located
+from coevo.configs.load.setting_place import located
 from coevo.configs.load.source import DEEPEST, SourceError, check
 from coevo.configs.load.switch import fitted
-from coevo.configs.run import RunConfig
-from coevo.configs.trust import STORED
+from coevo.configs.run_config import RunConfig
+from coevo.configs.trust_settings import STORED
+from coevo.utilities.errors import ConfigError, nearest, unknown
 
 ROOT = Path(__file__).parents[1]
 KINDS = ("envs", "models", "methods", "recipes")

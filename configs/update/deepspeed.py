@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, JsonValue, ValidationInfo, model_validator
 
 from coevo.configs.base import FEW, SECONDS, TOKENS, Config, FromAnywhere
-from coevo.configs.trust import Trusted, is_stored
+from coevo.configs.trust_settings import Trusted, is_stored
 
 OWNED = {
     "optimizer": "update.optimizer",

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 
 def hosts_of(path: Path) -> dict[str, int]:

@@ -7,11 +7,11 @@ from minigrid.core.world_object import WorldObj
 from minigrid.envs.babyai.core.verifier import ObjDesc
 from minigrid.utils.baby_ai_bot import BabyAIBot, DisappearedBoxError
 
-from coevo.configs.errors import CoevoError
-from coevo.envs.babyai.catalogue import ACTIONS
-from coevo.envs.babyai.language import View
+from coevo.envs.babyai.babyai_contents import ACTIONS
+from coevo.envs.babyai.babyai_language import View
 from coevo.envs.babyai.level import Level
 from coevo.records.demonstration import Answer
+from coevo.utilities.errors import CoevoError
 
 
 class Bot:

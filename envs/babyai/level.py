@@ -6,10 +6,10 @@ from minigrid.core.roomgrid import RoomGrid
 from minigrid.envs.babyai.core.levelgen import LevelGen
 from minigrid.envs.babyai.core.roomgrid_level import RejectSampling
 
-from coevo.configs.errors import CoevoError
-from coevo.envs.babyai.catalogue import KINDS, ROOM_SIZE
+from coevo.envs.babyai.babyai_contents import KINDS, ROOM_SIZE
+from coevo.envs.babyai.level_plan import Plan
 from coevo.envs.babyai.missions import Mission, write
-from coevo.envs.babyai.plan import Plan
+from coevo.utilities.errors import CoevoError
 
 ATTEMPTS = 1000
 """Maximum number of layouts that may be rejected in a row."""

@@ -18,8 +18,8 @@ from minigrid.envs.babyai.core.verifier import (
     PutNextInstr,
 )
 
-from coevo.envs.babyai.catalogue import KINDS, THINGS, ThingName, names
-from coevo.envs.babyai.plan import Plan
+from coevo.envs.babyai.babyai_contents import KINDS, THINGS, ThingName, names
+from coevo.envs.babyai.level_plan import Plan
 
 LevelState = Any
 """A level of minigrid."""

@@ -5,7 +5,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from coevo.envs.babyai.catalogue import ACTIONS, BLOCKED, NOTHING
+from coevo.envs.babyai.babyai_contents import ACTIONS, BLOCKED, NOTHING
 
 Taken = TypeVar("Taken")
 _OUTCOMES = {

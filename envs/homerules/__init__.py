@@ -1,5 +1,5 @@
 """The embedded household."""
 
-from coevo.envs.homerules.environment import HomeRules
+from coevo.envs.homerules.homerules import HomeRules
 
 __all__ = ["HomeRules"]

@@ -3,8 +3,8 @@
 from functools import lru_cache
 
 from coevo.envs.base import Guide
-from coevo.envs.homerules.catalogue import FAMILIES, LEVELS, TARGETS, Family
-from coevo.envs.homerules.language import Goal
+from coevo.envs.homerules.house_contents import FAMILIES, LEVELS, TARGETS, Family
+from coevo.envs.homerules.house_language import Goal
 
 
 def guide_of(goal: Goal, level: int) -> Guide:

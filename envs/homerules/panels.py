@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coevo.configs.env import HomeRulesConfig
-from coevo.configs.errors import CoevoError
-from coevo.envs.homerules.catalogue import HOUSES, OTHER_HOUSES
-from coevo.envs.homerules.tasks import pools, task_of
-from coevo.envs.homerules.world import Facts, facts
+from coevo.envs.homerules.house_contents import HOUSES, OTHER_HOUSES
+from coevo.envs.homerules.house_tasks import pools, task_of
+from coevo.envs.homerules.house_world import Facts, facts
 from coevo.records.entry import Entry, entry_id
 from coevo.records.task import Task
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True, slots=True)

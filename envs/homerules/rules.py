@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from coevo.envs.base import Step
-from coevo.envs.homerules.catalogue import DONE, NOTHING, PARTLY, REFUSED, TARGETS, UNDONE
-from coevo.envs.homerules.language import fails, inside, works
-from coevo.envs.homerules.state import HouseState, observe
+from coevo.envs.homerules.house_contents import DONE, NOTHING, PARTLY, REFUSED, TARGETS, UNDONE
+from coevo.envs.homerules.house_language import fails, inside, works
+from coevo.envs.homerules.house_state import HouseState, observe
 
 
 def advance(state: HouseState, action: str) -> Step[HouseState]:

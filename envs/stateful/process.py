@@ -16,9 +16,9 @@ from tempfile import gettempdir
 from threading import Lock
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.stateful.interface import Simulator
-from coevo.envs.stateful.worker import serve
+from coevo.envs.stateful.simulator_worker import serve
+from coevo.utilities.errors import CoevoError
 
 ENDING = 6.0
 """Seconds that the guards of a process have to end it, and all that it has started."""

@@ -5,13 +5,13 @@ An import without that package raises ``CoevoError``. ``games`` makes the files 
 
 from importlib.util import find_spec
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 if find_spec("textworld") is None:
     raise CoevoError(
         "env.type=textworld: textworld is not installed; install the extra: pip install 'coevo[textworld]'"
     )
 
-from coevo.envs.textworld.environment import TextWorld
+from coevo.envs.textworld.textworld_games import TextWorld
 
 __all__ = ["TextWorld"]

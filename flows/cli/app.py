@@ -11,9 +11,6 @@ from typer import rich_utils
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import fault
-from coevo.configs.garbage import collect_seldom
 from coevo.flows.cli import (
     approve,
     branch,
@@ -41,6 +38,9 @@ from coevo.flows.console import output
 from coevo.flows.console.home import ensure_home
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import WorkspaceOption, standing_in
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.garbage import collect_seldom
+from coevo.utilities.system_faults import fault
 
 app = typer.Typer(
     name="coevo",

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, resuming, workspace_at
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.run.waiting import Vote
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.flows.pending import Waiting
@@ -52,7 +52,7 @@ def approve(
 
 
 def _list(what: str | None, as_json: bool, place: Workspace) -> None:
-    from coevo.flows.approve import is_promotion
+    from coevo.flows.decide import is_promotion
     from coevo.flows.pending import page, waiting
 
     if what is not None and not is_promotion(what) and not as_json:
@@ -69,8 +69,8 @@ def _list(what: str | None, as_json: bool, place: Workspace) -> None:
 
 
 def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, place: Workspace) -> None:
-    from coevo.flows.approve import decide_model, decide_run, is_promotion
-    from coevo.flows.console.trust import consent_by
+    from coevo.flows.console.trust_prompt import consent_by
+    from coevo.flows.decide import decide_model, decide_run, is_promotion
 
     if is_promotion(what):
         name = decide_model(what, vote, place, consent_by(trust, ask=not as_json))

@@ -13,7 +13,7 @@ from coevo.flows.console.options import (
     resuming,
     workspace_at,
 )
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 
 
 def branch(
@@ -33,7 +33,7 @@ def branch(
 
     Example: coevo branch homerules-coevo-rl-1@20 gentler update.optimizer.lr=1e-5 iterations=40
     """
-    from coevo.flows.console.trust import confirm_run
+    from coevo.flows.console.trust_prompt import confirm_run
     from coevo.flows.upkeep.branch import branch as make_branch
     from coevo.flows.upkeep.publishing import publish
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from coevo.configs.load.load import describe, load_method, load_recipe, names
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.flows.console import output
 from coevo.flows.console.method_table import parts, side_by_side
 from coevo.flows.console.options import JsonOption

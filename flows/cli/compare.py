@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
 from coevo.flows.history.comparison import END, Comparison, Difference, compared
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.flows.evaluation import Evaluation
@@ -64,9 +64,9 @@ def compare(
 
 def _played(place: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
     from coevo.flows.console.progress import shown
-    from coevo.flows.console.trust import trust_revision
-    from coevo.flows.evaluate import evaluate_panels
-    from coevo.tasks.publish.report import reporting_to
+    from coevo.flows.console.trust_prompt import trust_revision
+    from coevo.flows.evaluate_revision import evaluate_panels
+    from coevo.tasks.publish.reporter import reporting_to
 
     trust_revision(place, reference, trust, ask=ask)
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):

@@ -14,7 +14,7 @@ def doctor(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> in
     Example: coevo doctor
     """
     from coevo.flows.upkeep.health import examine
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.publish.reporter import in_stage
 
     with in_stage("examines the machine"):
         findings = examine(workspace_at(workspace).root)

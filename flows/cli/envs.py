@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from coevo.configs.errors import CoevoError, counted
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption
+from coevo.utilities.errors import CoevoError, counted
 
 app = typer.Typer(no_args_is_help=False)
 
@@ -57,8 +57,8 @@ def check(
     from coevo.configs.load.load import load_env
     from coevo.envs.registry import make
     from coevo.flows.console.patience import patience
-    from coevo.tasks.checks.environment import check_environment
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.checks.environment_check import check_environment
+    from coevo.tasks.publish.reporter import in_stage
 
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     with ExitStack() as stack:

@@ -40,7 +40,7 @@ def evaluate(
 
     Example: coevo evaluate homerules-coevo-rl-1@20 --panel seen-houses --bank none
     """
-    from coevo.flows.console.trust import trust_revision
+    from coevo.flows.console.trust_prompt import trust_revision
     from coevo.flows.evaluation import EvaluationRequest
 
     place = workspace_at(workspace)
@@ -77,9 +77,9 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
 
 def _played(run: str, request: "EvaluationRequest", endpoint: str | None, place: Workspace) -> "Evaluation":
     from coevo.flows.console.progress import shown
-    from coevo.flows.evaluate import evaluate_revision
+    from coevo.flows.evaluate_revision import evaluate_revision
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
-    from coevo.tasks.publish.report import reporting_to
+    from coevo.tasks.publish.reporter import reporting_to
 
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
         if endpoint is None:

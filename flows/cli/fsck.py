@@ -34,9 +34,9 @@ def fsck(
     Example: coevo fsck homerules-coevo-rl-1 --repair --from /mnt/backup/coevo
     """
     from coevo.flows.upkeep.fsck import examine
-    from coevo.flows.upkeep.repair import repair as mend
+    from coevo.flows.upkeep.repair_workspace import repair as mend
     from coevo.lineage.remote.banks import RemoteBanks
-    from coevo.lineage.remote.place import to_pull
+    from coevo.lineage.remote.remote_address import to_pull
 
     place, names = workspace_at(workspace), runs or []
     with output.console(stderr=True).status("checking", spinner="line") as status:

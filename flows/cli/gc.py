@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coevo.configs.space import size
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.lineage.revision.retention import RetentionRule, ranges
+from coevo.utilities.free_space import size
 
 if TYPE_CHECKING:
     from coevo.flows.upkeep.gc import CollectionPlan, RunPlan

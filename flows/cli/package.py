@@ -6,7 +6,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at, workspace_option
-from coevo.flows.endpoint.limits import DEFAULT, Limits
+from coevo.flows.endpoint.request_limits import DEFAULT, Limits
 
 VersionArgument = Annotated[str, typer.Argument(metavar="MODEL/VERSION", help="Version, or MODEL@ALIAS.")]
 
@@ -26,8 +26,8 @@ def package(
 
     Example: coevo package homerules-coevo-rl-1@40 household
     """
-    from coevo.flows.console.trust import trust_revision
-    from coevo.flows.packages.package import register_revision
+    from coevo.flows.console.trust_prompt import trust_revision
+    from coevo.flows.packages.make_package import register_revision
 
     place = workspace_at(workspace)
     trust_revision(place, run, trust, ask=not as_json)
@@ -64,7 +64,7 @@ def promote(
 
     Example: coevo promote household/3 --panel seen-houses --margin 0.01
     """
-    from coevo.flows.console.trust import consent_by
+    from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.packages.promotion import promote as decide
 
     place = workspace_at(workspace)
@@ -95,7 +95,7 @@ def demote(
 
     Example: coevo demote household
     """
-    from coevo.flows.console.trust import consent_by
+    from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.packages.promotion import demote as restore
 
     output.line(f"{restore(model, workspace_at(workspace), consent_by(trust)).name} is champion again")
@@ -121,7 +121,7 @@ def serve(
 
     Example: coevo serve household@champion --port 5005
     """
-    from coevo.flows.console.trust import consent_by, trust_served
+    from coevo.flows.console.trust_prompt import consent_by, trust_served
     from coevo.flows.packages.serving import Address
     from coevo.flows.packages.serving import serve as serving
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from coevo.configs.errors import CoevoError, counted
 from coevo.configs.load.load import load_env
-from coevo.configs.rollout.rollout import MAX_TURNS
+from coevo.configs.rollout.rollout_config import MAX_TURNS
 from coevo.flows.console import output
 from coevo.records.demonstration import Answer, Moment
+from coevo.utilities.errors import CoevoError, counted
 
 ChooseAction = Callable[[Any, Moment], Answer]
 RANDOM_EPISODES = 8
@@ -50,7 +50,7 @@ def play(
     from coevo.envs.base import MissingPartError
     from coevo.envs.registry import make
     from coevo.records.draws import key
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.publish.reporter import in_stage
 
     sys.path.extend(str(folder.absolute()) for folder in python_path or ())
     config = load_env(env, settings or [])

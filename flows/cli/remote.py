@@ -8,18 +8,18 @@ from typing import Annotated
 import typer
 from rich.filesize import decimal
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.console.transfer import Bars, bars
-from coevo.flows.history.standing import faults, standings
-from coevo.lineage.remote.place import runs_at, to_pull, to_push
+from coevo.flows.history.run_standing import faults, standings
 from coevo.lineage.remote.push import Transferred
-from coevo.lineage.remote.store import Store
+from coevo.lineage.remote.remote_address import runs_at, to_pull, to_push
+from coevo.lineage.remote.remote_store import Store
 from coevo.lineage.revision.snapshot import VersionedBank
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.reporter import in_stage
+from coevo.utilities.errors import CoevoError
 
 RemoteArgument = Annotated[str, typer.Argument(help="Local path, or s3://BUCKET/PREFIX.")]
 Transfer = Callable[[str, Bars], Transferred]
@@ -137,7 +137,7 @@ def _sentence(found: Transferred, done: str) -> str:
 
 def _open_bank(path: Path) -> VersionedBank:
     from coevo.memory.bank.bank import Bank
-    from coevo.memory.bank.files import check_enclosed
+    from coevo.memory.bank.lance_files import check_enclosed
 
     check_enclosed(path)
     return Bank(path)

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
-from coevo.flows.history.reference import reading
-from coevo.lineage.files import write_atomically
+from coevo.flows.history.revision_reference import reading
+from coevo.lineage.atomic_files import write_atomically
+from coevo.utilities.errors import CoevoError
 
 
 def report(
@@ -31,7 +31,7 @@ def report(
     """
     from coevo.flows.report.facts import facts
     from coevo.flows.report.page import page
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.publish.reporter import in_stage
 
     place = workspace_at(workspace)
     with in_stage("reads the history of the run"), reading(run, place) as opened:

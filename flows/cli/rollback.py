@@ -12,7 +12,7 @@ from coevo.flows.console.options import (
     resuming,
     workspace_at,
 )
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 
 
 def rollback(

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import with_threads
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 Overrides = Annotated[list[str] | None, typer.Argument(metavar="[KEY=VALUE ...]", help="Settings to change.")]
 
@@ -66,7 +66,7 @@ def resume(
 
     Example: coevo resume homerules-coevo-rl-1 --iterations 60
     """
-    from coevo.flows.console.trust import confirm_run
+    from coevo.flows.console.trust_prompt import confirm_run
 
     place = workspace_at(workspace)
     confirm_run(place, run, place.existing(run).read_config(), trust)
@@ -83,7 +83,7 @@ def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool)
     from coevo.models.capacity.devices import here, named
     from coevo.tasks.preflight.forecast import forecast, on_this_machine
     from coevo.tasks.preflight.rehearse import rehearse
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.publish.reporter import in_stage
     from coevo.tasks.run.assemble import environment_of
 
     with patience("the dry run"), environment_of(config) as env:

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.flows.sessions.schedules import StoredSchedule
@@ -52,7 +52,7 @@ def add(
     place = workspace_at(workspace)
     config = place.existing(run).read_config()
     _check_zone(timezone)
-    from coevo.flows.console.trust import trust_run
+    from coevo.flows.console.trust_prompt import trust_run
     from coevo.flows.sessions.schedules import Schedule
     from coevo.flows.sessions.schedules import add as plan
     from coevo.flows.start_run import with_iterations
@@ -135,7 +135,7 @@ def worker(workspace: WorkspaceOption = None) -> int:
 
     Example: coevo worker
     """
-    from coevo.flows.sessions.worker import work
+    from coevo.flows.sessions.session_worker import work
 
     return work(workspace_at(workspace))
 

@@ -27,11 +27,11 @@ def ui(
 
     Example: coevo ui --open
     """
-    from coevo.flows.history.standing import faults, standings
+    from coevo.flows.history.run_standing import faults, standings
     from coevo.flows.servers.end_state import name_crashed
     from coevo.flows.servers.mlflow_pages import mlflow_pages
     from coevo.flows.servers.prefect_pages import page_to, prefect_pages
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.publish.reporter import in_stage
 
     root = workspace_at(workspace).root
     if sample:
@@ -52,8 +52,8 @@ def ui(
 def _sample(root: Path) -> Path:
     """Workspace of the sample, published to its pages."""
     from coevo.flows.sample import RUN
-    from coevo.flows.sample.open import open_sample
-    from coevo.tasks.publish.report import in_stage
+    from coevo.flows.sample.open_sample import open_sample
+    from coevo.tasks.publish.reporter import in_stage
 
     with in_stage("unpacks the sample and publishes it"):
         found = open_sample(root).root
@@ -68,7 +68,7 @@ def down(workspace: WorkspaceOption = None) -> None:
     Example: coevo down
     """
     from coevo.flows.servers.daemon import down as stop
-    from coevo.tasks.publish.report import in_stage
+    from coevo.tasks.publish.reporter import in_stage
 
     root = workspace_at(workspace).root
     with in_stage("stops the servers"):

@@ -4,11 +4,11 @@ from typing import Annotated
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.console import output
 from coevo.flows.console.options import WorkspaceOption, workspace_at
-from coevo.flows.history.reference import Reference, reading
+from coevo.flows.history.revision_reference import Reference, reading
 from coevo.lineage.lock import runs_lock
+from coevo.utilities.errors import CoevoError
 
 
 def tag(

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from coevo.configs.bank.admission import notice
-from coevo.configs.run import RunConfig
+from coevo.configs.bank.admission_config import notice
+from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.flows.console import output
 from coevo.models.capacity.devices import GIB

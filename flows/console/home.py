@@ -11,7 +11,7 @@ from pathlib import Path
 
 import typer
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 NAMES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 """Variables in which Python looks for the user's name."""

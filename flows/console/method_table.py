@@ -5,12 +5,12 @@ Every section of the schema is a part, so new sections appear in the table witho
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coevo.configs.bank.bank import BankConfig
-from coevo.configs.bank.retrieval import RetrievalConfig
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.bank.retrieval_config import RetrievalConfig
 from coevo.configs.base import Config
-from coevo.configs.rollout.rollout import RolloutConfig
-from coevo.configs.run import RunConfig
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.rollout.rollout_config import RolloutConfig
+from coevo.configs.run_config import RunConfig
+from coevo.configs.update.update_config import UpdateConfig
 
 NONE = "-"
 """Cell of a part that a method does not have."""

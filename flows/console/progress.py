@@ -15,7 +15,7 @@ from coevo.flows.console.interrupt import at_once
 from coevo.flows.console.steps import TERMINAL_INTERVAL_S, StageClock, Steps
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import stages, wall_seconds
-from coevo.tasks.publish.report import reporter
+from coevo.tasks.publish.reporter import reporter
 
 COLUMNS = (
     ("rev", 3), ("iter", 4), ("train", 5), ("held-out", 8), ("reward", 6), ("adv sd", 6), ("bank", 4),

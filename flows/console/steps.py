@@ -14,7 +14,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import TYPE_CHECKING, TextIO
 
-from coevo.tasks.publish.report import in_stage, reporting_to
+from coevo.tasks.publish.reporter import in_stage, reporting_to
 
 if TYPE_CHECKING:
     from coevo.lineage.revision.manifest import Manifest

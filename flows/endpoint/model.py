@@ -6,10 +6,10 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ANY_SEED
+from coevo.utilities.errors import CoevoError
 
 VERSION = version("mlflow")
 """Version of MLflow whose scoring server the endpoint answers like."""

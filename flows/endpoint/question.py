@@ -6,9 +6,9 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic_core import from_json
 
-from coevo.configs.errors import nearest
-from coevo.flows.endpoint.guard import refusal
-from coevo.flows.endpoint.limits import Limits
+from coevo.flows.endpoint.origin_guard import refusal
+from coevo.flows.endpoint.request_limits import Limits
+from coevo.utilities.errors import nearest
 
 TURN = 32
 """Bytes that a turn counts in addition to its text."""

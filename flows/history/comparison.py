@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.history.evaluations import Evaluated, Side, side
-from coevo.flows.history.reference import Reference, reading
+from coevo.flows.history.revision_reference import Reference, reading
 from coevo.lineage.workspace import Workspace
 from coevo.records.intervals import Interval, paired
 from coevo.tasks.cost import KINDS
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.flows.evaluation import Evaluation

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
 from coevo.flows.history.expenses import Expense, expenses
-from coevo.flows.history.reference import Reading
-from coevo.lineage.revision.code import flat
+from coevo.flows.history.revision_reference import Reading
+from coevo.lineage.revision.code_version import flat
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import Spent, is_by_hand, spending
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.cost import time_by_part
+from coevo.utilities.errors import CoevoError
 
 
 def predecessor(manifest: Manifest) -> int | None:

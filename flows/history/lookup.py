@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from coevo.configs.errors import CoevoError, unknown
+from coevo.utilities.errors import CoevoError, unknown
 
 if TYPE_CHECKING:
     from coevo.memory.bank.bank import BankView

@@ -3,18 +3,18 @@
 from contextlib import closing
 from dataclasses import replace
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.registry import make
 from coevo.flows.evaluation import Evaluation, EvaluationRequest, check_panel
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.diversity import diversity
-from coevo.tasks.play.endpoint import ServedPlayer
+from coevo.tasks.play.endpoint_agent import ServedPlayer
 from coevo.tasks.play.retrieve import NOTHING
-from coevo.tasks.publish.report import in_stage
-from coevo.tasks.run.weights import check_weights
+from coevo.tasks.publish.reporter import in_stage
+from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.steps.evaluate import play_panel
+from coevo.utilities.errors import CoevoError
 
 
 def evaluate_endpoint(url: str, reference: str, request: EvaluationRequest, place: Workspace) -> Evaluation:

@@ -3,7 +3,6 @@
 from contextlib import closing
 from dataclasses import dataclass
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.registry import make
 from coevo.flows.evaluation import check_panel
 from coevo.flows.packages.promotion_page import Match, first_page, promotion_page, show
@@ -24,10 +23,11 @@ from coevo.tasks.package.champion import (
     record,
     restore,
 )
+from coevo.tasks.package.model_registry import Registered, find
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.registry import Registered, find
-from coevo.tasks.publish.mlflow.store import TrackingStore, tracking_store
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, tracking_store
+from coevo.tasks.publish.reporter import in_stage
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True, slots=True)

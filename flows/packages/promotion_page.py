@@ -4,13 +4,13 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from coevo.flows.servers.secret import VARIABLE
+from coevo.flows.servers.server_secret import VARIABLE
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.lineage.workspace import Workspace
 from coevo.records.episode import Episode
 from coevo.tasks.package.champion import PromotionVerdict
+from coevo.tasks.package.model_registry import Registered
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.registry import Registered
 from coevo.tasks.publish.proposal_page import SAMPLE, changes, episode_table
 from coevo.tasks.publish.revision_page import plain
 

@@ -9,14 +9,14 @@ program or import code.
 from collections.abc import Sequence
 from pathlib import Path
 
-from coevo.configs.trust import Setting, chosen
+from coevo.configs.trust_settings import Setting, chosen
 from coevo.lineage.packages import package_digest
 from coevo.lineage.trust import Consent, confirmed_before, extend_path
 from coevo.lineage.workspace import Workspace
+from coevo.tasks.package.model_registry import Registered, fetch, packaged
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.registry import Registered, fetch, packaged
-from coevo.tasks.publish.mlflow.store import TrackingStore
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore
+from coevo.tasks.publish.reporter import in_stage
 
 PACKAGE = "package"
 """Name of the digest among the settings of a version."""

@@ -7,21 +7,21 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.processes import LOOPBACK, UTF8, Launch, ServerProcess, answers, free_port, wait_ready
 from coevo.configs.proxies import reach_directly
 from coevo.flows.console.interrupt import at_once
-from coevo.flows.endpoint.limits import Limits
-from coevo.flows.history.reference import Reference, reading
-from coevo.flows.packages.package import package
+from coevo.flows.endpoint.request_limits import Limits
+from coevo.flows.history.revision_reference import Reference, reading
+from coevo.flows.packages.make_package import package
 from coevo.flows.packages.proof import prove
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.trust import Consent, confirmed_before
 from coevo.lineage.workspace import Workspace
 from coevo.tasks import telemetry
-from coevo.tasks.package.registry import find
-from coevo.tasks.publish.mlflow.store import tracking_store
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.package.model_registry import find
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
+from coevo.tasks.publish.reporter import in_stage
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.processes import LOOPBACK, UTF8, Launch, ServerProcess, answers, free_port, wait_ready
 
 STARTUP = 300.0
 """Seconds after which a server that does not answer is given up."""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from coevo.flows.history import history
 from coevo.flows.history.expenses import Expense, expenses
-from coevo.flows.history.reference import Reading
-from coevo.flows.history.standing import standing
+from coevo.flows.history.revision_reference import Reading
+from coevo.flows.history.run_standing import standing
 from coevo.flows.history.verdicts import latest_credits, ruling_row, verdict_row
 from coevo.flows.report.graph import Offshoot, offshoots
 from coevo.flows.report.lives import COLUMNS, Life, extremes, lives

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coevo.flows.console.output import plain
-from coevo.flows.report import rows
-from coevo.flows.report.bank import intervals, life_lines
+from coevo.flows.report import report_rows
+from coevo.flows.report.bank_figures import intervals, life_lines
 from coevo.flows.report.curves import by_panel, durations, internalization, spread
 from coevo.flows.report.facts import ReportData
 from coevo.flows.report.graph import graph
@@ -67,15 +67,15 @@ def _edits(rulings: Iterable["Ruling"]) -> dict[str, list[int]]:
 
 def _tables(facts: ReportData) -> dict[str, Any]:
     return {
-        "most": rows.MOST,
-        "headline": rows.headline(facts),
-        "revisions": rows.revision_rows(facts),
-        "entries": rows.entry_rows(facts),
-        "retrievals": (("retrievals", "entries"), rows.retrieval_rows(facts)),
-        "verdicts": rows.verdict_rows(facts),
-        "rulings": (rows.RULING_COLUMNS, rows.ruling_rows(facts)),
-        "expenses": (rows.EXPENSE_COLUMNS, rows.expense_rows(facts)),
-        "settings": (("setting", "value"), rows.setting_rows(facts)),
+        "most": report_rows.MOST,
+        "headline": report_rows.headline(facts),
+        "revisions": report_rows.revision_rows(facts),
+        "entries": report_rows.entry_rows(facts),
+        "retrievals": (("retrievals", "entries"), report_rows.retrieval_rows(facts)),
+        "verdicts": report_rows.verdict_rows(facts),
+        "rulings": (report_rows.RULING_COLUMNS, report_rows.ruling_rows(facts)),
+        "expenses": (report_rows.EXPENSE_COLUMNS, report_rows.expense_rows(facts)),
+        "settings": (("setting", "value"), report_rows.setting_rows(facts)),
     }
 
 

@@ -14,14 +14,14 @@ from pathlib import Path
 import psutil
 from filelock import FileLock
 
-from coevo.configs.processes import UTF8, Launch, ServerProcess, free_port, wait, wait_ready
 from coevo.configs.proxies import reach_directly
 from coevo.flows.servers.records import is_at, read_records, records_lock, write_records
-from coevo.flows.servers.secret import VARIABLE
-from coevo.flows.servers.server import Server, ServerError
-from coevo.lineage.files import make_private
+from coevo.flows.servers.server_process import Server, ServerError
+from coevo.flows.servers.server_secret import VARIABLE
+from coevo.lineage.atomic_files import make_private
 from coevo.tasks import telemetry
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.reporter import in_stage
+from coevo.utilities.processes import UTF8, Launch, ServerProcess, free_port, wait, wait_ready
 
 STARTUP = 120.0
 """Seconds for a server to start."""

@@ -9,15 +9,15 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.states import Cancelled, Completed
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.registry import find
-from coevo.flows.history.standing import Standing, standing, standings
+from coevo.flows.history.run_standing import Standing, standing, standings
 from coevo.flows.servers.servers import use_prefect
 from coevo.flows.servers.stale import mark_crashed
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.cost import time_line, wall_seconds
 from coevo.tasks.publish.catchup import tracker_of
+from coevo.utilities.errors import CoevoError
 
 IN_ORDER = ("Finished", "Waiting", "Stopped")
 """Names of states of a flow run that ended in order."""

@@ -15,7 +15,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
-from coevo.flows.servers.secret import authorization_of, health_of
+from coevo.flows.servers.server_secret import authorization_of, health_of
 from coevo.flows.servers.visits import LINK, LINKS, Visits
 
 FOREIGN = "Refused: this server answers requests of this machine to its own address, and pages of its own.\n"

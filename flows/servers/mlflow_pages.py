@@ -5,7 +5,7 @@ from typing import Any
 
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.prefect_pages import ask, new_link
-from coevo.flows.servers.secret import secret_of
+from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.servers.servers import ensure_mlflow_ui
 from coevo.tasks.publish.mlflow.experiment import TAG, page_of
 

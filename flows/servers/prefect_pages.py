@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from coevo.flows.servers.daemon import recorded
-from coevo.flows.servers.secret import authorization_of, home, secret_of
-from coevo.flows.servers.server import ServerError
+from coevo.flows.servers.server_process import ServerError
+from coevo.flows.servers.server_secret import authorization_of, home, secret_of
 from coevo.flows.servers.servers import ensure_prefect
 from coevo.flows.servers.visits import LINKS
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
 
 
 def prefect_pages(workspace: Path) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock
 from pydantic import TypeAdapter, ValidationError
 
-from coevo.flows.servers.server import Server, ServerError
+from coevo.flows.servers.server_process import Server, ServerError
 
 FILE = TypeAdapter(list[Server])
 

@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 
 from filelock import FileLock
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import fault
 from coevo.configs.proxies import is_here, reach_directly
 from coevo.flows.servers.daemon import ensure, recorded
-from coevo.flows.servers.secret import VARIABLE, health_of, home, secret_of
-from coevo.flows.servers.server import ServerError
-from coevo.lineage.files import make_private
-from coevo.tasks.publish.mlflow.store import make_database, tracking_store
+from coevo.flows.servers.server_process import ServerError
+from coevo.flows.servers.server_secret import VARIABLE, health_of, home, secret_of
+from coevo.lineage.atomic_files import make_private
+from coevo.tasks.publish.mlflow.tracking_store import make_database, tracking_store
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.system_faults import fault
 
 CLIENT = {
     "PREFECT_CLIENT_MAX_RETRIES": "4",

@@ -16,9 +16,9 @@ from prefect.client.schemas.filters import (
 from prefect.client.schemas.objects import FlowRun, StateType
 from prefect.states import Crashed
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.lock import in_use
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 UNFINISHED = (StateType.RUNNING, StateType.PENDING)
 GRACE = timedelta(minutes=5)

@@ -20,8 +20,8 @@ from time import monotonic, sleep
 from types import FrameType
 from urllib.error import HTTPError, URLError
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.servers.servers import CLIENT, drop_events, gone, prefect_in_use
+from coevo.utilities.errors import CoevoError
 
 LOOK = 2.0
 """Seconds between two checks of the server."""

@@ -3,7 +3,7 @@
 from logging import Logger, LoggerAdapter
 
 from coevo.lineage.revision.manifest import Manifest
-from coevo.tasks.publish.report import headline
+from coevo.tasks.publish.reporter import headline
 
 
 class Log:

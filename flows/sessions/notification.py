@@ -13,7 +13,7 @@ from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
 from prefect.cache_policies import NO_CACHE
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 SLUG = re.compile(r"[a-z0-9-]+/[a-z0-9-]+")
 

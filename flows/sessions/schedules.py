@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from coevo.configs.errors import CoevoError
-from coevo.flows.servers.secret import home
+from coevo.flows.servers.server_secret import home
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 POOL = "coevo"
 FLOW = "session"
-ENTRYPOINT = "coevo.flows.sessions.session.session"
+ENTRYPOINT = "coevo.flows.sessions.scheduled_session.session"
 PATIENCE = 120.0
 """Seconds to wait for Prefect's scheduler to create the runs of a new schedule. The scheduler runs every 60 s, or every
 15 s on a server that coevo started."""
@@ -34,7 +34,7 @@ PATIENCE = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Times of a run's sessions, and the parameters of ``coevo.flows.sessions.session.session``.
+    """Times of a run's sessions, and the parameters of ``coevo.flows.sessions.scheduled_session.session``.
 
     Attributes:
         cron: five fields.
@@ -244,7 +244,7 @@ def _deploy(run: str, schedule: Schedule) -> None:
     from prefect.schedules import Cron
     from prefect.types.entrypoint import EntrypointType
 
-    from coevo.flows.sessions.session import session
+    from coevo.flows.sessions.scheduled_session import session
 
     RunnerDeployment.from_flow(
         session,

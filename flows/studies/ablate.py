@@ -5,18 +5,18 @@ from typing import Any
 
 from prefect import flow, runtime
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.load.study import stored_study
+from coevo.configs.load.load_study import stored_study
 from coevo.flows.console.output import console
 from coevo.flows.servers.stale import mark_crashed
 from coevo.flows.start_run import RunOptions, resume_run, start_run
 from coevo.flows.studies.outcome import is_finished, outcome, outcomes, revisions_of
-from coevo.flows.studies.plan import StudyLock, StudyRun, runs_of
 from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
+from coevo.flows.studies.study_runs import StudyLock, StudyRun, runs_of
 from coevo.flows.upkeep.publishing import Aloud, complete
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 
 def flow_run_name() -> str:
@@ -29,7 +29,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
     """Play the runs of a study that are not finished, and publish the result after every seed.
 
     Args:
-        study: settings of the study, see ``coevo.configs.study``.
+        study: settings of the study, see ``coevo.configs.study_config``.
         workspace: absolute path of the workspace.
         quiet: show no progress.
         alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.

@@ -6,14 +6,14 @@ from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
-from coevo.configs.errors import CoevoError, nearest
-from coevo.configs.study import MetricConfig, StudyConfig
+from coevo.configs.study_config import MetricConfig, StudyConfig
 from coevo.flows.history import history
-from coevo.flows.studies.plan import StudyRun, check_name
+from coevo.flows.studies.study_runs import StudyRun, check_name
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.cost import Spent, spending
+from coevo.utilities.errors import CoevoError, nearest
 
 
 @dataclass(frozen=True, slots=True)

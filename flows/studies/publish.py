@@ -5,13 +5,13 @@ from dataclasses import asdict
 
 from coevo.envs.registry import find
 from coevo.flows.studies.outcome import Outcome
-from coevo.flows.studies.plan import StudyRun
 from coevo.flows.studies.result import COLUMNS, ArmRow, StudyResult
+from coevo.flows.studies.study_runs import StudyRun
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.catchup import tracker_of
 from coevo.tasks.publish.mlflow.pictures import ArmMean
-from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.publish.mlflow.study import StudyPage, Table, publish_study
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 
 FACTS = ("paper", "figure", "finding", "recipe")
 RUN_COLUMNS = ("run", "arm", "seed", "episodes", "tokens", "seconds", "page")

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 from statistics import fmean
 from typing import Any
 
-from coevo.configs.study import ArmConfig, MetricConfig, StudyConfig
+from coevo.configs.study_config import ArmConfig, MetricConfig, StudyConfig
 from coevo.flows.studies.outcome import Outcome
 from coevo.records.intervals import Interval, of_mean, student
 

@@ -6,22 +6,22 @@ It is built in a temporary folder and becomes a run by a rename, so that a kill 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, written
-from coevo.configs.run import RunConfig
-from coevo.configs.trust import Setting, chosen
+from coevo.configs.run_config import RunConfig
+from coevo.configs.trust_settings import Setting, chosen
 from coevo.envs.registry import make
 from coevo.flows.configure import resolved
-from coevo.flows.history.reference import Reading
+from coevo.flows.history.revision_reference import Reading
 from coevo.flows.upkeep.gc import versions_of
 from coevo.lineage.lineage import Lineage
-from coevo.lineage.revision.code import Code, changes, flat
+from coevo.lineage.revision.code_version import Code, changes, flat
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.trust import Trust
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.memory.bank.retention import KeptVersions, copy
-from coevo.tasks.run.author import author_config, check_author
+from coevo.memory.bank.table_retention import KeptVersions, copy
+from coevo.tasks.run.run_author import author_config, check_author
+from coevo.utilities.errors import CoevoError
 
 FIXED = {
     "recipe": "it only names the origin of the run",

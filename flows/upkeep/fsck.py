@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coevo.flows.upkeep.check import Notify, RunCheckResult, WorkspaceCheck
+from coevo.flows.upkeep.workspace_check import Notify, RunCheckResult, WorkspaceCheck
 from coevo.lineage.findings import Finding
 from coevo.lineage.remote.banks import RemoteBanks
 from coevo.lineage.workspace import RunPaths, Workspace

@@ -10,10 +10,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.history.history import check
+from coevo.lineage.atomic_files import remove
 from coevo.lineage.cursor import Cursor
-from coevo.lineage.files import remove
 from coevo.lineage.fsck.keeping import require_collectable
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import cache_lock, in_use, runs_lock, writer_lock
@@ -21,7 +20,8 @@ from coevo.lineage.objects.cache import Cache, disk_usage, freed_by
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import RetentionRule, RunRetention, reasons
 from coevo.lineage.workspace import RunPaths, Workspace
-from coevo.memory.bank.retention import KeptVersions, prove, surplus
+from coevo.memory.bank.table_retention import KeptVersions, prove, surplus
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True)

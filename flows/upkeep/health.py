@@ -15,12 +15,12 @@ import psutil
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from coevo.configs.space import free
 from coevo.configs.threads import usable_cores
 from coevo.flows.console.home import is_known
 from coevo.flows.servers.daemon import recorded
-from coevo.flows.servers.server import ServerError
-from coevo.lineage.files import another, lacking
+from coevo.flows.servers.server_process import ServerError
+from coevo.lineage.atomic_files import another, lacking
+from coevo.utilities.free_space import free
 
 OLDEST_GIT = Version("2.32")
 LEAST_MEMORY = 3.0

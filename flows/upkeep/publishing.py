@@ -2,7 +2,6 @@
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.registry import find
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
@@ -10,7 +9,8 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.catchup import publish_now
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
+from coevo.utilities.errors import CoevoError
 
 AT_ONCE = 20_000
 """Most entries that a command publishes by itself, summed over revisions: about a second."""

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevo.lineage.fsck.objects import CheckedCache
+from coevo.lineage.fsck.checked_cache import CheckedCache
 from coevo.lineage.objects.cache import LISTING
 from coevo.lineage.objects.content import md5
 from coevo.lineage.workspace import Workspace

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.findings import Finding, lost, mendable
 from coevo.lineage.fsck.line import revision_refs
 from coevo.lineage.repository import Repository

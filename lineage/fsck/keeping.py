@@ -5,7 +5,6 @@ Garbage collection relies on the list of runs, their branches and their tags, so
 
 from collections.abc import Iterable, Iterator
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.findings import Finding
 from coevo.lineage.fsck.empty_refs import check_empty_refs
 from coevo.lineage.fsck.line import read_line
@@ -13,6 +12,7 @@ from coevo.lineage.fsck.places import check_created
 from coevo.lineage.fsck.refs import check_branch, check_tags
 from coevo.lineage.repository import Repository
 from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.utilities.errors import CoevoError
 
 
 def require_collectable(place: Workspace, runs: Iterable[RunPaths]) -> None:

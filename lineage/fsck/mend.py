@@ -5,12 +5,12 @@ Valid content is copied before anything is removed, so that an incomplete repair
 
 from collections.abc import Mapping, Sequence
 
+from coevo.lineage.atomic_files import remove
 from coevo.lineage.blobs import git_hash
-from coevo.lineage.files import remove
-from coevo.lineage.fsck.history import damaged_objects
+from coevo.lineage.fsck.checked_cache import CheckedCache
+from coevo.lineage.fsck.history_check import damaged_objects
 from coevo.lineage.fsck.line import read_line
-from coevo.lineage.fsck.objects import CheckedCache
-from coevo.lineage.fsck.tree import differing, leftovers
+from coevo.lineage.fsck.work_tree import differing, leftovers
 from coevo.lineage.git import Git
 from coevo.lineage.repository import Repository
 from coevo.lineage.workspace import RunPaths, Workspace

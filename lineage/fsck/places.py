@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import as_made, remove
+from coevo.lineage.atomic_files import as_made, remove
 from coevo.lineage.findings import Finding, lost, mendable
 from coevo.lineage.lock import held, if_free, runs_lock_file
 from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.utilities.errors import CoevoError
 
 
 def check_strangers(place: Workspace) -> Iterator[Finding]:

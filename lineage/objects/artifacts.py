@@ -17,10 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import remove, write_atomically
+from coevo.lineage.atomic_files import remove, write_atomically
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.objects.pointer import SUFFIX, Pointer
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from dvc_data.hashfile.db.local import LocalHashFileDB

@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.names import OBJECT as FORM
 from coevo.lineage.objects.content import md5, read_list
+from coevo.utilities.errors import CoevoError
 
 OBJECT = re.compile(FORM)
 LISTING = ".dir"

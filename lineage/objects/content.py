@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.names import first_clash, is_inner
+from coevo.utilities.errors import CoevoError
 
 FILE = re.compile(r"[0-9a-f]{32}")
 LIMIT = 1 << 25

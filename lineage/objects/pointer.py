@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Self
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.names import ARTIFACT, OBJECT
+from coevo.utilities.errors import CoevoError
 
 SUFFIX = ".dvc"
 LIMIT = 1024

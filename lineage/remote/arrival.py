@@ -5,15 +5,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.objects.content import files_of
 from coevo.lineage.objects.pointer import Pointer
+from coevo.lineage.remote.bank_tables import check_bank_files, check_tables
 from coevo.lineage.remote.bundle import Bundle, Record
 from coevo.lineage.remote.meter import Moved
-from coevo.lineage.remote.objects import Objects
-from coevo.lineage.remote.tables import check_bank_files, check_tables
+from coevo.lineage.remote.remote_objects import Objects
 from coevo.lineage.revision.snapshot import OpenBank
 from coevo.lineage.workspace import RunPaths
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.objects.content import read_list
-from coevo.lineage.remote.objects import Objects
 from coevo.lineage.remote.push import remote_bundle
-from coevo.lineage.remote.store import Store
+from coevo.lineage.remote.remote_objects import Objects
+from coevo.lineage.remote.remote_store import Store
 from coevo.lineage.repository import own_files
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 OID = re.compile(r"[0-9a-f]{32}")
 

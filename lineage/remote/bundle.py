@@ -14,7 +14,6 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.lineage.blobs import BATCH, read_objects
 from coevo.lineage.git import Git
@@ -23,8 +22,9 @@ from coevo.lineage.remote.header import MAIN, RECORD, REVISION, Header
 from coevo.lineage.remote.vet import check_history, check_objects
 from coevo.lineage.repository import manifests_in
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.revision.schema import LIMIT
+from coevo.lineage.revision.manifest_schema import LIMIT
 from coevo.lineage.revision.tags import TARGET
+from coevo.utilities.errors import CoevoError
 
 
 class Record(BaseModel):

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.remote.store import LIMIT
+from coevo.lineage.remote.remote_store import LIMIT
 from coevo.lineage.revision.tags import NAME
+from coevo.utilities.errors import CoevoError
 
 SIGNATURE = b"# v2 git bundle\n"
 PACK = b"\n\nPACK\0\0\0\x02"

@@ -7,23 +7,23 @@ versions of tables, the configuration); moving its branch is the commit point, a
 import shutil
 from contextlib import nullcontext
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import cache_lock, runs_lock, writer_lock
 from coevo.lineage.remote.arrival import Arrival, check_bank, fetch
+from coevo.lineage.remote.bank_tables import place_bank
 from coevo.lineage.remote.bundle import Bundle, names_in, refs_of, set_refs
-from coevo.lineage.remote.compare import HistoryComparison
+from coevo.lineage.remote.compare_histories import HistoryComparison
 from coevo.lineage.remote.header import MAIN
 from coevo.lineage.remote.meter import Meter
-from coevo.lineage.remote.objects import Objects
 from coevo.lineage.remote.push import Transferred, remote_bundle
-from coevo.lineage.remote.scratch import scratch_directory
-from coevo.lineage.remote.store import Store
-from coevo.lineage.remote.tables import place_bank
+from coevo.lineage.remote.remote_objects import Objects
+from coevo.lineage.remote.remote_store import Store
+from coevo.lineage.remote.transfer_scratch import scratch_directory
 from coevo.lineage.repository import Repository, own_files
 from coevo.lineage.revision.snapshot import OpenBank
 from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.utilities.errors import CoevoError
 
 
 def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: Meter) -> Transferred:

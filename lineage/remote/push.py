@@ -11,20 +11,20 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
 from coevo.lineage.objects.content import check, files_of, read_list, write_list
+from coevo.lineage.remote.bank_tables import check_tables, copy_bank
 from coevo.lineage.remote.bundle import Bundle, Record, compose, dropped_in, enter, refs_of
-from coevo.lineage.remote.compare import HistoryComparison
-from coevo.lineage.remote.faults import one_line
+from coevo.lineage.remote.compare_histories import HistoryComparison
 from coevo.lineage.remote.meter import Meter, Moved
-from coevo.lineage.remote.objects import Objects
-from coevo.lineage.remote.scratch import scratch_directory
-from coevo.lineage.remote.store import Overtaken, SmallFile, Store
-from coevo.lineage.remote.tables import check_tables, copy_bank
+from coevo.lineage.remote.remote_objects import Objects
+from coevo.lineage.remote.remote_store import Overtaken, SmallFile, Store
+from coevo.lineage.remote.store_faults import one_line
+from coevo.lineage.remote.transfer_scratch import scratch_directory
 from coevo.lineage.repository import own_files
 from coevo.lineage.revision.snapshot import OpenBank
 from coevo.lineage.workspace import RunPaths
+from coevo.utilities.errors import CoevoError
 
 BUNDLE = "lineage.bundle"
 LOOKS = 3

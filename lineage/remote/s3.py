@@ -3,8 +3,8 @@
 from functools import cached_property
 from typing import Any
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.remote.store import LIMIT, Overtaken, SmallFile
+from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile
+from coevo.utilities.errors import CoevoError
 
 PATIENCE = {"connect_timeout": 10, "read_timeout": 60}
 """Time limits of a connection, in seconds."""

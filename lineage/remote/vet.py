@@ -7,17 +7,17 @@ import json
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
 from coevo.lineage.git import Git
 from coevo.lineage.objects.pointer import Pointer
 from coevo.lineage.remote.header import MAIN, RECORD, REVISION, checked
-from coevo.lineage.revision import schema
+from coevo.lineage.revision import manifest_schema
+from coevo.lineage.revision.commit_tree import LIMIT as TREE_LIMIT
+from coevo.lineage.revision.commit_tree import read_revisions
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.revision.tree import LIMIT as TREE_LIMIT
-from coevo.lineage.revision.tree import read_revisions
+from coevo.utilities.errors import CoevoError
 
-LIMITS = {"commit": 1 << 14, "tree": TREE_LIMIT, "blob": schema.LIMIT}
+LIMITS = {"commit": 1 << 14, "tree": TREE_LIMIT, "blob": manifest_schema.LIMIT}
 """Maximum bytes of an object by kind; other kinds are refused, since coevo writes no annotated tags."""
 TOTAL = 1 << 29
 """Maximum bytes of all objects, unpacked: a bundle of some kB may hold terabytes of manifests that differ little."""
@@ -105,7 +105,7 @@ def _check_refs(refs: Mapping[str, str], commits: Sequence[str]) -> None:
 
 
 def _check_revision(manifest: Manifest, number: int, configs: set[str]) -> None:
-    schema.check(manifest)
+    manifest_schema.check(manifest)
     if (manifest.revision, manifest.parent) != (number, number - 1 if number else None):
         raise CoevoError(f"its manifest says revision {manifest.revision} with parent {manifest.parent}")
     if manifest.restored_from is not None and manifest.restored_from >= number:

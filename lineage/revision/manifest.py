@@ -18,8 +18,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, cast
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from importlib.metadata import EntryPoint, distributions
 from itertools import chain
 from pathlib import Path
 
-from coevo.configs.run import RunConfig
-from coevo.lineage.revision.code import Code, code_revision, flat, hash_of_files, packages
+from coevo.configs.run_config import RunConfig
+from coevo.lineage.revision.code_version import Code, code_revision, flat, hash_of_files, packages
 
 
 def code_of_run(config: RunConfig) -> Code:

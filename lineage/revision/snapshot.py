@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.revision.manifest import Manifest
+from coevo.utilities.errors import CoevoError
 
 
 class Snapshot(Protocol):

@@ -10,8 +10,8 @@ A revision counts as dropped as soon as it has the second, even if a killed proc
 import re
 from collections.abc import Iterable, Sequence
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
+from coevo.utilities.errors import CoevoError
 
 OWN = re.compile(r"r\d+")
 NAME = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9_]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")

@@ -6,11 +6,11 @@ A new entry starts with utility ``bank.utility.initial`` and one visit; ``bank.u
 from dataclasses import replace
 from operator import attrgetter
 
-from coevo.configs.bank.admission import AppendAdmissionConfig
-from coevo.memory.admission.base import Decision, Replay
+from coevo.configs.bank.admission_config import AppendAdmissionConfig
+from coevo.memory.admission.admission import Decision, Replay
 from coevo.memory.admission.neighbours import Neighbours
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, also_from
 
 MOST_SOURCES = 16

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig, WithinGroupAdmissionConfig
-from coevo.memory.admission.base import Decision, Replay, Trial
+from coevo.configs.bank.admission_config import ReplayAdmissionConfig, WithinGroupAdmissionConfig
+from coevo.memory.admission.admission import Decision, Replay, Trial
 from coevo.memory.admission.evidence import lower_bound
 from coevo.memory.bank.change import Judged
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, Verdict
 
 ROUND = 8

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Set
 from dataclasses import replace
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import Ruling
 from coevo.memory.validate import shortened
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, entry_id
 from coevo.records.inert import flaw
+from coevo.utilities.errors import CoevoError
 
 RETIRED = "retired"
 """Outcome of a ruling by which a person retired an entry."""

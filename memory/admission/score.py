@@ -8,11 +8,11 @@ from bisect import insort
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
-from coevo.configs.bank.admission import CapacityConfig, ScoreAdmissionConfig
-from coevo.memory.admission.base import Decision, Replay
+from coevo.configs.bank.admission_config import CapacityConfig, ScoreAdmissionConfig
+from coevo.memory.admission.admission import Decision, Replay
 from coevo.memory.admission.novelty import Known
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry
 
 OUTCOMES = ("duplicates", "refused", "replaced", "tied", "pruned")

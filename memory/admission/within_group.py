@@ -16,13 +16,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from coevo.configs.bank.admission import WithinGroupAdmissionConfig
-from coevo.memory.admission.base import Decision, Replay
+from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
+from coevo.memory.admission.admission import Decision, Replay
 from coevo.memory.admission.replay import judge, metrics
 from coevo.memory.bank.change import Judged
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import entered
 
 

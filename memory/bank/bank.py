@@ -21,7 +21,7 @@ from coevo.memory.bank.change import (
     table_to_rulings,
     table_to_stats,
 )
-from coevo.memory.bank.errors import UnreadableError, readable
+from coevo.memory.bank.lance_errors import UnreadableError, readable
 from coevo.memory.bank.opening import existing, require_openable, require_version
 from coevo.memory.bank.table import RecordedTable, VersionedTable
 from coevo.memory.clusters import Cluster

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from coevo.memory.bank.compare import split
+from coevo.memory.bank.compare_tables import split
 from coevo.records.arrow import entries_to_table, table_to_entries
 from coevo.records.entry import Entry
 

@@ -9,10 +9,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 from weakref import finalize
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.change import SCHEMAS
-from coevo.memory.bank.errors import UnreadableError, readable
-from coevo.memory.bank.files import manifest_name, manifests, mirror, read_version
+from coevo.memory.bank.lance_errors import UnreadableError, readable
+from coevo.memory.bank.lance_files import manifest_name, manifests, mirror, read_version
+from coevo.utilities.errors import CoevoError
 
 HINT = "_versions/latest_version_hint.json"
 """Lance's note of the newest version; tables without it can be opened, too."""

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import Judged, Ruling
 from coevo.memory.stats import Stats
 from coevo.records.entry import Entry
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from coevo.configs.bank.admission import EditsAdmissionConfig
+from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.memory.edits.rule import Rule, Sources, best_first, merged, new
 from coevo.memory.edits.syntax import Operation, OperationKind, RefusedError
 from coevo.memory.validate import shortened

@@ -1,13 +1,13 @@
 """Support of entries in episodes: which confirm an entry, which were misled by it, and which contradict it.
 
-Everything is read from text: an entry has the wording of an episode's lesson (``coevo.memory.evidence.lessons``), or a
-contradicting one. Nothing depends on an environment.
+Everything is read from text: an entry has the wording of an episode's lesson
+(``coevo.memory.evidence.episode_lessons``), or a contradicting one. Nothing depends on an environment.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from coevo.memory.evidence.lessons import lessons
+from coevo.memory.evidence.episode_lessons import lessons
 from coevo.memory.text import content_words, terms, words
 from coevo.records.entry import Entry, wording
 from coevo.records.episode import Episode, Turn

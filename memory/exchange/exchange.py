@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from coevo.configs.errors import CoevoError
-from coevo.memory.exchange.rows import LARGEST, ExchangeRow, json_rows, parquet_rows
+from coevo.memory.exchange.entry_rows import LARGEST, ExchangeRow, json_rows, parquet_rows
 from coevo.memory.validate import refuse, shortened, vet
 from coevo.records.arrow import entries_to_table
 from coevo.records.entry import Entry, entry_id
 from coevo.records.inert import flaw
+from coevo.utilities.errors import CoevoError
 
 MOST = 100_000
 """Most entries of a file."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coevo.configs.bank.retrieval import Bm25Config, Bm25EmbeddingConfig
+from coevo.configs.bank.retrieval_config import Bm25Config, Bm25EmbeddingConfig
 from coevo.memory.library import Library
 from coevo.memory.retrieval.lexicon import Lexicon
 from coevo.memory.retrieval.postings import Postings

@@ -1,6 +1,6 @@
 """BM25 and embedding together, see ``coevo.memory.retrieval.hybrid``."""
 
-from coevo.configs.bank.retrieval import Bm25EmbeddingConfig
+from coevo.configs.bank.retrieval_config import Bm25EmbeddingConfig
 from coevo.memory.retrieval import bm25, embedding
 from coevo.memory.retrieval.hybrid import Hybrid
 

@@ -5,11 +5,16 @@ from operator import attrgetter
 
 import numpy as np
 
-from coevo.configs.bank.retrieval import Bm25EmbeddingConfig, EmbeddingConfig, EmbeddingSimilarity, TfidfEmbeddingConfig
+from coevo.configs.bank.retrieval_config import (
+    Bm25EmbeddingConfig,
+    EmbeddingConfig,
+    EmbeddingSimilarity,
+    TfidfEmbeddingConfig,
+)
 from coevo.memory.catalogue import PerEntry
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery, Score
 from coevo.memory.retrieval.encoder import Encoder, encoder_of
+from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score
 from coevo.records.arrays import Floats, Indices
 from coevo.records.entry import Entry
 

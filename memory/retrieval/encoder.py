@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 BUNDLED = "all-MiniLM-L6-v2"
 BATCH = 32

@@ -7,7 +7,7 @@ do not match, or have a negative cosine, score 0.
 import numpy as np
 
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery, Score, Scorer
+from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score, Scorer
 from coevo.records.arrays import Floats
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coevo.configs.bank.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, ClusterRetrievalConfig
 from coevo.memory.catalogue import Catalogue
 from coevo.memory.clusters import Clusters
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery, BestScore, Score, Scorer, scorer_of
+from coevo.memory.retrieval.scorer import NEVER, BankQuery, BestScore, Score, Scorer, scorer_of
 from coevo.memory.stats import Stats
 from coevo.memory.text import terms
 from coevo.records import draws

@@ -12,9 +12,9 @@ from typing import Protocol
 import numpy as np
 
 from coevo.memory.retrieval import maxscore
-from coevo.memory.retrieval.base import NEVER, BankQuery
 from coevo.memory.retrieval.lexicon import Counts
 from coevo.memory.retrieval.maxscore import EntryMask, PostingList, ScorePart, Sum, leading
+from coevo.memory.retrieval.scorer import NEVER, BankQuery
 from coevo.memory.retrieval.segment import Segment, positions
 from coevo.records.arrays import Floats, Indices, ShortIntegers
 

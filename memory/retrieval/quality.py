@@ -13,7 +13,7 @@ from statistics import fmean
 import numpy as np
 import numpy.typing as npt
 
-from coevo.configs.bank.retrieval import (
+from coevo.configs.bank.retrieval_config import (
     AnyRetrievalConfig,
     Bm25Config,
     Bm25EmbeddingConfig,
@@ -24,8 +24,8 @@ from coevo.configs.bank.retrieval import (
     TfidfEmbeddingConfig,
 )
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery, Score
 from coevo.memory.retrieval.index import common_words
+from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score
 from coevo.records.arrays import Floats, Indices
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.intervals import Interval, of_share

@@ -5,9 +5,9 @@ s is the similarity, u the utility and n the visits of an entry; N is the sum of
 
 import numpy as np
 
-from coevo.configs.bank.retrieval import SimUtilUcbConfig
+from coevo.configs.bank.retrieval_config import SimUtilUcbConfig
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery, Score, Scorer, scorer_of
+from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score, Scorer, scorer_of
 from coevo.records.arrays import Floats
 
 

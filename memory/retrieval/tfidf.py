@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from coevo.configs.bank.retrieval import TfidfConfig, TfidfEmbeddingConfig, TfidfSimilarity
+from coevo.configs.bank.retrieval_config import TfidfConfig, TfidfEmbeddingConfig, TfidfSimilarity
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER
 from coevo.memory.retrieval.lexicon import CHUNK, Counts, Lexicon
 from coevo.memory.retrieval.postings import Postings
+from coevo.memory.retrieval.scorer import NEVER
 from coevo.memory.retrieval.segment import positions
 from coevo.records.arrays import Floats, Indices, ShortIntegers
 

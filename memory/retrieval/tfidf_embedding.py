@@ -1,6 +1,6 @@
 """TF-IDF and embedding together, see ``coevo.memory.retrieval.hybrid``."""
 
-from coevo.configs.bank.retrieval import TfidfEmbeddingConfig
+from coevo.configs.bank.retrieval_config import TfidfEmbeddingConfig
 from coevo.memory.retrieval import embedding, tfidf
 from coevo.memory.retrieval.hybrid import Hybrid
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from coevo.configs.bank.retrieval import TwoPhaseConfig
+from coevo.configs.bank.retrieval_config import TwoPhaseConfig
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery, Score, scorer_of
+from coevo.memory.retrieval.scorer import NEVER, BankQuery, Score, scorer_of
 from coevo.records.arrays import Floats
 from coevo.records.draws import generator
 

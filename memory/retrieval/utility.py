@@ -1,8 +1,8 @@
 """The entries with the highest utility, whatever the question (JERP Eq. 13)."""
 
-from coevo.configs.bank.retrieval import UtilityConfig
+from coevo.configs.bank.retrieval_config import UtilityConfig
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import BankQuery, Score
+from coevo.memory.retrieval.scorer import BankQuery, Score
 from coevo.records.arrays import Floats
 
 

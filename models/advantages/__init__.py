@@ -6,9 +6,9 @@ does not weigh more than a short one.
 
 from collections.abc import Callable, Sequence
 
-from coevo.configs.registry import Registry
-from coevo.configs.update.advantage import AdvantageConfig
+from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.models.advantages.trajectory import Advantages, Trajectory
+from coevo.utilities.part_registry import Registry
 
 ADVANTAGES = Registry[Callable[[Sequence[Trajectory], AdvantageConfig], Advantages]](
     "update.advantage.type",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coevo.configs.update.advantage import GaeConfig
+from coevo.configs.update.advantage_config import GaeConfig
 from coevo.models.advantages.groups import varies
 from coevo.models.advantages.trajectory import Advantages, Trajectory, rounding
 from coevo.records.arrays import Floats

@@ -8,11 +8,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.advantage import GigpoConfig
+from coevo.configs.update.advantage_config import GigpoConfig
 from coevo.models.advantages.groups import centred, normalised, taught, zero_variance
 from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals
 from coevo.records.arrays import Floats
+from coevo.utilities.errors import CoevoError
 
 
 def advantages(trajectories: Sequence[Trajectory], config: GigpoConfig) -> Advantages:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coevo.configs.update.advantage import GrpoConfig
+from coevo.configs.update.advantage_config import GrpoConfig
 from coevo.models.advantages.groups import normalised, taught
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from coevo.configs.update.advantage import MeanConfig
+from coevo.configs.update.advantage_config import MeanConfig
 from coevo.models.advantages.groups import centred, taught
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 

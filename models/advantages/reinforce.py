@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from coevo.configs.update.advantage import ReinforceConfig
+from coevo.configs.update.advantage_config import ReinforceConfig
 from coevo.models.advantages.groups import centred
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 

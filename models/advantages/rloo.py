@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coevo.configs.update.advantage import RlooConfig
+from coevo.configs.update.advantage_config import RlooConfig
 from coevo.models.advantages.groups import centred, members, taught
 from coevo.models.advantages.trajectory import Advantages, Trajectory, of_episodes, roundings, totals
 

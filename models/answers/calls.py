@@ -12,7 +12,7 @@ from typing import Any
 
 from coevo.models.answers.elements import elements_at
 from coevo.models.answers.observations import invented
-from coevo.models.answers.python import python_calls, python_spans
+from coevo.models.answers.python_notation import python_calls, python_spans
 from coevo.models.answers.spans import Span, Whole, objects
 from coevo.records.lenient import value_at
 

@@ -9,7 +9,7 @@ import re
 from enum import IntEnum
 from typing import NamedTuple
 
-from coevo.models.answers.code import ActionKind, ends_unclear, kind_of, more_of_code, more_of_query
+from coevo.models.answers.bare_code import ActionKind, ends_unclear, kind_of, more_of_code, more_of_query
 from coevo.models.answers.spans import fence_at, fenced
 from coevo.records.lenient import value_at
 

@@ -7,7 +7,7 @@ Answer`` is followed by ``Final Answer: ...``. Names of several words, as in gam
 import re
 from typing import NamedTuple
 
-from coevo.models.answers.code import ActionKind, kind_of
+from coevo.models.answers.bare_code import ActionKind, kind_of
 from coevo.models.answers.extent import cleaned, extent
 from coevo.models.answers.spans import Span, fence_at, fenced, fences
 from coevo.records.lenient import value_at

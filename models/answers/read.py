@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from coevo.models.answers.call_tools import answer_of, schemas_of
 from coevo.models.answers.calls import (
     Call,
     FoundCall,
@@ -19,7 +20,6 @@ from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain,
 from coevo.models.answers.observations import invented, turn_end
 from coevo.models.answers.spans import Span, Whole, protected
 from coevo.models.answers.thinking import without_thinking
-from coevo.models.answers.tools import answer_of, schemas_of
 from coevo.records.demonstration import Answer
 from coevo.records.faults import Fault
 

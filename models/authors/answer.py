@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from coevo.models.answers.thinking import without_thinking
-from coevo.models.authors.base import failed
+from coevo.models.authors.author import failed
 from coevo.models.authors.failure import After, Failure, after, status_in, words_of
 from coevo.models.authors.usage import Usage, usage_of
 from coevo.records.writing import Reply, estimated

@@ -9,10 +9,10 @@ from typing import cast
 import httpx2
 from openai import AsyncOpenAI
 
-from coevo.configs.bank.author import EndpointAuthorConfig
-from coevo.configs.errors import CoevoError
+from coevo.configs.bank.author_config import EndpointAuthorConfig
 from coevo.configs.proxies import is_here, reach_directly
 from coevo.models.authors.answer import LARGEST
+from coevo.utilities.errors import CoevoError
 
 SENT = ("host", "connection", "accept", "content-type", "content-length")
 """Headers of a request that stay as they are; the client would also send those of its own environment variables."""

@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from coevo.configs.bank.author import FrozenAuthorConfig
-from coevo.configs.rollout.engine import TransformersEngineConfig, VllmEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.authors.engine import EngineAuthor
-from coevo.models.engines.base import Engine
-from coevo.models.engines.transformers.engine import TransformersEngine
-from coevo.models.engines.vllm.engine import VllmEngine, check_there
+from coevo.configs.bank.author_config import FrozenAuthorConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.authors.engine_author import EngineAuthor
+from coevo.models.engines.requests import Engine
+from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+from coevo.models.engines.vllm.vllm_engine import VllmEngine, check_there
 from coevo.models.policy.foreign import absent, folder_of
 from coevo.models.policy.policy import WEIGHTS, load, save
 from coevo.models.policy.tokenizer import check_promptable

@@ -11,7 +11,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from transformers import PreTrainedTokenizerFast
 
-from coevo.configs.policy import ScratchPolicyConfig
+from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.models.authors.prompt import Prompts
 from coevo.models.policy.cloning import optimizers, parts, step_on
 from coevo.models.policy.policy import Policy, scratch

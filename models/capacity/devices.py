@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import torch
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.space import free
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.free_space import free
 
 GIB = 2**30
 

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from coevo.models.capacity.shape import ModelShape
+from coevo.models.capacity.model_shape import ModelShape
 from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW
 from coevo.models.engines.transformers.prefix_tree import SPARE
 from coevo.models.losses.vocabulary import VALUES

@@ -2,7 +2,7 @@
 
 from coevo.configs.sections import LARGE_OPTIMIZER
 from coevo.models.capacity.footprint import MemoryUse
-from coevo.models.capacity.shape import ModelShape
+from coevo.models.capacity.model_shape import ModelShape
 
 MOMENTS, MASTER = 8, 4
 """Bytes per trained parameter of a stored optimizer: two moments, and of half precision a copy, in float32."""

@@ -12,10 +12,10 @@ from pathlib import Path
 import torch
 from pydantic import TypeAdapter
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PolicyConfig
+from coevo.configs.policy_config import PolicyConfig
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import Key, key
+from coevo.utilities.errors import CoevoError
 
 
 def build_apart(config: PolicyConfig, vocabulary: Sequence[str], draws: Key, threads: int, directory: Path) -> None:
@@ -51,7 +51,7 @@ def run_apart(module: str, *arguments: str, text: str = "") -> str:
     done = subprocess.run(line, input=text, capture_output=True, text=True, check=False)
     if done.returncode:
         said = " ".join((done.stderr.strip().splitlines() or [f"{module} ended with {done.returncode}"])[-1].split())
-        raise CoevoError(said.removeprefix("coevo.configs.errors.CoevoError: "))
+        raise CoevoError(said.removeprefix("coevo.utilities.errors.CoevoError: "))
     return done.stdout
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
-from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.policy.foreign import folder_of, settings_of
 
 CARD = "generation_config.json"

@@ -15,7 +15,7 @@ from itertools import compress
 from threading import Lock
 from typing import Any
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import FORMS, WORDS
 from coevo.models.answers.read import Reader, read_words
 from coevo.models.answers.thinking import opens_thinking

@@ -16,10 +16,10 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from coevo.configs.errors import CoevoError
 from coevo.models.policy.lines import SHORT, divides, lines_of
 from coevo.models.policy.standin import Guess
 from coevo.records.inert import encodable
+from coevo.utilities.errors import CoevoError
 
 PromptPart = int | str
 """Id of a control token, or plain text."""

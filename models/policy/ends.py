@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from coevo.configs.context import THINKING_OFF
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PolicyConfig, PretrainedPolicyConfig
+from coevo.configs.context_config import THINKING_OFF
+from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
 from coevo.models.policy.card import CARD
 from coevo.models.policy.foreign import folder_of, settings_of
 from coevo.models.policy.standin import Guess
 from coevo.models.policy.template import OWN, render
+from coevo.utilities.errors import CoevoError
 
 _ANSWER = "coevo answers"
 """Content of an answer that no template holds."""

@@ -14,8 +14,8 @@ from typing import Any, get_args
 
 from transformers.utils import cached_file
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PretrainedPolicyConfig
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.utilities.errors import CoevoError
 
 PRECISIONS = get_args(PretrainedPolicyConfig.model_fields["dtype"].annotation)
 """Types that policies compute in."""

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.piece import PROBES, Piece, Write, piece_of, writes
 from coevo.models.policy.standin import Guess
 from coevo.models.policy.template import refused, render
+from coevo.utilities.errors import CoevoError
 
 HEAD = ("system", "user")
 """Roles of the messages before a conversation's first answer."""

@@ -36,8 +36,7 @@ from transformers import (
 )
 from transformers.utils import logging as transformers_logging
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from coevo.configs.policy_config import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import (
     absent,
     base_precision,
@@ -53,6 +52,7 @@ from coevo.models.policy.stored import check_stored, saved_shapes
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
 from coevo.records.draws import Key, seed_of
+from coevo.utilities.errors import CoevoError
 
 transformers_logging.disable_progress_bar()
 # PEFT reads an attribute that Transformers has renamed.

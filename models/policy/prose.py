@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Sequence
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import FORMS, Form
 from coevo.records.demonstration import Moment, Note, PastTurn
 

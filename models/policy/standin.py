@@ -6,11 +6,11 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PolicyConfig, ScratchPolicyConfig
+from coevo.configs.policy_config import PolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.foreign import check_alone, check_settings, check_weights, folder_of, malformed
 from coevo.models.policy.stored import check_stored
 from coevo.models.policy.tokenizer import check_promptable, word_tokenizer
+from coevo.utilities.errors import CoevoError
 
 LETTERS = 3
 """Characters per estimated token: English has about four in current vocabularies, so lengths are overestimated."""

@@ -7,8 +7,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from coevo.configs.errors import CoevoError
 from coevo.models.policy.foreign import folder_of, settings_of
+from coevo.utilities.errors import CoevoError
 
 INDEX = "model.safetensors.index.json"
 SHOWN = 3

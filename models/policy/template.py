@@ -6,11 +6,11 @@ from threading import Thread
 from types import MappingProxyType
 from typing import Any
 
-from coevo.configs.errors import CoevoError
-from coevo.models.answers.tools import wrapped
+from coevo.models.answers.call_tools import wrapped
 from coevo.models.policy.standin import MARKED
+from coevo.models.policy.template_trial import try_out
 from coevo.models.policy.tokenizer import TEMPLATE
-from coevo.models.policy.trial import try_out
+from coevo.utilities.errors import CoevoError
 
 OWN = (TEMPLATE, MARKED)
 """Templates of coevo itself."""

@@ -8,7 +8,7 @@ removed from all text instead of being spelled out.
 from collections.abc import Sequence
 from typing import Any
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.models.policy.tokenizer import ROLES
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.inert import COMMON, control_tokens, either, inert, whole_words

@@ -6,7 +6,7 @@ from typing import Any
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
 ROLES = ("system", "user", "assistant")

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from coevo.configs.registry import Registry
-from coevo.configs.update.reward import RewardConfig
+from coevo.configs.update.reward_config import RewardConfig
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
+from coevo.utilities.part_registry import Registry
 
 REWARDS = Registry[Callable[[Sequence[Episode], Sequence[Floats], RewardConfig, Mapping[str, float]], Rewards]](
     "update.reward.type",

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.reward import CapabilityEvolutionConfig
+from coevo.configs.update.reward_config import CapabilityEvolutionConfig
 from coevo.models.rewards.evolution import composite, evolve
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode
+from coevo.utilities.errors import CoevoError
 
 
 def reward(

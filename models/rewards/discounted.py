@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from coevo.configs.update.reward import DiscountedConfig
+from coevo.configs.update.reward_config import DiscountedConfig
 from coevo.models.rewards.rewards import Rewards, discounting, extrinsic_turns, spread
 from coevo.records.arrays import Floats
 from coevo.records.episode import Episode

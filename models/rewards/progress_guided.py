@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from coevo.configs.update.reward import ProgressGuidedConfig
+from coevo.configs.update.reward_config import ProgressGuidedConfig
 from coevo.models.rewards.evolution import composite, evolve
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.arrays import Floats

@@ -19,8 +19,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
-from coevo.configs.errors import CoevoError
 from coevo.records.arrays import Integers
+from coevo.utilities.errors import CoevoError
 
 NAME: Final = "coevo_trie"
 """Name of this attention in a model's configuration."""

@@ -24,13 +24,13 @@ from safetensors import safe_open
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from coevo.configs.errors import CoevoError
 from coevo.models.policy import policy as policies
 from coevo.models.policy.policy import Policy
-from coevo.models.trainer.engine import masters, trainable
-from coevo.models.trainer.forward import bare
+from coevo.models.trainer.deepspeed_engine import masters, trainable
+from coevo.models.trainer.packed_forward import bare
 from coevo.models.trainer.ranks import broadcast, rank, shared, world
 from coevo.models.weights.tensor_file import Spec, in_file_order, write_tensors
+from coevo.utilities.errors import CoevoError
 
 STATE = "state.safetensors"
 """File of the optimizer in its directory: ``step``, and ``<part>.<parameter>`` for each part and parameter."""

@@ -22,10 +22,10 @@ from queue import SimpleQueue
 from time import perf_counter
 from typing import Any, NoReturn, TextIO
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import fault
-from coevo.configs.garbage import collect_seldom
-from coevo.models.trainer.launch import FAILED
+from coevo.models.trainer.trainer_launch import FAILED
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.garbage import collect_seldom
+from coevo.utilities.system_faults import fault
 
 log = logging.getLogger("coevo.trainer")
 
@@ -68,7 +68,7 @@ def _serve(requests: SimpleQueue[str] | None, replies: TextIO, meeting: Path | N
     started = perf_counter()
     sys.modules["mlflow"] = None  # type: ignore[assignment]  # DeepSpeed's autotuner would import it, for a second
     from coevo.models.trainer import ranks  # takes seconds, in which the parent may already be gone
-    from coevo.models.trainer.session import TrainingSession
+    from coevo.models.trainer.training_session import TrainingSession
 
     ranks.join(None if meeting is None else meeting / "store")
 

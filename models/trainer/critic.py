@@ -8,14 +8,14 @@ import torch
 from safetensors import safe_open
 from torch import Tensor, nn
 
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
-from coevo.models.trainer import engine as deep
+from coevo.models.trainer import deepspeed_engine as deep
 from coevo.models.trainer import ranks
 from coevo.models.trainer.activations import checkpoint_layers
-from coevo.models.trainer.batch import Batch, mean, minibatches
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, save_trained
-from coevo.models.trainer.forward import CriticForward, bare
+from coevo.models.trainer.packed_forward import CriticForward, bare
+from coevo.models.trainer.update_batch import Batch, mean, minibatches
 from coevo.records.draws import Key, extend
 
 WEIGHTS = "critic.safetensors"

@@ -13,19 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.losses.kl import kl_estimate
 from coevo.models.losses.mismatch import mismatch
-from coevo.models.losses.policy import Completions, Loss, LossOutput, averages, by_token, policy_loss
-from coevo.models.losses.reinforce import REINFORCE, clipped
-from coevo.models.trainer import engine as deep
+from coevo.models.losses.policy_loss import Completions, Loss, LossOutput, averages, by_token, policy_loss
+from coevo.models.losses.writer_loss import REINFORCE, clipped
+from coevo.models.trainer import deepspeed_engine as deep
 from coevo.models.trainer import ranks
-from coevo.models.trainer.batch import Batch, mean, minibatches
-from coevo.models.trainer.forward import Objective
-from coevo.models.trainer.reference import PackedForward
+from coevo.models.trainer.packed_forward import Objective
+from coevo.models.trainer.reference_policy import PackedForward
+from coevo.models.trainer.update_batch import Batch, mean, minibatches
 from coevo.records.draws import Key, extend
+from coevo.utilities.errors import CoevoError
 
 MOVED = 128
 """Most rows, spread over the batch, that measure how far an update has moved the policy."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
-from coevo.models.trainer.batch import Batch
 from coevo.models.trainer.order import leaves
+from coevo.models.trainer.update_batch import Batch
 
 PAIRS: Final = 4096**2
 """Maximum pairs of a token and one that it attends to: their mask takes a byte for each."""

@@ -20,8 +20,8 @@ from typing import BinaryIO
 import torch
 from torch import Tensor
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.space import require_space
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.free_space import require_space
 
 DTYPES = {
     torch.int64: "I64",

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from coevo.configs.errors import CoevoError, counted
 from coevo.envs.base import Environment
 from coevo.envs.failures import EpisodeFailure, attempted
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
+from coevo.utilities.errors import CoevoError, counted
 
 DRAWN = 256
 """Training tasks that are compared with each panel, and most tasks of a panel."""

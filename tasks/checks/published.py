@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.findings import Finding, lost, mendable
-from coevo.lineage.fsck.history import Revision
+from coevo.lineage.fsck.history_check import Revision
 from coevo.lineage.workspace import RunPaths
-from coevo.tasks.publish.mlflow.names import is_right, other_names
 from coevo.tasks.publish.mlflow.publication import figures
-from coevo.tasks.publish.mlflow.store import TrackingError, TrackingStore, client, database_of, translated
+from coevo.tasks.publish.mlflow.run_names import is_right, other_names
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, client, database_of, translated
+from coevo.utilities.errors import CoevoError
 
 MetricPoint = tuple[float, int]
 """Value and timestamp."""

@@ -4,16 +4,16 @@ from collections.abc import Sequence
 
 from coevo.envs.registry import make
 from coevo.lineage.cursor import Cursor
-from coevo.lineage.fsck.history import Revision
+from coevo.lineage.fsck.history_check import Revision
 from coevo.lineage.status import read_record
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.checks.published import cursor_of, gaps, read_published
 from coevo.tasks.publish.catchup import entries_at, finish
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import TrackingStore
 from coevo.tasks.publish.mlflow.tracker import Tracker
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore
+from coevo.tasks.publish.reporter import Silent
 
 
 def republish(store: TrackingStore, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:

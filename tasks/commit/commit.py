@@ -4,20 +4,20 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.space import require_space
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import earlier
 from coevo.lineage.revision.sparse import is_sparse
 from coevo.lineage.superseded import remove_superseded
-from coevo.tasks.artifacts import EPISODES, write_episodes
 from coevo.tasks.commit.seal import Sealed, seal
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.report import Silent, in_stage, reporting_to
+from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
+from coevo.tasks.revision_artifacts import EPISODES, write_episodes
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.free_space import require_space
 
 
 class Committer:

@@ -7,14 +7,14 @@ from time import perf_counter
 from coevo.lineage.revision.modules import code_of_run
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
-from coevo.tasks.artifacts import STANDINGS, TAUGHT, TRIALS, write_standings, write_taught, write_trials
 from coevo.tasks.draft import PendingRevision
 from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
 from coevo.tasks.play.unfinished import write_unfinished
+from coevo.tasks.revision_artifacts import STANDINGS, TAUGHT, TRIALS, write_standings, write_taught, write_trials
 from coevo.tasks.run.approval import waiting, write_proposal
 from coevo.tasks.session import Session
 from coevo.tasks.steps import ahead
-from coevo.tasks.steps.retrieval import sources
+from coevo.tasks.steps.retrieval_quality import sources
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.artifact import KeptWriting, write_writing
 

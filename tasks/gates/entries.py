@@ -8,11 +8,11 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from coevo.memory.writers.base import Edit
+from coevo.memory.writers.writer import Edit
 from coevo.records.arrow import entries_to_table
 from coevo.records.entry import LONGEST, TEXTS, Entry
 from coevo.records.inert import flaw
-from coevo.tasks.gates.gate import Check, expect, hold
+from coevo.tasks.gates.frame_gate import Check, expect, hold
 
 
 def check_candidates(candidates: Sequence[Entry], quarantine: Path) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from coevo.models.advantages.trajectory import Advantages
 from coevo.records.arrow import episodes_to_table
 from coevo.records.episode import Episode, Turn
-from coevo.tasks.gates.gate import Check, expect, hold
+from coevo.tasks.gates.frame_gate import Check, expect, hold
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from coevo.records.demonstration import Demonstration
 from coevo.records.task import Panel
-from coevo.tasks.gates.gate import Check, expect, hold
+from coevo.tasks.gates.frame_gate import Check, expect, hold
 
 
 def check_panel(panel: Panel, quarantine: Path) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from coevo.models.engines.base import Request
-from coevo.models.engines.transformers.engine import embedded_engine
+from coevo.models.engines.requests import Request
+from coevo.models.engines.transformers.embedded_engine import embedded_engine
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, key

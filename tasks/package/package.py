@@ -20,17 +20,17 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from coevo.configs.base import is_name
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import validate
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
 from coevo.models.policy.policy import Policy, bundle
 from coevo.models.policy.sound import load_sound
 from coevo.records.entry import Entry
-from coevo.tasks.package.tools import declared_tools
+from coevo.tasks.package.package_tools import declared_tools
 from coevo.tasks.play.retrieve import index_of, is_shown
+from coevo.utilities.errors import CoevoError
 
 ENCODERS = "encoders"
 """Folder of a package with its encoders."""

@@ -12,10 +12,10 @@ import pandas as pd
 from mlflow.exceptions import MlflowException
 from mlflow.pyfunc import PythonModel, PythonModelContext
 
-from coevo.configs.errors import CoevoError
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package
 from coevo.tasks.package.signature import ANY_SEED, ARTIFACT
+from coevo.utilities.errors import CoevoError
 
 
 class PackagedAgent(PythonModel):  # type: ignore[misc]

@@ -5,7 +5,7 @@ Every other replica is treated. So both halves are equally large, or the control
 
 from collections.abc import Mapping, Sequence
 
-from coevo.configs.bank.retrieval import AnyRetrievalConfig
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.memory.trials import OnTrial, Pair
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode

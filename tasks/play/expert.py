@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
-from coevo.configs.rollout.rollout import MAX_TURNS
+from coevo.configs.rollout.rollout_config import MAX_TURNS
 from coevo.envs.base import Environment
 from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.records.demonstration import Answer, Moment, Note

@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from coevo.configs.errors import CoevoError
 from coevo.records.episode import Episode
-from coevo.tasks.publish.report import Reporter
+from coevo.tasks.publish.reporter import Reporter
+from coevo.utilities.errors import CoevoError
 
 PLACE = re.compile(r" \(turn \d+, .*\)$", re.DOTALL)
 """End of a reason that names the turn."""

@@ -8,14 +8,14 @@ from threading import Event, Lock
 
 from coevo.envs.base import Environment, Step
 from coevo.envs.failures import EpisodeFailure
-from coevo.models.engines.base import Engine, Request
+from coevo.models.engines.requests import Engine, Request
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Moment
 from coevo.records.draws import extend
 from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running, group_of, overlong
-from coevo.tasks.play.pace import ItemT, Loop, ResultT, each_alone, in_step
-from coevo.tasks.publish.report import counting
+from coevo.tasks.play.batch_pace import ItemT, Loop, ResultT, each_alone, in_step
+from coevo.tasks.publish.reporter import counting
 
 
 class Playing(ABC):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from coevo.configs.bank.retrieval import AnyRetrievalConfig
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.memory.retrieval.index import Hit
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode, played

@@ -5,16 +5,16 @@ from threading import Lock
 from time import perf_counter
 from typing import Protocol
 
-from coevo.configs.bank.bank import BankConfig
-from coevo.configs.bank.retrieval import AnyRetrievalConfig, ClusterRetrievalConfig
-from coevo.configs.errors import nearest
-from coevo.configs.run import RunConfig
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, ClusterRetrievalConfig
+from coevo.configs.run_config import RunConfig
 from coevo.memory.clusters import Clusters
 from coevo.memory.exchange.plain import Readable
 from coevo.memory.retrieval.index import Hit, Index
 from coevo.records.draws import Key, extend, generator
 from coevo.records.entry import Entry
 from coevo.records.task import About, Task, key_by
+from coevo.utilities.errors import nearest
 
 Entries = tuple[Entry, ...]
 SHOWN = 60

@@ -11,7 +11,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.base import Environment, Step
 from coevo.envs.failures import EpisodeFailure
 from coevo.records.arrow import episodes_to_table, table_to_episodes
@@ -19,6 +18,7 @@ from coevo.records.draws import Key, extend
 from coevo.records.episode import Episode, Turn
 from coevo.tasks.play.attempt import Attempt, Running
 from coevo.tasks.play.slots import Slots
+from coevo.utilities.errors import CoevoError
 
 FOLDER = "unfinished"
 """Name of the artifact."""

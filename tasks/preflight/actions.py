@@ -14,13 +14,13 @@ from typing import Any
 
 from coevo.envs.base import Environment, Guide, Step
 from coevo.envs.failures import EpisodeFailure, attempted, sound
-from coevo.envs.stateful.environment import StatefulEnvironment
+from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.envs.verbs import Tried, refused, unnamed, verb_of, verbs_of
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
 from coevo.tasks.play.turns import turn_by_turn
-from coevo.tasks.preflight.environment import sampled
+from coevo.tasks.preflight.environment_calls import sampled
 from coevo.tasks.preflight.guesses import choices, choose, guesses, takes_one_word
 
 EPISODES = 20

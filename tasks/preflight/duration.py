@@ -1,15 +1,15 @@
 """Duration of an iteration and of the whole run, by step; rough, since episodes are those of a random agent."""
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.bank.admission_config import ReplayAdmissionConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.models.capacity.pace import decoding, generator, on_host, storing, updating
-from coevo.models.capacity.shape import ModelShape
+from coevo.models.capacity.iteration_time import decoding, generator, on_host, storing, updating
+from coevo.models.capacity.model_shape import ModelShape
 from coevo.models.capacity.storage import optimizer, weights
 from coevo.tasks.preflight.elsewhere import elsewhere
 from coevo.tasks.preflight.memory import Lengths, processes_of
-from coevo.tasks.preflight.writing import asking, writing
+from coevo.tasks.preflight.writing_time import asking, writing
 
 CANDIDATES = 16
 """Tasks that a replay plays, for writers without a maximum of candidates."""

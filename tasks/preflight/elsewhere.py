@@ -3,11 +3,11 @@
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
-from coevo.configs.bank.author import FrozenAuthorConfig, PolicyAuthorConfig
-from coevo.configs.rollout.engine import EngineConfig, VllmEngineConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.bank.author_config import FrozenAuthorConfig, PolicyAuthorConfig
+from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
+from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.tasks.run.author import author_config
+from coevo.tasks.run.run_author import author_config
 
 PLAYED = ("rollout", "judging", "evaluation", "sync")
 """Steps of the servers that generate."""

@@ -5,19 +5,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.models.capacity.devices import Machine, here
-from coevo.models.capacity.shape import ModelShape, shape_of
-from coevo.tasks.preflight.disk import disk_of, full
+from coevo.models.capacity.model_shape import ModelShape, shape_of
+from coevo.tasks.preflight.disk_use import disk_of, full
 from coevo.tasks.preflight.gpus import MissingGpusError
 from coevo.tasks.preflight.lacking import lacking
-from coevo.tasks.preflight.limits import cut_short, talkative, too_long, too_short
 from coevo.tasks.preflight.memory import Lengths, Need, needs
+from coevo.tasks.preflight.prompt_lengths import cut_short, talkative, too_long, too_short
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
 from coevo.tasks.preflight.remedy import Offer, remedy
 from coevo.tasks.preflight.timing import timing
+from coevo.utilities.errors import CoevoError
 
 
 @dataclass(frozen=True, slots=True)

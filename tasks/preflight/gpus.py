@@ -1,12 +1,12 @@
 """GPUs of this machine: those that servers and trainer use, and an error where these do not exist."""
 
-from coevo.configs.bank.author import FrozenAuthorConfig
-from coevo.configs.errors import CoevoError
-from coevo.configs.placement import SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine import EngineConfig, VllmEngineConfig, gpus_of, indices_of
-from coevo.configs.run import RunConfig
+from coevo.configs.bank.author_config import FrozenAuthorConfig
+from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
+from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig, gpus_of, indices_of
+from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.tasks.run.author import author_config
+from coevo.tasks.run.run_author import author_config
+from coevo.utilities.errors import CoevoError
 
 
 class MissingGpusError(CoevoError):

@@ -6,9 +6,9 @@ from typing import Any
 
 from coevo.envs.base import Environment, Guide
 from coevo.envs.verbs import verbs_of
+from coevo.models.answers.call_tools import schemas_of
 from coevo.models.answers.forms import call_text
-from coevo.models.answers.schema import Schema
-from coevo.models.answers.tools import schemas_of
+from coevo.models.answers.tool_schema import Schema
 from coevo.records.demonstration import Moment
 from coevo.records.draws import Key, generator
 

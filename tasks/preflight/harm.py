@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from coevo.configs.base import TOKENS
-from coevo.configs.rollout.rollout import COLD
-from coevo.configs.run import RunConfig
+from coevo.configs.rollout.rollout_config import COLD
+from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import usable_cores
 from coevo.envs.base import Environment
 from coevo.models.policy.context import CONTEXT_WORDS, Context

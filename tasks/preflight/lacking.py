@@ -5,11 +5,11 @@ They are looked up before anything is written: a key in the place of its variabl
 
 from collections.abc import Iterator
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PretrainedPolicyConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.run_config import RunConfig
 from coevo.models.policy.foreign import absent
-from coevo.tasks.run.author import check_author
+from coevo.tasks.run.run_author import check_author
+from coevo.utilities.errors import CoevoError
 
 
 def lacking(config: RunConfig, guessed: bool = False) -> Iterator[str]:

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.placement import MachinesPlacement, SeparatePlacement, SharedPlacement
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement, SharedPlacement
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.run_config import RunConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.hostfile import hosts_of
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.capacity.devices import GIB, Machine
 from coevo.models.capacity.footprint import (
     ACTIVATIONS,
@@ -23,11 +23,11 @@ from coevo.models.capacity.footprint import (
     peak,
     training,
 )
-from coevo.models.capacity.shape import SIZES, ModelShape
+from coevo.models.capacity.model_shape import SIZES, ModelShape
 from coevo.models.capacity.storage import saving
-from coevo.tasks.preflight.author import author_on_gpu, author_on_host
+from coevo.tasks.preflight.author_memory import author_on_gpu, author_on_host
 from coevo.tasks.preflight.gpus import author_servers, check_gpus, server_gpus, started, trainer_gpus
-from coevo.tasks.preflight.servers import least, serving, share
+from coevo.tasks.preflight.server_memory import least, serving, share
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""

@@ -6,24 +6,24 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from coevo.configs.bank.admission import notice
+from coevo.configs.bank.admission_config import notice
 from coevo.configs.bank.writer import ModelWriterConfig
-from coevo.configs.policy import PretrainedPolicyConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.run_config import RunConfig
 from coevo.configs.unused import unused
 from coevo.envs.base import Environment
 from coevo.envs.failures import EpisodeFailure, attempted
 from coevo.envs.registry import make
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, writer_of
+from coevo.memory.writers.writer import Evidence, writer_of
 from coevo.models.policy.card import CARD, ignored
 from coevo.models.policy.ends import deviating_marks
 from coevo.models.policy.standin import tokenizer_of
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
-from coevo.tasks.preflight.environment import asked, guided, sampled
+from coevo.tasks.preflight.environment_calls import asked, guided, sampled
 from coevo.tasks.preflight.harm import closed, crowded, greedy, leaked, misrewarded, without_room
 from coevo.tasks.writing.teacher import episode
 

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.configs.threads import usable_cores
 from coevo.models.capacity.devices import Machine, here
-from coevo.models.capacity.shape import shape_of
+from coevo.models.capacity.model_shape import shape_of
 from coevo.records.episode import Turn
 from coevo.tasks.preflight.duration import durations
 from coevo.tasks.preflight.memory import Lengths

@@ -9,19 +9,19 @@ from statistics import mean
 from time import monotonic
 from typing import Any
 
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment, Guide, MissingPartError
 from coevo.envs.failures import EpisodeFailure, attempted, sound
-from coevo.envs.stateful.environment import StatefulEnvironment
+from coevo.envs.stateful.stateful_environment import StatefulEnvironment
+from coevo.models.answers.call_tools import schemas_of
 from coevo.models.answers.thinking import thinking_of
-from coevo.models.answers.tools import schemas_of
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import Guess, tokenizer_of
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import rehearse_actions
-from coevo.tasks.preflight.environment import asked, check_batch, guided, sampled
+from coevo.tasks.preflight.environment_calls import asked, check_batch, guided, sampled
 from coevo.tasks.preflight.guesses import guesses
 
 TASKS, TURNS = 8, 2

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from functools import cache
 from shlex import join
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import change, validate
-from coevo.configs.placement import MachinesPlacement, SeparatePlacement
-from coevo.configs.policy import ScratchPolicyConfig
-from coevo.configs.rollout.engine import VllmEngineConfig, indices_of, width_of
-from coevo.configs.run import RunConfig
+from coevo.configs.placement_config import MachinesPlacement, SeparatePlacement
+from coevo.configs.policy_config import ScratchPolicyConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig, indices_of, width_of
+from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine, named
-from coevo.models.capacity.shape import ModelShape, shape_of
-from coevo.tasks.preflight.changes import author_among, changes, on_cpu, on_hosts
+from coevo.models.capacity.model_shape import ModelShape, shape_of
 from coevo.tasks.preflight.gpus import MissingGpusError, author_servers, started, trainer_gpus
 from coevo.tasks.preflight.memory import Lengths, needs
+from coevo.tasks.preflight.remedy_changes import author_among, changes, on_cpu, on_hosts
+from coevo.utilities.errors import CoevoError
 
 MACHINES = ("1xa100-80", "1xh200", "4xa100-80", "4xh200", "8xh200")
 """Machines to try if no change of settings suffices, smallest first."""

@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from shlex import join
 
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.models.capacity.shape import ModelShape
+from coevo.models.capacity.model_shape import ModelShape
 from coevo.tasks.preflight.duration import durations, remote
 from coevo.tasks.preflight.elsewhere import untimed_steps
 from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.tasks.preflight.remedy import changed_by, spread, used
-from coevo.tasks.preflight.writing import untimed
+from coevo.tasks.preflight.writing_time import untimed
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from coevo.configs.rollout.rollout import COLD
+from coevo.configs.rollout.rollout_config import COLD
 from coevo.configs.sections import AlarmConfig
 from coevo.lineage.revision.manifest import Manifest
 from coevo.records.faults import REMEDIES, Fault

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
@@ -19,13 +18,14 @@ from coevo.memory.bank.bank import Bank
 from coevo.models.policy.decoder import Decoder
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.tasks.artifacts import episodes_of
 from coevo.tasks.cost import wall_seconds
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import TrackingError, tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError, tracking_store
 from coevo.tasks.publish.publisher import Publisher
-from coevo.tasks.publish.report import Reporter
+from coevo.tasks.publish.reporter import Reporter
+from coevo.tasks.revision_artifacts import episodes_of
+from coevo.utilities.errors import CoevoError
 
 
 @contextmanager

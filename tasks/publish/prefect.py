@@ -27,10 +27,10 @@ from prefect.client.orchestration import SyncPrefectClient, get_client
 from prefect.client.schemas.actions import ArtifactCreate, ArtifactUpdate, LogCreate
 from prefect.context import FlowRunContext
 
-from coevo.memory.admission.pending import Pending
+from coevo.memory.admission.pending_admission import Pending
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.proposal_page import proposal_page
-from coevo.tasks.publish.report import headline
+from coevo.tasks.publish.reporter import headline
 from coevo.tasks.publish.revision_page import page
 
 LOGGER = "prefect.flow_runs"

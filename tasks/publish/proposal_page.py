@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from coevo.memory.admission.pending import Pending
-from coevo.memory.state import after
+from coevo.memory.admission.pending_admission import Pending
+from coevo.memory.bank_state import after
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.tasks.publish.mlflow.tables import changes_of
+from coevo.tasks.publish.mlflow.page_tables import changes_of
 from coevo.tasks.publish.revision_page import plain, verdicts
 
 SAMPLE = 2

@@ -11,7 +11,7 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 VARIABLE = "COEVO_PREFECT_TASK_RUNS"
 KEEP = 1000

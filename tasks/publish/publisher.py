@@ -10,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import TrackingError
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError
 
 PAUSE = 0.5
 """Seconds between attempts at the end."""

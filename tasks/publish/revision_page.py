@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coevo.memory.bank.change import Judged
+from coevo.tasks.publish.mlflow.page_tables import changes_of
 from coevo.tasks.publish.mlflow.publication import Publication, figures
-from coevo.tasks.publish.mlflow.tables import changes_of
 
 FIGURES = (
     "agent/faults/", "agent/reward/", "agent/success/", "agent/turns/train",

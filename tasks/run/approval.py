@@ -8,22 +8,22 @@ so is observed, and no part of the state: it changes nothing that follows.
 
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
-from coevo.lineage.files import write_atomically
+from coevo.configs.run_config import RunConfig
+from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import trail_since
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths
-from coevo.memory.admission.pending import Pending
+from coevo.memory.admission.pending_admission import Pending
 from coevo.memory.bank.bank import Bank
-from coevo.memory.state import BankState
+from coevo.memory.bank_state import BankState
 from coevo.records.episode import Episode
-from coevo.tasks.artifacts import episodes_of
+from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.run.by_hand import commit_by_hand
 from coevo.tasks.run.waiting import Vote
-from coevo.tasks.steps.bank import counts
+from coevo.tasks.steps.bank_steps import counts
+from coevo.utilities.errors import CoevoError
 
 FOLDER = "proposal"
 """Name of the artifact; it stays after the decision, which names its content."""

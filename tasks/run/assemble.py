@@ -7,27 +7,27 @@ from pathlib import Path
 from typing import Any
 
 from coevo.configs.env import EnvConfig
-from coevo.configs.errors import ConfigError
-from coevo.configs.placement import SharedPlacement
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.placement_config import SharedPlacement
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.memory.admission.base import admission_of
-from coevo.memory.writers.base import writer_of
-from coevo.models.engines.base import Engine
-from coevo.models.engines.transformers.engine import TransformersEngine, embedded_engine
-from coevo.models.engines.vllm.engine import VllmEngine, check_there
+from coevo.memory.admission.admission import admission_of
+from coevo.memory.writers.writer import writer_of
+from coevo.models.engines.requests import Engine
+from coevo.models.engines.transformers.embedded_engine import TransformersEngine, embedded_engine
+from coevo.models.engines.vllm.vllm_engine import VllmEngine, check_there
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import Policy
 from coevo.models.policy.sound import check_files, check_values, load_sound
-from coevo.models.trainer.client import Trainer
+from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.task import key_by
 from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.steps.gate import episode_limits
-from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.ask_author import Writing
+from coevo.utilities.errors import ConfigError
 
 
 def assemble(

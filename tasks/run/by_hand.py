@@ -8,7 +8,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.tasks.artifacts import EPISODES, write_episodes
+from coevo.tasks.revision_artifacts import EPISODES, write_episodes
 
 FRESH: Mapping[str, object] = {"restored_from": None, "accepted_change": [], "panels": {}, "outcomes": {}}
 """Fields of the state that such a revision resets: it has no evaluation of its own."""

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.run import RunConfig
-from coevo.lineage.revision.code import changes
+from coevo.configs.run_config import RunConfig
+from coevo.lineage.revision.code_version import changes
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.modules import code_of_run
-from coevo.tasks.run.weights import changed
+from coevo.tasks.run.weight_digests import changed
+from coevo.utilities.errors import CoevoError
 
 
 def check_unchanged(
@@ -20,7 +20,7 @@ def check_unchanged(
         head: its last revision, or None.
         run: its name.
         accept: True if the user accepts changes.
-        weights: digests of the models that it names by path, see ``coevo.tasks.run.weights``.
+        weights: digests of the models that it names by path, see ``coevo.tasks.run.weight_digests``.
 
     Raises:
         CoevoError: there are changes, and they are not accepted.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from coevo.configs.bank.admission import EditsAdmissionConfig
+from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths

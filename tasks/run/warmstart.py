@@ -9,18 +9,18 @@ from pathlib import Path
 import torch
 from filelock import FileLock
 
-from coevo.configs.policy import PretrainedPolicyConfig, WarmStartConfig
-from coevo.configs.run import RunConfig, digest
+from coevo.configs.policy_config import PretrainedPolicyConfig, WarmStartConfig
+from coevo.configs.run_config import RunConfig, digest
 from coevo.envs.base import Environment
-from coevo.lineage.files import as_made, content_hash, hash_beside, write_atomically
-from coevo.lineage.revision.code import code_of, packages
+from coevo.lineage.atomic_files import as_made, content_hash, hash_beside, write_atomically
+from coevo.lineage.revision.code_version import code_of, packages
 from coevo.memory.writers.model.words import WORDS
 from coevo.models.policy.apart import build_apart
+from coevo.models.policy.clone import ProbeResult, WarmStartReport, clone
 from coevo.models.policy.cloning import agreement
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.foreign import folder_of
 from coevo.models.policy.policy import Policy, build, save
-from coevo.models.policy.warmstart import ProbeResult, WarmStartReport, clone
 from coevo.records.demonstration import Demonstration
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry, entry_id
@@ -29,10 +29,10 @@ from coevo.records.task import Task
 from coevo.tasks.gates.incoming import check_demonstrations
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses
-from coevo.tasks.publish.report import Reporter, in_stage
+from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.reflections import reflections, teaches, undetermined
+from coevo.tasks.writing.reflection_examples import reflections, teaches, undetermined
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
@@ -81,7 +81,7 @@ def identity(config: RunConfig, env: Environment[object]) -> str:
     The code of an environment from elsewhere counts by its version, a pretrained model by its files.
     """
     parts = config.model_dump(mode="json", include={"seed", "env", "policy", "warmstart", "context"})
-    code = code_of("configs", "records", "envs", "models")
+    code = code_of("utilities", "configs", "records", "envs", "models")
     if teaches(config) is not None:
         parts |= config.model_dump(mode="json", include={"bank": {"writer", "key"}})
         parts["writing_code"] = code_of("memory", "tasks")

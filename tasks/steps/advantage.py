@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from coevo.configs.update.advantage import AdvantageConfig
+from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.configs.update.loss import LossConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.groups import zero_variance
@@ -18,7 +18,7 @@ from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage
 from coevo.tasks.steps.reward import Shaped
-from coevo.tasks.steps.score import EpisodeScores, score
+from coevo.tasks.steps.trainer_scores import EpisodeScores, score
 from coevo.tasks.steps.trial import group_of
 
 HISTOGRAM = np.linspace(-3.0, 3.0, 13)

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
 from coevo.records.episode import Episode, played
 from coevo.records.task import Task
-from coevo.tasks.artifacts import read_episodes, write_episodes
 from coevo.tasks.draft import PlayedBatch
 from coevo.tasks.gates.episodes import check_episodes
 from coevo.tasks.play.losses import check_losses
+from coevo.tasks.revision_artifacts import read_episodes, write_episodes
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.batch import ids_of, measured, play, tasks_of
 from coevo.tasks.steps.gate import limits_at
+from coevo.utilities.errors import CoevoError
 
 FOLDER = "ahead"
 """Name of the artifact."""

@@ -16,7 +16,7 @@ from coevo.records.metric_names import CUT
 from coevo.records.task import Task
 from coevo.tasks.draft import PlayedBatch, Position, Result
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.clusters import assign_clusters, link_answers
+from coevo.tasks.play.episode_clusters import assign_clusters, link_answers
 from coevo.tasks.play.retrieval_metrics import retrieval_metrics, retrieval_rates
 from coevo.tasks.play.retrieve import NOTHING, Experience, sees
 from coevo.tasks.play.slots import RolloutPlan

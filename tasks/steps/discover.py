@@ -10,18 +10,18 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NoReturn
 
-from coevo.configs.bank.admission import AppendAdmissionConfig
-from coevo.configs.run import RunConfig
-from coevo.memory.admission.base import Admission, Trial, admission_of
+from coevo.configs.bank.admission_config import AppendAdmissionConfig
+from coevo.configs.run_config import RunConfig
+from coevo.memory.admission.admission import Admission, Trial, admission_of
+from coevo.memory.bank_state import BankState
 from coevo.memory.evidence.references import References
 from coevo.memory.retrieval.index import Index
-from coevo.memory.state import BankState
-from coevo.memory.writers.base import Ask, Evidence, Writer
+from coevo.memory.writers.writer import Ask, Evidence, Writer
 from coevo.records.draws import extend, key
 from coevo.records.episode import Episode, played
 from coevo.records.task import Panel, key_by
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.clusters import assign_clusters
+from coevo.tasks.play.episode_clusters import assign_clusters
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, is_shown, recall
 

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from coevo.configs.bank.bank import BankConfig
+from coevo.configs.bank.bank_config import BankConfig
 from coevo.envs.base import Environment
 from coevo.memory.diversity import diversity
 from coevo.memory.retrieval.index import Index
@@ -20,9 +20,9 @@ from coevo.tasks.stage import stage
 from coevo.tasks.steps.discover import DiscoveryAgent, discover
 from coevo.tasks.steps.gate import panel_of
 from coevo.tasks.steps.reflect import panel_reflections
-from coevo.tasks.steps.retrieval import retrieval_quality
+from coevo.tasks.steps.retrieval_quality import retrieval_quality
 from coevo.tasks.steps.rollout import outcome_metrics
-from coevo.tasks.writing.author import aside_of
+from coevo.tasks.writing.ask_author import aside_of
 
 
 @stage("evaluate")

@@ -7,7 +7,6 @@ the policy has learned what the entries say. The bank is read-only, and the gate
 import math
 from collections.abc import Sequence
 
-from coevo.configs.errors import CoevoError
 from coevo.records.draws import key
 from coevo.records.episode import Episode
 from coevo.records.intervals import paired
@@ -19,6 +18,7 @@ from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 from coevo.tasks.steps.evaluate import play_panel
 from coevo.tasks.steps.gate import panel_of
+from coevo.utilities.errors import CoevoError
 
 
 @stage("internalization")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import islice
 
-from coevo.memory.admission.base import Decision, Trial
+from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.retirement import allowed
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.draws import extend
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
@@ -19,7 +19,7 @@ from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.rewards import gains_of, replayed, unmatched
+from coevo.tasks.writing.writer_rewards import gains_of, replayed, unmatched
 
 MOST_READERS = 4
 """Most tasks on which the removal of an entry is replayed."""

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.memory.evidence.reflections import Reflected, figures, recalls
-from coevo.memory.writers.base import Reflector
+from coevo.memory.writers.writer import Reflector
 from coevo.records.episode import Episode, played
 from coevo.tasks.draft import Result
-from coevo.tasks.publish.report import in_stage
+from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.session import Session
-from coevo.tasks.writing.author import aside_of, ask_of
-from coevo.tasks.writing.rewards import predicted
+from coevo.tasks.writing.ask_author import aside_of, ask_of
+from coevo.tasks.writing.writer_rewards import predicted
 
 
 def reflected(session: Session, episodes: Sequence[Episode]) -> Result[Sequence[Episode]]:

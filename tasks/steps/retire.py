@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from coevo.configs.bank.bank import RetirementConfig
-from coevo.memory.admission.base import Decision, Trial
+from coevo.configs.bank.bank_config import RetirementConfig
+from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.evidence import upper_bound
 from coevo.memory.admission.replay import exceeds, measured, metrics, suffices
 from coevo.memory.bank.change import Judged, Ruling
-from coevo.memory.standing import RetirementCounter, counted
-from coevo.memory.state import after
+from coevo.memory.bank_state import after
+from coevo.memory.retirement_counters import RetirementCounter, counted
 from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import extend, generator
 from coevo.records.entry import Entry, Verdict

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import Rewards
 from coevo.records.episode import Episode
-from coevo.tasks.artifacts import write_baselines
 from coevo.tasks.draft import Result
+from coevo.tasks.revision_artifacts import write_baselines
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, untracked
 from coevo.tasks.steps.reflect import reflected

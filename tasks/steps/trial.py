@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from statistics import fmean
 
-from coevo.configs.bank.admission import WithinGroupAdmissionConfig
+from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.memory.trials import OnTrial, revisited
 from coevo.records.episode import Episode
 from coevo.records.task import Task

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from coevo.configs.update.update import UpdateConfig
-from coevo.models.losses.reinforce import advantages
+from coevo.configs.update.update_config import UpdateConfig
+from coevo.models.losses.writer_loss import advantages
 from coevo.models.trainer.samples import write_answers, write_samples
 from coevo.records.episode import Episode
 from coevo.tasks.draft import Result

@@ -12,11 +12,11 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 
-from coevo.configs.errors import CoevoError
-from coevo.memory.writers.base import Reject
+from coevo.memory.writers.writer import Reject
 from coevo.records.writing import Credit, Rewarded
 from coevo.tasks.writing.journal import Answered, drawn_of, parse
 from coevo.tasks.writing.spent import QuestionExpense
+from coevo.utilities.errors import CoevoError
 
 FOLDER, ANSWERS, REJECTS, SPENT = "writing", "answers.jsonl", "rejects.jsonl", "spent.json"
 REWARDED = "rewarded.jsonl"

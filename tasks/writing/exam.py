@@ -7,8 +7,8 @@ from functools import partial
 from coevo.envs.base import Environment
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.writers.base import AskFunction, Evidence, Writer
-from coevo.models.authors.base import Author, in_order, room_of
+from coevo.memory.writers.writer import AskFunction, Evidence, Writer
+from coevo.models.authors.author import Author, in_order, room_of
 from coevo.records.draws import Key, extend
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Question, Reply

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
 from coevo.records.writing import Drawn, Question, Reply
+from coevo.utilities.errors import CoevoError
 
 LARGEST = 2**31
 """Bound of token ids."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, takewhile
 
-from coevo.configs.bank.author import AuthorConfig, BudgetConfig
+from coevo.configs.bank.author_config import AuthorConfig, BudgetConfig
 from coevo.records.writing import Question, Reply, estimated
 
 MILLION = 1_000_000

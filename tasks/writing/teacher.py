@@ -9,14 +9,13 @@ from typing import Any
 
 from numpy.random import Generator
 
-from coevo.configs.errors import CoevoError, ConfigError
 from coevo.envs.base import Environment, MissingPartError
 from coevo.envs.failures import sound
 from coevo.memory.evidence.contrasts import pivot
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, Writer
 from coevo.memory.writers.model import words
+from coevo.memory.writers.writer import Evidence, Writer
 from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend, generator
 from coevo.records.episode import Completion, Episode, Turn
@@ -24,6 +23,7 @@ from coevo.records.task import KeyFunction as PoolKey
 from coevo.records.task import Task
 from coevo.records.writing import Question, Reply
 from coevo.tasks.play.turns import Acted, turn_by_turn
+from coevo.utilities.errors import CoevoError, ConfigError
 
 NOISE = 0.15
 """Share of actions that are drawn at random instead of asked of the expert: policies err as well."""

@@ -5,19 +5,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coevo.configs.bank.writer import ModelWriterConfig
-from coevo.configs.errors import ConfigError
-from coevo.configs.rollout.engine import TransformersEngineConfig
-from coevo.configs.run import RunConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
-from coevo.memory.writers.base import writer_of
-from coevo.models.authors.engine import EngineAuthor
+from coevo.memory.writers.writer import writer_of
+from coevo.models.authors.engine_author import EngineAuthor
 from coevo.models.authors.student import student, train
-from coevo.models.engines.transformers.engine import TransformersEngine
+from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import save
 from coevo.records.draws import Key, extend, key
 from coevo.records.task import key_by
 from coevo.tasks.writing.exam import REPLICAS, Grade, examine
 from coevo.tasks.writing.teacher import TeacherAnswer, answered
+from coevo.utilities.errors import ConfigError
 
 VOCABULARY_TASKS = 96
 """Tasks whose questions give the tokenizer its words."""

@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.bench import ROOT
 from benchmarks.mutation import mutants
+from benchmarks.mutation.mutant_trial import mirrored, opened
 from benchmarks.mutation.sample import Mutant, draw
-from benchmarks.mutation.trial import mirrored, opened
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 SOURCE = "def bigger(a, b):\n    return a > b\n\n\ndef unused(a: int | None):\n    return a + 1\n"
 TEST = "from memory.shelf.sizes import bigger\n\n\ndef test_it():\n    assert bigger(2, 1) and not bigger(1, 2)\n"

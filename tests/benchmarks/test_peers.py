@@ -9,10 +9,10 @@ from support.trainer import LocalTrainer
 from benchmarks.speed import group_prompts, rollout_peers
 from benchmarks.speed.ratios import compared, spending
 from benchmarks.update import padded_updates, update_peers
-from coevo.configs.errors import CoevoError
 from coevo.models.policy.policy import save
-from coevo.models.trainer.batch import read
+from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 
 @cache

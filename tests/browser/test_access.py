@@ -16,7 +16,7 @@ from playwright.sync_api import expect
 from support.browser import page_of
 from support.scheduled import wait_for
 
-from coevo.flows.servers.secret import VARIABLE
+from coevo.flows.servers.server_secret import VARIABLE
 
 pytestmark = pytest.mark.full
 

@@ -10,12 +10,12 @@ from support.pages import showing
 from support.runs import coevo, states
 
 from coevo.flows.api import bank, log
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 from coevo.flows.sample import RUN
 from coevo.flows.servers.mlflow_pages import mlflow_pages
-from coevo.tasks.artifacts import episodes_of
 from coevo.tasks.publish.mlflow.traces import sample, trace_id
-from coevo.tasks.publish.report import headline
+from coevo.tasks.publish.reporter import headline
+from coevo.tasks.revision_artifacts import episodes_of
 
 pytestmark = pytest.mark.full
 

@@ -12,8 +12,8 @@ from pydantic.fields import FieldInfo
 
 import coevo.configs
 from coevo.configs.base import TEXT, Config
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe, names
+from coevo.utilities.errors import ConfigError
 
 for module in pkgutil.walk_packages(coevo.configs.__path__, "coevo.configs."):
     importlib.import_module(module.name)

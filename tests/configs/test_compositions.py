@@ -5,9 +5,9 @@ import re
 import pytest
 from support.refusal import refusal
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
+from coevo.utilities.errors import ConfigError
 
 COEVO, EXPERIENCE, REACT = "homerules-coevo-rl", "homerules-experience-only", "homerules-react"
 GRPO, GIGPO, PPO, RLOO = "homerules-grpo", "homerules-gigpo", "homerules-ppo", "homerules-rloo"

@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.configs.env import BabyAIConfig, HomeRulesConfig
-from coevo.configs.errors import ConfigError
+from coevo.utilities.errors import ConfigError
 
 
 def test_what_is_possible_is_taken():

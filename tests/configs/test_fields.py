@@ -11,9 +11,9 @@ from typing import Annotated, get_args
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from coevo.configs.base import Config
-from coevo.configs.policy import LoraConfig
-from coevo.configs.run import RunConfig
-from coevo.configs.study import StudyConfig
+from coevo.configs.policy_config import LoraConfig
+from coevo.configs.run_config import RunConfig
+from coevo.configs.study_config import StudyConfig
 
 FIELDS = Path(__file__).with_name("fields.txt")
 

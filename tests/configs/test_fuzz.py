@@ -8,9 +8,9 @@ import time
 import pytest
 import yaml
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import ROOT, load_recipe, names
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
+from coevo.utilities.errors import ConfigError
 
 COUNT = 250
 VALUES = (

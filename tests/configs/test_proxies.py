@@ -9,11 +9,11 @@ import pytest
 from support.authors import question
 from support.completions import completions, said
 
-from coevo.configs.bank.author import EndpointAuthorConfig
-from coevo.configs.errors import CoevoError
+from coevo.configs.bank.author_config import EndpointAuthorConfig
 from coevo.configs.proxies import check_proxies, is_here, reach_directly
 from coevo.models.authors.connection import check_address
-from coevo.models.authors.endpoint import EndpointAuthor
+from coevo.models.authors.endpoint_author import EndpointAuthor
+from coevo.utilities.errors import CoevoError
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 

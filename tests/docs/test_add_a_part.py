@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 HOUSE = (
     "benchmarks", "coevo", "configs", "docs", "envs", "flows", "lineage", "memory", "models", "records", "tasks",
-    "tests",
+    "tests", "utilities",
 )  # fmt: skip
 BLOCK = re.compile(r"^```(?P<kind>\w+) (?P<file>\S+/\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -57,7 +57,7 @@ def test_a_part_is_a_file_its_configuration_its_test_and_two_rows():
     assert touched == [
         "models/advantages/rank.py",
         "models/advantages/__init__.py",
-        "configs/update/advantage.py",
+        "configs/update/advantage_config.py",
         "tests/models/advantages/test_rank.py",
         "docs/papers.md",
         "configs/methods/rank.yaml",
@@ -68,7 +68,7 @@ def test_a_part_is_a_file_its_configuration_its_test_and_two_rows():
 TESTS = (
     "tests/models/advantages/test_rank.py",
     "tests/models/advantages/test_estimate.py",
-    "tests/configs/test_registry.py",
+    "tests/utilities/test_part_registry.py",
     "tests/docs/test_papers.py",
     "tests/configs/test_methods.py",
     "tests/configs/load/test_load.py::test_every_field_is_documented",

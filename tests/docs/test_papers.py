@@ -11,9 +11,9 @@ import yaml
 from support.defaults import leaves, written
 
 from coevo.configs.load.load import load_method, load_recipe, names
-from coevo.configs.schedule import ScheduleConfig
-from coevo.configs.update.advantage import AdvantageConfig
-from coevo.configs.update.reward import RewardConfig
+from coevo.configs.schedule_config import ScheduleConfig
+from coevo.configs.update.advantage_config import AdvantageConfig
+from coevo.configs.update.reward_config import RewardConfig
 from coevo.models.losses.kl import CLAMP
 
 PAGE = (Path(__file__).parents[2] / "docs/papers.md").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from support.chat import chat
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.models.policy.context import Context
 from coevo.records.demonstration import Moment, Note
 

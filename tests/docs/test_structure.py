@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("benchmarks", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks")
+ROOMS = ("benchmarks", "configs", "envs", "flows", "lineage", "memory", "models", "records", "tasks", "utilities")
 FILES = {path: path.read_text("utf-8") for room in ROOMS for path in (ROOT / room).rglob("*.py")}
 
 

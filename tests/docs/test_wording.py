@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("configs", "records", "envs", "lineage", "memory", "models", "tasks", "flows")
+ROOMS = ("utilities", "configs", "records", "envs", "lineage", "memory", "models", "tasks", "flows")
 FOLDERS = (*ROOMS, "benchmarks", "coevo", "docs", "infra", "mlflow", "tests")
 SUFFIXES = {".css", ".html", ".js", ".md", ".py", ".svg", ".toml", ".yaml", ".yml"}
 # A space stands for any space: a phrase may be broken over two lines, and continue in a comment or a string.

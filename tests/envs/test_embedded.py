@@ -5,16 +5,16 @@ import json
 import pytest
 
 from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_env
 from coevo.envs.babyai import BabyAI
-from coevo.envs.babyai.catalogue import KINDS
+from coevo.envs.babyai.babyai_contents import KINDS
 from coevo.envs.babyai.rules import BabyAIRules
 from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
 from coevo.records.draws import key
 from coevo.records.task import Task
 from coevo.tasks.gates.incoming import check_demonstrations, check_panel
+from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}
 each = pytest.mark.parametrize("env", [made() for made in MADE.values()], ids=MADE)

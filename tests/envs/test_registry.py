@@ -3,12 +3,12 @@ import sys
 import pytest
 
 from coevo.configs.env import HomeRulesConfig, PluginEnvConfig
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import MissingPartError
 from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import available, find, make, with_panel
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 SOURCE = """
 from coevo.envs.base import Environment, Step

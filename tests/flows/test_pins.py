@@ -12,7 +12,7 @@ from prefect.client.schemas.schedules import CronSchedule
 from support.prefect_client import client_of, secret
 
 from coevo.flows.servers.daemon import down
-from coevo.flows.servers.secret import secret_of
+from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.servers.servers import ensure_prefect
 
 ROOT = Path(__file__).parents[2]

@@ -10,14 +10,14 @@ from support.runs import SMALL, coevo, share, states
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 PUSH = (
-    "coevo.lineage.remote.disk:copy_regular@3+",
-    "coevo.lineage.remote.objects:Objects._send@1+",
-    "coevo.lineage.remote.local:LocalStore.write@1",
+    "coevo.lineage.remote.regular_files:copy_regular@3+",
+    "coevo.lineage.remote.remote_objects:Objects._send@1+",
+    "coevo.lineage.remote.local_remote:LocalStore.write@1",
     "os:fsync@1+",
 )
 CREATE = (
-    "coevo.lineage.remote.disk:copy_regular@3+",
-    "coevo.lineage.remote.objects:Objects._fetch_files@1",
+    "coevo.lineage.remote.regular_files:copy_regular@3+",
+    "coevo.lineage.remote.remote_objects:Objects._fetch_files@1",
     "coevo.lineage.repository:Repository.reset@1+",
     "coevo.lineage.lineage:Lineage.recover@1+",
 )
@@ -54,7 +54,7 @@ def test_a_remote_has_the_old_revision_or_the_new_one_wherever_a_push_dies(sourc
         killed(kill, "push", remote, workspace=source)
         completed("pull", remote, workspace=tmp_path / str(number))
         assert content(tmp_path / str(number)) == old, kill
-    killed("coevo.lineage.remote.local:LocalStore.write@1+", "push", remote, workspace=source)
+    killed("coevo.lineage.remote.local_remote:LocalStore.write@1+", "push", remote, workspace=source)
     completed("pull", remote, workspace=tmp_path / "after")
     assert content(tmp_path / "after") == content(source)
     completed("push", remote, workspace=source)

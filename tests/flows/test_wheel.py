@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = {"configs", "envs", "flows", "lineage", "memory", "mlflow", "models", "records", "tasks"}
+ROOMS = {"configs", "envs", "flows", "lineage", "memory", "mlflow", "models", "records", "tasks", "utilities"}
 SHORT = ("warmstart=null", "iterations=1", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=8")
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 SHORT = ("iterations=1", "warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=8")
 NAMES = (
     *("prefect", "mlflow", "uvicorn", "fastapi", "deepspeed", "torch", "transformers", "peft", "lancedb", "numpy"),
-    *("configs", "records", "lineage", "models", "tasks", "flows", "envs", "memory"),
+    *("utilities", "configs", "records", "lineage", "models", "tasks", "flows", "envs", "memory"),
     *("json", "logging", "sitecustomize", "usercustomize", "sqlalchemy", "gunicorn", "flask", "pandas"),
 )
 

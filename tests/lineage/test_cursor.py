@@ -5,8 +5,8 @@ import re
 import pytest
 from support.lineage_driver import lineage_in
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ import pytest
 from support import git_at, lineage_driver
 from support.lineage_driver import lineage_in, play, run_in, states
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
+from coevo.utilities.errors import CoevoError
 
 DRIVER = Path(lineage_driver.__file__)
 REVISIONS = 12

@@ -8,10 +8,10 @@ import subprocess
 import pytest
 from support.lineage_driver import Shelf, lineage_in, play, run_in, states
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.git import Git
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.repository import Repository
+from coevo.utilities.errors import CoevoError
 
 
 def weights(place, revision, into):

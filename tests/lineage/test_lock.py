@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.lock import holding_for, if_free, writer_lock
 from coevo.lineage.workspace import RunPaths
+from coevo.utilities.errors import CoevoError
 
 HOLDER = """
 import subprocess, sys

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support import small_run
 
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 

@@ -5,12 +5,12 @@ from contextlib import suppress
 import pytest
 from support import small_run
 
-from coevo.configs.errors import CoevoError
-from coevo.flows.history.standing import standing
+from coevo.flows.history.run_standing import standing
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import LoopRecord, RunStatus, record_reason, record_stage, recording_status, status_of
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.mark.parametrize(

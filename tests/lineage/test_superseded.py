@@ -4,12 +4,12 @@ import pytest
 from support.killed import killed
 from support.lineage_driver import Shelf, lineage_in, play, run_in
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.lock import cache_lock, runs_lock
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.revision import sparse
 from coevo.lineage.superseded import remove_superseded
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 DYING = """
 import os, signal, sys

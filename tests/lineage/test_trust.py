@@ -4,9 +4,9 @@ import sys
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.trust import extend_path
+from coevo.utilities.errors import CoevoError
 
 
 def test_folders_come_after_all_others(tmp_path, monkeypatch):

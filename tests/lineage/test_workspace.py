@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from support import small_run
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.utilities.errors import CoevoError
 
 ROOT = Path(__file__).parents[2]
 RECIPE = "homerules-coevo-rl"
 OPTIMIZED = """
 import sys
 from pathlib import Path
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 from coevo.lineage.fsck.places import check_created
 from coevo.lineage.workspace import Workspace
 place = Workspace(Path(sys.argv[1]))

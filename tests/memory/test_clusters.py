@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from support.batches import entry, episode, turn
 
 import coevo.memory.clusters
-from coevo.configs.bank.retrieval import ClustersConfig
+from coevo.configs.bank.retrieval_config import ClustersConfig
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.clusters import NONE, Cluster, Clusters, associate

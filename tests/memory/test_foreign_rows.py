@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from support.foreign_rows import broken, line, seeded, spoiled, valid
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.exchange.exchange import read_entries
 from coevo.records.arrow import ENTRIES
+from coevo.utilities.errors import CoevoError
 
 NO_UTF8 = (b"\xff\xfe", b"\xed\xa0\x80", b"a\xc3", b"\xf5\x80\x80\x80")
 """Bytes in a column of text; the second is half of a surrogate pair."""

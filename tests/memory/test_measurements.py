@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 from support.entries import entry
 
-from coevo.configs.bank.bank import BankConfig
-from coevo.memory.admission.base import Decision
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.memory.admission.admission import Decision
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import Judged
-from coevo.memory.state import BankState
+from coevo.memory.bank_state import BankState
 from coevo.records.entry import Verdict, entered
 
 LESSON, OTHER = entry("lesson"), entry("other")

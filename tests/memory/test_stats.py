@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from attempts import attempt
 
-from coevo.configs.bank.bank import UtilityUpdateConfig
+from coevo.configs.bank.bank_config import UtilityUpdateConfig
 from coevo.memory.stats import FROM, RetrievalCounts, Stats, initial_stats, retrieval_counts, tally
 
 

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from support.entries import entry
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.taught import Taught, by_source, parse, text
 from coevo.records.episode import Episode
 from coevo.records.task import Task
+from coevo.utilities.errors import CoevoError
 
 TASK = Task("homerules", "heat", "heat the pan", "lotus", "train", {"n": 1})
 TOLD = Taught(TASK.id, "heat", "heat the pan", "lotus")

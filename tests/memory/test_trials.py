@@ -6,9 +6,9 @@ from math import inf, nan
 import pytest
 from support.batches import entry, episode, task
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.trials import OnTrial, Pair, begun, parse, revisited, text
 from coevo.records.task import Task
+from coevo.utilities.errors import CoevoError
 
 TRIAL = OnTrial(entry(), (task(1), task(2), task(3)), 2, 1, (1.0,), (0.0,))
 

@@ -5,10 +5,10 @@ from dataclasses import asdict
 import pytest
 from support.batches import entry
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.taught import parse
 from coevo.memory.validate import shortened, vet
 from coevo.records.entry import Entry
+from coevo.utilities.errors import CoevoError
 
 SOURCE = "1/rollout/t/0"
 ROW = {**asdict(entry()), "sources": [SOURCE]}

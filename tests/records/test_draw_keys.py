@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coevo.configs.bank.retrieval import TfidfConfig
+from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.env import BabyAIConfig, BabyAIRulesConfig, HomeRulesConfig
 from coevo.envs.registry import make
 from coevo.flows.cli.play import PlayableAgent

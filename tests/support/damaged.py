@@ -7,7 +7,7 @@ from pathlib import Path
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.publish.mlflow.store import client, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 
 MENDED, LOST = True, False
 """Whether ``coevo fsck --repair`` brings it back."""

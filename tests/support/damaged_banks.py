@@ -5,7 +5,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from coevo.memory.bank.files import manifest_name, versions
+from coevo.memory.bank.lance_files import manifest_name, versions
 from coevo.records.draws import generator, key
 
 TABLES = ("entries", "stats", "verdicts", "operations", "clusters")

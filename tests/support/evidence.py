@@ -2,7 +2,7 @@
 
 from coevo.memory.evidence.references import References
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, nobody
+from coevo.memory.writers.writer import Evidence, nobody
 from coevo.records.task import BY_SCOPE
 
 

@@ -25,8 +25,8 @@ from support import struck_trainer
 from support.disk import cover, fill
 from support.kill_at import locate
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import fault
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.system_faults import fault
 
 
 def full(place):
@@ -84,9 +84,9 @@ def happen_at(what, target):
 
 def happen_in_trainer(what, target):
     """Put ``struck_trainer`` in place of the module that is the trainer's process."""
-    from coevo.models.trainer import launch
+    from coevo.models.trainer import trainer_launch
 
-    launch.CHILD = f"support.{Path(struck_trainer.__file__).stem}"
+    trainer_launch.CHILD = f"support.{Path(struck_trainer.__file__).stem}"
     os.environ |= {struck_trainer.NAME: json.dumps([what, target]), "PYTHONPATH": str(Path(__file__).parents[1])}
 
 

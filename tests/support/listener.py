@@ -1,6 +1,6 @@
 """A reporter that keeps notes and warnings."""
 
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 
 
 class Listener(Silent):

@@ -16,9 +16,9 @@ from coevo.models.policy.policy import load, save
 from coevo.tasks.commit import commit
 from coevo.tasks.commit.commit import Committer
 from coevo.tasks.parts import Stores
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import player_of
-from coevo.tasks.run.open import take_up_writing
+from coevo.tasks.run.open_run import take_up_writing
 from coevo.tasks.run.warmstart import warm_start
 from coevo.tasks.session import Session
 from coevo.tasks.steps.evaluate import evaluate

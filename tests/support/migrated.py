@@ -12,8 +12,8 @@ from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from coevo.flows.servers import secret, servers
-from coevo.tasks.publish.mlflow import store
+from coevo.flows.servers import server_secret, servers
+from coevo.tasks.publish.mlflow import tracking_store
 
 VARIABLE = "COEVO_TEST_DATABASES"
 """Folder of the first databases, for all processes of the session."""
@@ -25,7 +25,7 @@ def copy_databases():
     if VARIABLE not in os.environ:
         folder = TemporaryDirectory(prefix="databases-")
         os.environ[VARIABLE] = folder.name
-    servers.make_database = store.make_database = _of_mlflow(store.make_database)
+    servers.make_database = tracking_store.make_database = _of_mlflow(tracking_store.make_database)
     servers.ensure_prefect = _of_prefect(servers.ensure_prefect)
     return folder
 
@@ -33,7 +33,7 @@ def copy_databases():
 def _of_mlflow(make):
     @functools.wraps(make)
     def make_database(wanted):
-        path, first = store.database_of(wanted), _first("mlflow.db")
+        path, first = tracking_store.database_of(wanted), _first("mlflow.db")
         new = path is not None and path.parent.is_dir() and not path.exists()
         if new and first.exists():
             _copy(first, path)
@@ -47,10 +47,10 @@ def _of_mlflow(make):
 def _of_prefect(ensure):
     @functools.wraps(ensure)
     def ensure_prefect(workspace):
-        path, first = secret.home(workspace) / "prefect.db", _first("prefect.db")
+        path, first = server_secret.home(workspace) / "prefect.db", _first("prefect.db")
         new = not os.environ.get("PREFECT_API_URL") and not path.exists()
         if new and first.exists():
-            secret.secret_of(workspace)  # makes the folder
+            server_secret.secret_of(workspace)  # makes the folder
             _copy(first, path)
         url = ensure(workspace)
         if new and not first.exists():

@@ -14,7 +14,7 @@ from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.tasks.package.agent import TurnRequest
 from coevo.tasks.package.package import PackageOrigin, pack
-from coevo.tasks.play.endpoint import ServedPlayer
+from coevo.tasks.play.endpoint_agent import ServedPlayer
 
 ORIGIN = PackageOrigin("first", 2, 2, "abc", "c" * 64, "d" * 64, 2, {"seen-houses": 0.5}, {"seen-houses": "p" * 64})
 

@@ -13,10 +13,10 @@ from support.runs import coevo
 
 from coevo.flows.sample import RUN
 from coevo.flows.servers.mlflow_pages import mlflow_pages
-from coevo.flows.servers.secret import secret_of
+from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.publish.mlflow.store import client, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from support.chat import chat
 from support.hostile import Hostile, Scripted
 from support.sessions import opened
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Step
 from coevo.models.policy.context import Context

@@ -3,8 +3,8 @@
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, Qwen2Config, Qwen2ForCausalLM
 
-from coevo.configs.policy import ScratchPolicyConfig
-from coevo.models.engines.base import Request
+from coevo.configs.policy_config import ScratchPolicyConfig
+from coevo.models.engines.requests import Request
 from coevo.models.policy.policy import Policy, build
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.draws import key

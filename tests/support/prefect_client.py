@@ -4,7 +4,7 @@ import os
 
 from prefect.client.orchestration import SyncPrefectClient
 
-from coevo.flows.servers.secret import VARIABLE
+from coevo.flows.servers.server_secret import VARIABLE
 
 
 def client_of(url, auth_string=None):

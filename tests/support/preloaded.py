@@ -21,7 +21,7 @@ import prefect.main  # noqa: E402, F401
 import transformers.models.qwen3.modeling_qwen3  # noqa: E402, F401
 
 import coevo.configs.load.load  # noqa: E402
-import coevo.envs.stateful.worker  # noqa: E402, F401  # as the environment's own fork server does
+import coevo.envs.stateful.simulator_worker  # noqa: E402, F401  # as the environment's own fork server does
 from tests.support.migrated import copy_databases  # noqa: E402
 
 copy_databases()

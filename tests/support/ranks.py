@@ -5,7 +5,7 @@ import multiprocessing
 import os
 from pathlib import Path
 
-HEAVY = ["coevo.models.trainer.ranks", "coevo.models.trainer.session"]
+HEAVY = ["coevo.models.trainer.ranks", "coevo.models.trainer.training_session"]
 
 
 def trained(place: Path, count: int, config, updates, **paths):
@@ -37,7 +37,7 @@ def train(number: int, count: int, work: str) -> None:
     """One of the processes."""
     os.environ |= {"RANK": str(number), "WORLD_SIZE": str(count), "LOCAL_RANK": str(number), "GLOO_SOCKET_IFNAME": "lo"}
     from coevo.models.trainer import ranks
-    from coevo.models.trainer.session import TrainingSession
+    from coevo.models.trainer.training_session import TrainingSession
 
     asked = json.loads(work)
     place = Path(asked["place"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
+from coevo.utilities.errors import ConfigError
 
 
 def refusal(recipe, settings=()):

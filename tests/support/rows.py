@@ -2,8 +2,8 @@
 
 import torch
 
-from coevo.models.trainer.batch import Batch
 from coevo.models.trainer.order import order
+from coevo.models.trainer.update_batch import Batch
 from coevo.records.draws import generator, key
 
 TEMPERATURE = 0.8

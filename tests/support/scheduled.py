@@ -17,7 +17,7 @@ from support.prefect_client import client_of
 from support.runs import ROOT, SMALL, command
 
 from coevo.configs.load.load import load_recipe
-from coevo.flows.sessions.worker import GRACE
+from coevo.flows.sessions.session_worker import GRACE
 from coevo.lineage.workspace import Workspace
 
 PATIENCE = 400

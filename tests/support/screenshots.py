@@ -11,7 +11,7 @@ from support.pages import showing
 from support.runs import ROOT, coevo
 
 from coevo.flows.sample import RUN
-from coevo.tasks.publish.mlflow.store import client, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 
 PICTURES = ROOT / "docs" / "pictures"
 WIDTH = 944

@@ -6,18 +6,18 @@ from support.player import player
 
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
-from coevo.memory.admission.base import admission_of
+from coevo.memory.admission.admission import admission_of
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.writers.base import Proposal, writer_of
+from coevo.memory.writers.writer import Proposal, writer_of
 from coevo.records.task import key_by
 from coevo.tasks.commit.commit import commit
 from coevo.tasks.commit.seal import seal
 from coevo.tasks.parts import Parts, Stores
-from coevo.tasks.publish.report import Silent
-from coevo.tasks.run.open import position
+from coevo.tasks.publish.reporter import Silent
+from coevo.tasks.run.open_run import position
 from coevo.tasks.session import Session
-from coevo.tasks.steps.bank import admit, credit, write
+from coevo.tasks.steps.bank_steps import admit, credit, write
 from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import episode_limits, gate_candidates, gate_episodes

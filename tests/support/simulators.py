@@ -10,13 +10,13 @@ from pathlib import Path
 from numpy import zeros
 
 from coevo.configs.env import SimulatorConfig
-from coevo.configs.errors import CoevoError
 from coevo.envs.base import Step
 from coevo.envs.homerules import HomeRules
-from coevo.envs.stateful.environment import StatefulEnvironment
+from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.records.draws import generator, seed_of
 from coevo.records.draws import key as root_key
 from coevo.records.task import Panel, Task
+from coevo.utilities.errors import CoevoError
 
 
 class Sum:

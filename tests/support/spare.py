@@ -11,9 +11,9 @@ import runpy
 import socket
 import sys
 
-from coevo.models.trainer import launch
+from coevo.models.trainer import trainer_launch
 
-ALONE = [sys.executable, "-P", "-m", launch.CHILD]
+ALONE = [sys.executable, "-P", "-m", trainer_launch.CHILD]
 
 
 class Trainer:
@@ -54,14 +54,14 @@ class Trainer:
 
 def prepare():
     """Keep such a process for this one's trainer."""
-    start, spare = launch._spawn, [Trainer()]
+    start, spare = trainer_launch._spawn, [Trainer()]
 
     def spawn(command, environment, log, first):
         if spare and command == ALONE and environment["DS_ACCELERATOR"] == "cpu":
             return spare.pop().begin(environment, log)
         return start(command, environment, log, first)
 
-    launch._spawn = spawn
+    trainer_launch._spawn = spawn
 
 
 def _become(ours, channel):
@@ -75,7 +75,7 @@ def _become(ours, channel):
         os.close(end)
     os.environ.clear()
     os.environ.update(json.loads(environment))
-    sys.stdin, sys.argv = os.fdopen(0), [launch.CHILD]
+    sys.stdin, sys.argv = os.fdopen(0), [trainer_launch.CHILD]
     channel.send(b"!")
     channel.close()
-    runpy.run_module(launch.CHILD, run_name="__main__", alter_sys=True)
+    runpy.run_module(trainer_launch.CHILD, run_name="__main__", alter_sys=True)

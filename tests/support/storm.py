@@ -9,7 +9,7 @@ from support.simulators import Household, HouseholdEpisode
 
 from coevo.configs.env import SimulatorConfig
 from coevo.envs.base import Step
-from coevo.envs.stateful.environment import StatefulEnvironment
+from coevo.envs.stateful.stateful_environment import StatefulEnvironment
 from coevo.records.draws import generator
 from coevo.records.task import Panel, Task
 

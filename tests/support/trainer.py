@@ -5,13 +5,13 @@ from pathlib import Path
 import torch
 
 from coevo.models.trainer import ranks
-from coevo.models.trainer.client import UpdateReport
 from coevo.models.trainer.samples import read_scores
-from coevo.models.trainer.session import TrainingSession
+from coevo.models.trainer.trainer_client import UpdateReport
+from coevo.models.trainer.training_session import TrainingSession
 
 
 class LocalTrainer:
-    """Answers what ``coevo.models.trainer.client.Trainer`` answers."""
+    """Answers what ``coevo.models.trainer.trainer_client.Trainer`` answers."""
 
     waited = 0.0
 

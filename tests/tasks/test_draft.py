@@ -7,7 +7,7 @@ from support.player import ExpertPlayer, expert_player
 from support.sessions import batch, do, opened, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.judge import judge
 

@@ -8,14 +8,14 @@ import pytest
 import torch
 from support.policies import qwen
 
-from coevo.configs.errors import CoevoError, ConfigError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.workspace import Workspace
-from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.policy import save
 from coevo.tasks.placement import Sleeper, make_room, trainer_environment
 from coevo.tasks.run.assemble import open_engine
-from coevo.tasks.run.open import open_trainer
+from coevo.tasks.run.open_run import open_trainer
+from coevo.utilities.errors import CoevoError, ConfigError
 
 SMALL, SHARED, SEPARATE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b", "homerules-jerp-qwen2.5-7b"
 

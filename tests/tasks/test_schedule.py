@@ -7,10 +7,15 @@ from support.entries import entry
 from support.sessions import batch, committed, do, opened, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.schedule import BankThenPolicyConfig, FrozenAfterFirstConfig, JointConfig, PolicyThenBankConfig
-from coevo.memory.writers.base import Proposal
+from coevo.configs.schedule_config import (
+    BankThenPolicyConfig,
+    FrozenAfterFirstConfig,
+    JointConfig,
+    PolicyThenBankConfig,
+)
+from coevo.memory.writers.writer import Proposal
 from coevo.tasks.schedule import Phase, phase_of
-from coevo.tasks.steps.bank import admit, write
+from coevo.tasks.steps.bank_steps import admit, write
 from coevo.tasks.steps.judge import judge
 
 SMALL = [

@@ -12,7 +12,7 @@ from support.batches import batch
 from support.listener import Listener
 from support.prefect_client import secret
 
-from coevo.tasks.publish.report import counting, in_stage, reporting_to
+from coevo.tasks.publish.reporter import counting, in_stage, reporting_to
 from coevo.tasks.session import Draft
 from coevo.tasks.stage import recording, stage, untracked
 

@@ -17,7 +17,7 @@ from coevo.tasks.telemetry import switch_off
 switch_off()
 added = []
 os.putenv = lambda name, _: added.append(name)
-from coevo.tasks.publish.mlflow.store import package
+from coevo.tasks.publish.mlflow.tracking_store import package
 thread = threading.Thread(target=package)
 thread.start()
 thread.join()
@@ -34,7 +34,9 @@ importlib.import_module(sys.argv[1])
 """
 
 
-@pytest.mark.parametrize("module", ["coevo.tasks.stage", "coevo.flows.sessions.session", "coevo.flows.studies.ablate"])
+@pytest.mark.parametrize(
+    "module", ["coevo.tasks.stage", "coevo.flows.sessions.scheduled_session", "coevo.flows.studies.ablate"]
+)
 def test_a_library_that_sends_telemetry_on_import_finds_it_off(module):
     clean = {name: value for name, value in os.environ.items() if name not in {*OFF, *SOON}}
     line = [sys.executable, "-P", "-c", IMPORTING, module]

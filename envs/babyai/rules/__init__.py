@@ -4,6 +4,6 @@ Read ``world`` (customs and notes), ``tasks`` (rooms, training, panels), ``room`
 (its rules), ``expert``, ``demonstrations`` (cloning and probe), then ``environment``.
 """
 
-from coevo.envs.babyai.rules.environment import BabyAIRules
+from coevo.envs.babyai.rules.babyai_rules import BabyAIRules
 
 __all__ = ["BabyAIRules"]

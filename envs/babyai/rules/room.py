@@ -9,9 +9,9 @@ from minigrid.core.mission import MissionSpace
 from minigrid.core.world_object import Ball, Box, Door, Key, WorldObj
 from minigrid.minigrid_env import MiniGridEnv
 
-from coevo.envs.babyai.catalogue import ThingName
-from coevo.envs.babyai.rules.tasks import RulesTaskPlan
-from coevo.envs.babyai.rules.world import DOOR
+from coevo.envs.babyai.babyai_contents import ThingName
+from coevo.envs.babyai.rules.rules_tasks import RulesTaskPlan
+from coevo.envs.babyai.rules.tower_world import DOOR
 
 WIDTH, HEIGHT = 7, 5
 """Cells along the sides, including walls."""

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.cli.run import Overrides
 from coevo.flows.console import output
 from coevo.flows.console.output import console
+from coevo.utilities.errors import CoevoError
 
 
 def author(

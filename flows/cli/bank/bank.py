@@ -15,7 +15,7 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.flows.history.history import bank_sizes
 from coevo.flows.history.lookup import find_entry
-from coevo.flows.history.reference import Reading, reading
+from coevo.flows.history.revision_reference import Reading, reading
 from coevo.flows.history.verdicts import (
     CREDIT_COLUMNS,
     RULING_COLUMNS,
@@ -119,10 +119,10 @@ def search(
 
     Example: coevo bank search homerules-coevo-rl-1 "heat mug" --scope lotus
     """
-    from coevo.flows.console.trust import trust_run
+    from coevo.flows.console.trust_prompt import trust_run
     from coevo.tasks.play.retrieve import index_of
-    from coevo.tasks.publish.report import in_stage
-    from coevo.tasks.run.weights import check_weights
+    from coevo.tasks.publish.reporter import in_stage
+    from coevo.tasks.run.weight_digests import check_weights
 
     place = workspace_at(workspace)
     with reading(run, place) as opened:

@@ -7,7 +7,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import WorkspaceOption, resuming, workspace_at
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 
 
 def export(
@@ -38,7 +38,7 @@ def import_(
 
     Example: coevo bank import homerules-coevo-rl-2 notes.jsonl
     """
-    from coevo.flows.upkeep.by_hand import import_file
+    from coevo.flows.upkeep.change_by_hand import import_file
 
     place = workspace_at(workspace)
     count, made = import_file(run, file, place)

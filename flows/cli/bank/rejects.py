@@ -9,7 +9,7 @@ import typer
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.history.history import trail
-from coevo.flows.history.reference import Reading, reading
+from coevo.flows.history.revision_reference import Reading, reading
 
 COLUMNS = ("revision", "purpose", "reason", "text", "episodes")
 

@@ -23,7 +23,7 @@ def retire(
 
     Example: coevo bank retire homerules-coevo-rl-1 3f2a9c01b7de --reason "asks for rm -rf"
     """
-    from coevo.flows.upkeep.by_hand import retire as take_out
+    from coevo.flows.upkeep.change_by_hand import retire as take_out
 
     place = workspace_at(workspace)
     gone, made = take_out(run, entry, reason, by or getuser(), place)

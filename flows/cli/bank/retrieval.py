@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.configs.bank.retrieval import AnyRetrievalConfig
-from coevo.configs.errors import CoevoError
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
-from coevo.flows.console.trust import trust_run
-from coevo.flows.history.reference import Reading, reading
+from coevo.flows.console.trust_prompt import trust_run
+from coevo.flows.history.revision_reference import Reading, reading
 from coevo.records.entry import Entry
 from coevo.records.task import Task, key_by
+from coevo.utilities.errors import CoevoError
 
 if TYPE_CHECKING:
     from coevo.memory.library import Library
-    from coevo.memory.retrieval.base import Score
     from coevo.memory.retrieval.quality import Query
+    from coevo.memory.retrieval.scorer import Score
 
 COLUMNS_READ = ("id", "env", "kind", "instruction", "scope", "split", "data")
 SHOWN = ("hit_at_1", "hit_at_3", "mrr")
@@ -52,8 +52,8 @@ def retrieval(
 
     Example: coevo bank retrieval homerules-coevo-rl-1 --pools 5,20,100
     """
-    from coevo.tasks.publish.report import in_stage
-    from coevo.tasks.run.weights import check_weights
+    from coevo.tasks.publish.reporter import in_stage
+    from coevo.tasks.run.weight_digests import check_weights
 
     sizes, place = _sizes(pools), workspace_at(workspace)
     with reading(run, place) as opened:
@@ -110,8 +110,8 @@ def _task(row: dict[str, Any]) -> Task:
 
 def _scores(own: AnyRetrievalConfig, library: "Library") -> "tuple[dict[str, Score], dict[str, str]]":
     """Score functions by name, and the reason for each retrieval that cannot be used on this machine."""
-    from coevo.memory.retrieval.base import scorer_of
     from coevo.memory.retrieval.quality import by_text, chance
+    from coevo.memory.retrieval.scorer import scorer_of
 
     scores: dict[str, Score] = {"random": chance}
     refused: dict[str, str] = {}

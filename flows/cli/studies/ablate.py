@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.load.study import changed, grid, load_studies, load_study
-from coevo.configs.study import StudyConfig
+from coevo.configs.load.load_study import changed, grid, load_studies, load_study
+from coevo.configs.study_config import StudyConfig
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 OVER = {"end": "at the end", "area": "mean over the run", "rise": "last quarter minus the first"}
 """Headings of the tables, by ``over`` of a metric."""
@@ -86,7 +86,7 @@ def _settings(study: str | None, recipe: str | None, overrides: list[str] | None
 
 
 def _list(as_json: bool) -> int:
-    from coevo.flows.studies.listing import COLUMNS, listed
+    from coevo.flows.studies.study_listing import COLUMNS, listed
 
     rows = list(listed(load_studies()))
     if as_json:
@@ -97,9 +97,9 @@ def _list(as_json: bool) -> int:
 
 
 def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
-    from coevo.flows.studies.listing import episodes
     from coevo.flows.studies.outcome import is_finished, revisions_of
-    from coevo.flows.studies.plan import arms_of, check_parts, check_runs, hours_of, runs_of
+    from coevo.flows.studies.study_listing import episodes
+    from coevo.flows.studies.study_runs import arms_of, check_parts, check_runs, hours_of, runs_of
 
     runs = runs_of(study)
     check_runs(study, runs, place)
@@ -129,7 +129,7 @@ def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
 
 
 def _play(study: StudyConfig, place: Workspace, quiet: bool) -> int:
-    from coevo.flows.studies.start import THEN, start
+    from coevo.flows.studies.start_study import THEN, start
 
     try:
         return start(study, place, quiet, alone=True)
@@ -139,7 +139,7 @@ def _play(study: StudyConfig, place: Workspace, quiet: bool) -> int:
 
 
 def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
-    from coevo.flows.studies.start import result_of
+    from coevo.flows.studies.start_study import result_of
 
     result = result_of(study, place)
     if as_json:

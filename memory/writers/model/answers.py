@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coevo.memory.writers.base import Ask, Reject
 from coevo.memory.writers.model import words
-from coevo.memory.writers.model.objects import fields_of
+from coevo.memory.writers.model.answer_objects import fields_of
 from coevo.memory.writers.model.transcript import Shown
+from coevo.memory.writers.writer import Ask, Reject
 from coevo.records.writing import Question, Reply
 
 SCANNED = 200_000

@@ -4,9 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.evidence.contrasts import clusters
-from coevo.memory.writers.base import Evidence, Proposal, room_of, worth
+from coevo.memory.writers.model.answer_lessons import DraftEntry, authored, entry, joined, lessons
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import DraftEntry, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import (
     FAILURE,
     FAILURES,
@@ -17,6 +16,7 @@ from coevo.memory.writers.model.prompts import (
     SUCCESSES,
     posed,
 )
+from coevo.memory.writers.writer import Evidence, Proposal, room_of, worth
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

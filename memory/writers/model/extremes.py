@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from coevo.configs.bank.writer import ModelExtremesConfig
-from coevo.memory.evidence.extremes import best, foremost, partition, worst
-from coevo.memory.writers.base import Ask, Evidence, Proposal, room_of, worth
+from coevo.memory.evidence.reward_extremes import best, foremost, partition, worst
+from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, posed
+from coevo.memory.writers.writer import Ask, Evidence, Proposal, room_of, worth
 from coevo.records.entry import LEVELS
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

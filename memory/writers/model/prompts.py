@@ -12,8 +12,8 @@ from itertools import accumulate
 from typing import Any
 
 from coevo.memory.text import LONGEST
+from coevo.memory.writers.model.answer_lessons import LONGEST as LONGEST_LESSON
 from coevo.memory.writers.model.answers import Posed
-from coevo.memory.writers.model.lessons import LONGEST as LONGEST_LESSON
 from coevo.memory.writers.model.transcript import Shown, shown
 from coevo.records.entry import LEVELS, Entry
 from coevo.records.episode import Episode

@@ -7,11 +7,11 @@ from coevo.configs.bank.writer import ModelReflectionConfig
 from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
 from coevo.memory.text import clean
-from coevo.memory.writers.base import Ask, Evidence, Proposal, room_of
 from coevo.memory.writers.model import words
+from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, posed
+from coevo.memory.writers.writer import Ask, Evidence, Proposal, room_of
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

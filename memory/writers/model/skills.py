@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from coevo.configs.bank.writer import ModelSkillsConfig
-from coevo.memory.evidence.extremes import foremost, worst
+from coevo.memory.evidence.reward_extremes import foremost, worst
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, Proposal, room_of
+from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.lessons import DraftEntry, Lesson, authored, entry, joined, lessons
 from coevo.memory.writers.model.prompts import COUNT, LESSONS, SKILLS, posed, within
+from coevo.memory.writers.writer import Evidence, Proposal, room_of
 from coevo.records.entry import wording
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

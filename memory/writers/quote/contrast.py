@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from coevo.configs.bank.writer import QuoteContrastConfig
 from coevo.memory.evidence.contrasts import Contrast, contrasts
-from coevo.memory.writers.base import Evidence, Proposal, worth
+from coevo.memory.writers.writer import Evidence, Proposal, worth
 from coevo.records.entry import Entry, rescoped
 from coevo.records.task import KeyFunction
 

@@ -7,7 +7,7 @@ from coevo.memory.edits.syntax import Operation
 from coevo.memory.evidence.contrasts import contrasts
 from coevo.memory.evidence.support import Support, duplicates
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Edit, Evidence, Proposal
+from coevo.memory.writers.writer import Edit, Evidence, Proposal
 from coevo.records.entry import Entry, wording
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from coevo.configs.bank.writer import QuoteExtremesConfig
-from coevo.memory.evidence.extremes import best, foremost, level, partition, was_ended, worst
-from coevo.memory.evidence.lessons import lessons
-from coevo.memory.writers.base import Evidence, Proposal, worth
+from coevo.memory.evidence.episode_lessons import lessons
+from coevo.memory.evidence.reward_extremes import best, foremost, level, partition, was_ended, worst
+from coevo.memory.writers.writer import Evidence, Proposal, worth
 from coevo.records.entry import Entry, rescoped
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

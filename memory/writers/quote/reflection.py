@@ -6,8 +6,8 @@ from coevo.configs.bank.writer import QuoteReflectionConfig
 from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import Reflected, figures, parse
 from coevo.memory.text import clean, content_words, words
-from coevo.memory.writers.base import Ask, Evidence, Proposal, nobody
 from coevo.memory.writers.quote.reflector import reflect
+from coevo.memory.writers.writer import Ask, Evidence, Proposal, nobody
 from coevo.records.entry import Entry, also_from, entry_id
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

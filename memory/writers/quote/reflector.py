@@ -1,14 +1,14 @@
 """The built-in reflector: a rule that reflects on an episode from its text, its outcome and its progress.
 
 It knows the outcome, as in RetroAgent's in-context variant. Its lessons quote feedback
-(``coevo.memory.evidence.lessons``).
+(``coevo.memory.evidence.episode_lessons``).
 """
 
 from collections.abc import Sequence
 from fractions import Fraction
 
 from coevo.memory.evidence.contrasts import pivot
-from coevo.memory.evidence.lessons import lessons
+from coevo.memory.evidence.episode_lessons import lessons
 from coevo.memory.evidence.reflections import Reflection, Subtask, write
 from coevo.memory.text import words
 from coevo.records.entry import Entry

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from coevo.configs.bank.writer import QuoteSkillsConfig
-from coevo.memory.evidence.lessons import lessons
+from coevo.memory.evidence.episode_lessons import lessons
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Evidence, Proposal
+from coevo.memory.writers.writer import Evidence, Proposal
 from coevo.records.entry import Entry, also_from, rescoped, wording
 from coevo.records.episode import Episode
 from coevo.records.task import KeyFunction

@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from coevo.models.engines.transformers.forward import Columns, Forward, forward_of_model
 from coevo.models.engines.transformers.key_values import SlotCache
+from coevo.models.engines.transformers.model_forward import Columns, Forward, forward_of_model
 from coevo.models.policy.policy import Policy
 
 LIKE_LLAMA = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM")

@@ -3,7 +3,7 @@
 import torch
 from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
 
-from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
 
 
 class Sampler:

@@ -9,7 +9,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from coevo.models.engines.vllm.check import WeightsError
+from coevo.models.engines.vllm.server_check import WeightsError
 from coevo.models.weights.tensor_digest import chunk_length, digest
 from coevo.models.weights.tensor_file import Spec, read_layout
 

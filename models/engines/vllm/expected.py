@@ -8,10 +8,10 @@ from typing import Self
 
 import torch
 
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import ServerProbe
+from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.models.engines.vllm.digests import ExpectedDigests
 from coevo.models.engines.vllm.probe import probe_apart
+from coevo.models.engines.vllm.server_check import ServerProbe
 
 
 class Weights:
@@ -19,7 +19,7 @@ class Weights:
 
     Args:
         policy: directory of the policy; read by the first use of ``probe``.
-        directory: the same, laid out by ``coevo.models.engines.vllm.weights``.
+        directory: the same, laid out by ``coevo.models.engines.vllm.server_weights``.
         adapter: name of the adapters in it; empty for full weights.
         config: precision of the servers, and threads of the probe.
         temperature: of the rollouts.

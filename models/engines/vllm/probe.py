@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from coevo.models.engines.vllm.check import ServerProbe
+from coevo.models.engines.vllm.server_check import ServerProbe
 from coevo.models.policy.apart import run_apart
 from coevo.models.policy.policy import Policy, load
 

@@ -9,13 +9,13 @@ from threading import RLock
 from time import monotonic, sleep
 from typing import Any, TypeVar
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import Closeness
-from coevo.models.engines.vllm.client import Client, ConflictError, MissingError, UnreachableError
+from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.models.engines.vllm.expected import Weights
 from coevo.models.engines.vllm.sender import FILES, Delivery
-from coevo.models.engines.vllm.server import VllmServer
+from coevo.models.engines.vllm.server_check import Closeness
+from coevo.models.engines.vllm.server_client import Client, ConflictError, MissingError, UnreachableError
+from coevo.models.engines.vllm.vllm_server import VllmServer
+from coevo.utilities.errors import CoevoError
 
 T = TypeVar("T")
 Start = Callable[[Weights], VllmServer]

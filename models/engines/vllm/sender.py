@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Protocol
 from urllib.parse import urlsplit
 
-from coevo.models.engines.vllm.client import Client, UnreachableError
-from coevo.models.engines.vllm.server import last_error
+from coevo.models.engines.vllm.server_client import Client, UnreachableError
+from coevo.models.engines.vllm.vllm_server import last_error
 
 
 class Delivery(Protocol):

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from coevo.configs.run import digest
+from coevo.configs.run_config import digest
 from coevo.tasks.publish.mlflow.publication import Publication
 
 LONGEST = 36

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from coevo.tasks.publish.mlflow.store import TrackingStore, check_location
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_location
 
 COLUMNS = ("params.`recipe`", "params.`seed`", "tags.`coevo.commit`", "tags.`coevo.revision`", "attributes.`Models`")
 """Columns of the view, as MLflow's page names them."""

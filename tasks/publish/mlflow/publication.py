@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from coevo.configs.run import digest
+from coevo.configs.run_config import digest
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import RunStatus, iteration_stage
 from coevo.memory.bank.change import Judged

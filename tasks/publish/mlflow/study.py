@@ -11,10 +11,10 @@ from typing import Any
 from filelock import FileLock
 
 from coevo.tasks.publish.mlflow.experiment import writable_experiment
-from coevo.tasks.publish.mlflow.names import free_name, other_names
+from coevo.tasks.publish.mlflow.page_tables import TAG as TABLES
 from coevo.tasks.publish.mlflow.pictures import ArmMean, intervals
-from coevo.tasks.publish.mlflow.store import TrackingStore, check_database, client, package, translated
-from coevo.tasks.publish.mlflow.tables import TAG as TABLES
+from coevo.tasks.publish.mlflow.run_names import free_name, other_names
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_database, client, package, translated
 
 EXPERIMENT = "studies"
 TABLE = "study/table.json"

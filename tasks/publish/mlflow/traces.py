@@ -14,7 +14,7 @@ from typing import Any
 from coevo.models.policy.decoder import Decode
 from coevo.records.episode import Episode, Turn
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import TrackingStore
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore
 
 SUCCESSES = 2
 """Successful episodes per sample."""

@@ -13,19 +13,19 @@ from typing import Any
 
 from filelock import FileLock
 
-from coevo.lineage.revision.code import flat
+from coevo.lineage.revision.code_version import flat
 from coevo.lineage.status import RunStatus
 from coevo.models.policy.decoder import Decode
 from coevo.tasks.publish.mlflow.checkpoints import publish_checkpoint
 from coevo.tasks.publish.mlflow.datasets import publish_datasets
 from coevo.tasks.publish.mlflow.experiment import writable_experiment
-from coevo.tasks.publish.mlflow.names import free_name, is_right, other_names
+from coevo.tasks.publish.mlflow.page_tables import TAG as TABLES
+from coevo.tasks.publish.mlflow.page_tables import publish_bank
 from coevo.tasks.publish.mlflow.pictures import publish_pictures
 from coevo.tasks.publish.mlflow.publication import Publication, figures, identity, status_tags, tags_of
-from coevo.tasks.publish.mlflow.store import TrackingStore, check_database, client, package, translated
-from coevo.tasks.publish.mlflow.tables import TAG as TABLES
-from coevo.tasks.publish.mlflow.tables import publish_bank
+from coevo.tasks.publish.mlflow.run_names import free_name, is_right, other_names
 from coevo.tasks.publish.mlflow.traces import TraceDestination, publish_traces
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_database, client, package, translated
 
 MLFLOW_STATUS = {
     "running": "RUNNING", "new": "SCHEDULED", "waiting": "SCHEDULED", "finished": "FINISHED", "stopped": "KILLED",

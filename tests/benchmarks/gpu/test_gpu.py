@@ -11,8 +11,8 @@ from benchmarks.bench import ROOT, Bench
 from benchmarks.gpu import gpu, updates
 from benchmarks.gpu.cases import Case
 from coevo.configs.load.load import load_recipe
-from coevo.configs.policy import LoraConfig
-from coevo.configs.shape import ShapeConfig
+from coevo.configs.policy_config import LoraConfig
+from coevo.configs.shape_config import ShapeConfig
 from coevo.lineage.workspace import Workspace
 
 TINY = ShapeConfig(
@@ -56,7 +56,7 @@ def test_updates_are_measured_without_the_other_packages():
     code = f"""import sys
 for name in "{REST}".split():
     sys.modules[name] = None
-import benchmarks.gpu.updates, coevo.models.trainer.child, coevo.models.trainer.session"""
+import benchmarks.gpu.updates, coevo.models.trainer.child, coevo.models.trainer.training_session"""
     subprocess.run([sys.executable, "-P", "-c", code], env=os.environ | {"PYTHONPATH": str(ROOT)}, check=True)
 
 

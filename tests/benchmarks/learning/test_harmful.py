@@ -1,8 +1,8 @@
 """Lessons of the benchmark are what it takes them for, and every admission decides about them."""
 
-from benchmarks.learning import harmful, within_group
+from benchmarks.learning import harmful, trial_gap
 from coevo.configs.env import HomeRulesConfig
-from coevo.envs.homerules.tasks import facts_of
+from coevo.envs.homerules.house_tasks import facts_of
 from coevo.envs.registry import make
 from coevo.records.draws import key
 
@@ -28,7 +28,7 @@ def test_every_admission_judges_a_harmful_lesson():
 
 def test_agreement_is_reported_by_iterations(monkeypatch):
     monkeypatch.setattr(harmful, "PAIRS", 2)
-    monkeypatch.setattr(within_group, "TRIALS", 1)
-    found = within_group.measure(4)
-    assert len(found["agreement"]) == within_group.ITERATIONS
+    monkeypatch.setattr(trial_gap, "TRIALS", 1)
+    found = trial_gap.measure(4)
+    assert len(found["agreement"]) == trial_gap.ITERATIONS
     assert found["candidates"] >= 1

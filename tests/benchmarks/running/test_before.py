@@ -4,8 +4,8 @@ import pytest
 
 from benchmarks.bench import Bench
 from benchmarks.running import before
-from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture

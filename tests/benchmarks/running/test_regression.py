@@ -7,8 +7,8 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks.bench import Bench
 from benchmarks.running.regression import FIGURES, Figure, check
-from coevo.configs.errors import CoevoError
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 SPEED, SHARE = Figure("peers", "recipe", ("trl", "ratio"), "more"), Figure("peers", "recipe", ("share",), "less")
 

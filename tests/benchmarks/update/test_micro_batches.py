@@ -5,8 +5,8 @@ import pytest
 from benchmarks.gpu.cases import Case
 from benchmarks.update import micro_batches
 from benchmarks.update.update_turns import TARGETS
-from coevo.configs.errors import CoevoError
-from coevo.configs.shape import ShapeConfig
+from coevo.configs.shape_config import ShapeConfig
+from coevo.utilities.errors import CoevoError
 
 TINY = ShapeConfig(
     architecture="qwen3", vocabulary=256, hidden_size=32, layers=2, heads=2, kv_heads=1, head_dim=16,

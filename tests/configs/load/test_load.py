@@ -175,12 +175,27 @@ def test_every_field_is_documented():
         for name, field in model.model_fields.items():
             yield f"{model.__name__}.{name}", field
 
-    from coevo.configs import base, context, env, policy, run, schedule
-    from coevo.configs.bank import admission, bank, writer
-    from coevo.configs.rollout import rollout
-    from coevo.configs.update import advantage, loss, reward, update
+    from coevo.configs import base, context_config, env, policy_config, run_config, schedule_config
+    from coevo.configs.bank import admission_config, bank_config, writer
+    from coevo.configs.rollout import rollout_config
+    from coevo.configs.update import advantage_config as advantage
+    from coevo.configs.update import loss, reward_config, update_config
 
-    modules = (admission, advantage, bank, context, env, loss, policy, reward, rollout, run, schedule, update, writer)
+    modules = (
+        admission_config,
+        advantage,
+        bank_config,
+        context_config,
+        env,
+        loss,
+        policy_config,
+        reward_config,
+        rollout_config,
+        run_config,
+        schedule_config,
+        update_config,
+        writer,
+    )
     models = {v for m in modules for v in vars(m).values() if isinstance(v, type) and issubclass(v, base.Config)}
     missing = [name for model in models for name, field in fields(model) if not field.description]
     assert not missing

@@ -2,10 +2,10 @@
 
 import pytest
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import change, load_recipe
 from coevo.configs.load.switch import fitted
-from coevo.configs.run import RunConfig
+from coevo.configs.run_config import RunConfig
+from coevo.utilities.errors import ConfigError
 
 COEVO, GIGPO, FIRST = "homerules-coevo-rl", "homerules-gigpo", "homerules-coevo-rl-policy-first"
 

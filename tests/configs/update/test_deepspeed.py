@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import change, load_recipe, validate, written
 from coevo.configs.update.deepspeed import DeepSpeedConfig
+from coevo.utilities.errors import ConfigError
 
 SHIPPED = sorted((Path(__file__).parents[3] / "infra" / "deepspeed").glob("*.json"))
 

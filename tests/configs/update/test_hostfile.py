@@ -2,8 +2,8 @@
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.update.hostfile import hosts_of
+from coevo.utilities.errors import CoevoError
 
 
 def hosts(tmp_path, text):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.babyai import BabyAI
-from coevo.envs.babyai.catalogue import ACTIONS, KINDS
+from coevo.envs.babyai.babyai_contents import ACTIONS, KINDS
 from coevo.envs.base import MissingPartError
 from coevo.records.demonstration import Moment
 from coevo.records.draws import key
 from coevo.tasks.play.expert import expert_success
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.mark.parametrize("distractors", [0, 8])

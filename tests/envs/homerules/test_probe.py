@@ -1,7 +1,7 @@
 import pytest
 
 from coevo.envs.homerules import HomeRules
-from coevo.envs.homerules.tasks import facts_of, goal_of
+from coevo.envs.homerules.house_tasks import facts_of, goal_of
 from coevo.records.draws import key
 
 

@@ -13,9 +13,9 @@ from support.offspring import Parents
 from support.runs import ROOT
 from support.scheduled import wait_for
 
-from coevo.configs.errors import CoevoError
 from coevo.envs.failures import EpisodeFailure
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 RUN = """
 import sys
@@ -163,9 +163,9 @@ def test_a_stopped_worker_with_a_long_request_exceeds_its_limit(tmp_path):
 def test_six_workers_that_do_not_close_end_within_one_limit(monkeypatch, tmp_path):
     from support.simulators import ClingingSums
 
-    from coevo.envs.stateful import local
+    from coevo.envs.stateful import local_workers
 
-    monkeypatch.setattr(local, "GRACE", 1.0)
+    monkeypatch.setattr(local_workers, "GRACE", 1.0)
     env = ClingingSums(limits={"workers": 6})
     env.try_start(env.sample(6, key("six")))
     began = time.monotonic()

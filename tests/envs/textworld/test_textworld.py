@@ -14,13 +14,13 @@ from textworld import Game
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from coevo.configs.env import PluginEnvConfig
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.models.policy.policy import Policy, save
 from coevo.records.draws import key
 from coevo.tasks.play.expert import expert_success
 from coevo.tasks.preflight.actions import Rehearsed, rehearse_actions
+from coevo.utilities.errors import ConfigError
 
 LAPTOP = (
     "policy.dtype=float32", "iterations=1", "rollout.engine={type: transformers}", "placement=null",
@@ -40,7 +40,7 @@ def test_training_games_are_drawn_by_key_and_never_in_the_panel():
 
 
 def test_the_environment_is_short():
-    text = Path(find_spec("coevo.envs.textworld.environment").origin).read_text(encoding="utf-8")
+    text = Path(find_spec("coevo.envs.textworld.textworld_games").origin).read_text(encoding="utf-8")
     strings = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Expr) and _is_text(node.value)]
     documented = {line for node in strings for line in range(node.lineno, node.end_lineno + 1)}
     lines = [line for at, line in enumerate(text.splitlines(), 1) if line.strip() and at not in documented]

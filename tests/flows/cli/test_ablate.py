@@ -7,7 +7,7 @@ import sys
 import pytest
 from support import small_run
 
-from coevo.configs.load.study import load_studies
+from coevo.configs.load.load_study import load_studies
 
 MINE = f"""
 paper: a guess

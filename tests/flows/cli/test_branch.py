@@ -6,15 +6,15 @@ import pytest
 from mlflow import MlflowClient
 from support.kept import recovered, retained, whole
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.upkeep.branch import _check_fixed
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
-from coevo.lineage.revision.code import code_revision
+from coevo.lineage.revision.code_version import code_revision
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.tasks.run.changes import check_unchanged
+from coevo.utilities.errors import CoevoError
 
 
 def log(coevo, run):

@@ -10,10 +10,10 @@ import pytest
 from support.damaged import Damaged, spoil
 from support.disk import no_room
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.utilities.errors import CoevoError
 
 PRUNED = "ignore:optimize.cleanup_older_than=0:UserWarning"
 

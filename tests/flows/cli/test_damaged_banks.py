@@ -15,10 +15,10 @@ from support.fsck import fingerprint, fsck
 from support.kept import history
 from support.remotes import advance, content
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.table import RecordedTable
+from coevo.utilities.errors import CoevoError
 
 CASES = 9
 SOAK = 100

@@ -12,12 +12,12 @@ from support.policies import qwen
 from support.tools import parrot
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from coevo.configs.bank.admission import notice
-from coevo.configs.errors import CoevoError
+from coevo.configs.bank.admission_config import notice
 from coevo.configs.load.load import load_recipe, names
 from coevo.flows import api
 from coevo.models.policy.layout import Deviation
 from coevo.models.policy.policy import Policy, save
+from coevo.utilities.errors import CoevoError
 
 SMALL, LARGE = "homerules-coevo-rl", "homerules-coevo-rl-qwen3-8b"
 SHAPE = (
@@ -179,7 +179,7 @@ def test_options_of_a_dry_run_need_one(refused, option):
 def test_a_run_that_its_environment_cannot_play_is_one_line_and_leaves_nothing(refused, tmp_path, monkeypatch, option):
     monkeypatch.chdir(tmp_path)
     assert "'nope' is no panel of homerules" in refused("run", SMALL, "evaluation.panels=[nope]", *option)
-    monkeypatch.setattr("coevo.envs.homerules.environment.HomeRules.repeats", False)
+    monkeypatch.setattr("coevo.envs.homerules.homerules.HomeRules.repeats", False)
     assert "homerules does not repeat: set bank.admission.type=append" in refused("run", SMALL, *option)
     assert not (tmp_path / "none").exists()
 
@@ -190,7 +190,7 @@ def test_an_environment_that_cannot_teach_a_policy_from_scratch_says_what_would(
     refused, tmp_path, monkeypatch, option, part, name
 ):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delattr(f"coevo.envs.homerules.environment.HomeRules.{part}")
+    monkeypatch.delattr(f"coevo.envs.homerules.homerules.HomeRules.{part}")
     assert refused("run", SMALL, *option) == (
         f"coevo: homerules has no {name}: write `{part}` (docs/add-an-environment.md), or take a policy that can read "
         "(policy.type=pretrained, warmstart=null)\n"
@@ -257,7 +257,7 @@ def test_thinking_that_the_template_is_asked_for_is_shown(coevo, chat_model, tmp
 
 
 def test_a_chat_run_in_an_environment_without_a_guide_reports_it(coevo, chat_model, monkeypatch):
-    monkeypatch.delattr("coevo.envs.homerules.environment.HomeRules.guide")
+    monkeypatch.delattr("coevo.envs.homerules.homerules.HomeRules.guide")
     done = coevo("run", SMALL, *chat_model, "--dry-run")
     assert "homerules has no guide: prompts do not say which actions exist" in done.out
     assert "problem   the prompt does not name 'take', which changed a state" in done.out

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import LINKS, LOCKS, RECORD_LOCKS, check_file_system
-from coevo.tasks.publish.report import Silent
-from coevo.tasks.run.open import open_session
+from coevo.lineage.atomic_files import LINKS, LOCKS, RECORD_LOCKS, check_file_system
+from coevo.tasks.publish.reporter import Silent
+from coevo.tasks.run.open_run import open_session
+from coevo.utilities.errors import CoevoError
 
 LACKING = {
     "exFAT": (os, "link", errno.EPERM, LINKS),

@@ -19,9 +19,9 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.catchup import entries_at
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
+from coevo.tasks.publish.reporter import Silent
 
 
 @pytest.fixture(scope="session")

@@ -7,15 +7,15 @@ import pytest
 from support.fsck import fsck
 from support.soak import mostly_soak
 
-from coevo.flows.history import reference
-from coevo.flows.upkeep import check
+from coevo.flows.history import revision_reference
+from coevo.flows.upkeep import workspace_check
 from coevo.flows.upkeep.gc import collect
 from coevo.lineage.remote import push as pushing
-from coevo.lineage.remote.objects import Objects
+from coevo.lineage.remote.remote_objects import Objects
 from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import StoredBank
-from coevo.tasks.checks.bank import BankCheck
+from coevo.tasks.checks.bank_check import BankCheck
 
 DAMAGE = re.compile(r"damaged|missing|backup|corrupt|does not match|cannot be read|fsck")
 DROPPED = "gc dropped revisions 1, 2 while they were read: repeat the command"
@@ -30,10 +30,10 @@ PUSHES = {
     "before the last check": (pushing, "_vet"),
 }
 CHECKS = {
-    "before the artifacts": (check, "check_artifacts"),
+    "before the artifacts": (workspace_check, "check_artifacts"),
     "before the bank": (BankCheck, "versions"),
-    "before the work tree": (check, "check_checkout"),
-    "before the history": (check, "check_history"),
+    "before the work tree": (workspace_check, "check_checkout"),
+    "before the history": (workspace_check, "check_history"),
 }
 READERS = (
     ("bank", "show", "first@2"),
@@ -107,7 +107,7 @@ def test_fsck_looks_again_at_what_gc_drops(beside, copied, tmp_path, point):
 @pytest.mark.full
 @pytest.mark.parametrize("command", READERS, ids=lambda command: " ".join(command[:2]))
 def test_a_reader_does_not_call_damaged_what_gc_drops(beside, coevo, command):
-    done = beside(reference, "check")
+    done = beside(revision_reference, "check")
     read = coevo(*command)
     assert done
     assert read.code == 0 or (read.code, read.err.count("\n")) == (2, 1), read.err

@@ -19,8 +19,8 @@ from support.runs import states
 from support.s3_server import BUCKET, Server
 
 from coevo.lineage.objects.content import md5
-from coevo.lineage.remote.place import to_push
 from coevo.lineage.remote.push import push
+from coevo.lineage.remote.remote_address import to_push
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 
@@ -113,7 +113,7 @@ def test_what_is_small_only_as_long_as_it_is_packed_is_refused(refused, remote, 
 
 
 def test_lists_that_are_many_are_refused_together(refused, remote, monkeypatch):
-    monkeypatch.setattr("coevo.lineage.remote.objects.FILES", 3)
+    monkeypatch.setattr("coevo.lineage.remote.remote_objects.FILES", 3)
     assert "its lists name more than 3 files" in refused(remote)
 
 
@@ -210,7 +210,7 @@ def test_a_file_system_that_clones_files_does_not_pass_the_check(remote, scene, 
         clones.append(os.write(target, os.pread(source, os.fstat(source).st_size, 0)))
         os.lseek(target, 0, os.SEEK_SET)
 
-    monkeypatch.setattr("coevo.lineage.remote.disk.fcntl.ioctl", clone)
+    monkeypatch.setattr("coevo.lineage.remote.regular_files.fcntl.ioctl", clone)
     assert coevo("pull", remote.address, "first", "--workspace", tmp_path / "whole").code == 0
     assert len(clones) > 20
     path = _objects(remote, scene)["weights"]

@@ -12,8 +12,8 @@ from support.runs import coevo as coevo_at
 from coevo.flows.evaluation import EvaluationRequest
 from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 from coevo.lineage.workspace import Workspace
-from coevo.tasks.package.registry import fetch, find, packaged
-from coevo.tasks.publish.mlflow.store import client, tracking_store
+from coevo.tasks.package.model_registry import fetch, find, packaged
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def test_a_mistake_is_one_line(call, arguments, message):
 
 
 def test_a_panel_that_is_not_there_is_named(place):
-    from coevo.configs.errors import CoevoError
+    from coevo.utilities.errors import CoevoError
 
     with pytest.raises(CoevoError, match="'attic' is no panel of homerules"):
         evaluate_endpoint("http://127.0.0.1:1", "first", EvaluationRequest("attic"), Workspace(place))
@@ -129,7 +129,7 @@ def test_a_package_that_was_killed_and_is_repeated_is_one_version(call, place, k
 def test_other_code_makes_another_version(call, monkeypatch):
     made = call("package", "first@1", "code")
     assert (made.code, call("package", "first@1", "code").out) == (0, made.out)
-    monkeypatch.setattr("coevo.flows.packages.package.code_of", lambda *_: "other")
+    monkeypatch.setattr("coevo.flows.packages.make_package.code_of", lambda *_: "other")
     assert call("package", "first@1", "code").out.splitlines()[0] == "Registered first@1 as code/2"
 
 

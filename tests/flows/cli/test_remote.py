@@ -13,9 +13,9 @@ from support.remotes import advance, content, copy_run, files_in, forget
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
-from coevo.lineage.remote.objects import Objects
-from coevo.lineage.remote.place import to_push
 from coevo.lineage.remote.push import push
+from coevo.lineage.remote.remote_address import to_push
+from coevo.lineage.remote.remote_objects import Objects
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 

@@ -9,8 +9,8 @@ from support.remotes import advance, content, copy_run
 from support.runs import coevo as command
 from support.s3_server import BUCKET, Server
 
+from coevo.lineage.remote.remote_store import Overtaken
 from coevo.lineage.remote.s3 import S3Store
-from coevo.lineage.remote.store import Overtaken
 
 pytestmark = pytest.mark.full
 REMOTE = f"s3://{BUCKET}/team/coevo"
@@ -83,7 +83,7 @@ def test_a_push_that_was_overtaken_changes_nothing(server):
 
 
 def test_a_killed_push_leaves_no_run_and_is_completed(call, refused, server, source, tmp_path):
-    killed = command("push", REMOTE, workspace=source, kill="coevo.lineage.remote.objects:Objects._send@2")
+    killed = command("push", REMOTE, workspace=source, kill="coevo.lineage.remote.remote_objects:Objects._send@2")
     assert killed.returncode == -9, killed.stderr
     assert len(server.objects()) > 20
     assert "it has no run 'first'" in refused("pull", tmp_path / "new")

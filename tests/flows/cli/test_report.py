@@ -12,7 +12,7 @@ from support.html_page import read
 from support.kept import history
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, PANEL
 
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 from coevo.flows.upkeep.branch import branch
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock

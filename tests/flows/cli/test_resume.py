@@ -3,11 +3,11 @@
 import pytest
 from support import small_run
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.flows import api
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from coevo.tasks.publish.mlflow.experiment import experiment_id
-from coevo.tasks.publish.mlflow.store import check_database, client, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import check_database, client, tracking_store
 
 LINK = r"/coevo/open/\S{40,}"
 

@@ -11,12 +11,12 @@ import pytest
 from support import small_run
 
 import coevo as api
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
-from coevo.configs.trust import chosen
+from coevo.configs.trust_settings import chosen
 from coevo.flows.cli.app import main
 from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 NAMES = "env.type,env.options,policy.path,rollout.engine.python,update.deepspeed.hostfile,python_path"
 READING = (
@@ -263,7 +263,7 @@ def test_control_characters_in_a_value_are_shown_as_such(tmp_path, refused):
 
 
 def test_a_session_of_a_run_whose_settings_have_changed_meanwhile_runs_nothing(pulled, traps):
-    from coevo.flows.sessions.session import play
+    from coevo.flows.sessions.scheduled_session import play
 
     place = Workspace(pulled)
     paths = place.existing("first")

@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.cli.schedule import _check_zone, next_change
+from coevo.utilities.errors import CoevoError
 
 NO_ZONES = [
     "Asia", "America", "Europe", "America/Argentina", "A" * 400, "Europe/" + "x" * 5000, "", " ", ".", "..", "/", "\0",

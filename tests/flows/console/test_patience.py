@@ -63,9 +63,9 @@ def test_the_insides_of_a_package_that_adds_an_environment_are_not(tmp_path, mon
 
 
 def test_code_of_coevo_is_left_out(capsys):
-    from coevo.configs.processes import wait
+    from coevo.utilities.processes import wait
 
-    script = "from coevo.flows.console.patience import patience\nfrom coevo.configs.processes import wait\n"
+    script = "from coevo.flows.console.patience import patience\nfrom coevo.utilities.processes import wait\n"
     assert wait is not None
     namespace = {"__name__": "__main__"}
     exec(compile(f"{script}with patience('the check', 0.1):\n    wait(lambda: False, 0.4)", "coevo", "exec"), namespace)

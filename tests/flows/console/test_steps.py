@@ -16,7 +16,7 @@ from rich.console import Console
 from coevo.flows.console import steps as module
 from coevo.flows.console.progress import shown as progress_shown
 from coevo.flows.console.steps import StageClock, Steps, steps_shown
-from coevo.tasks.publish.report import in_stage, reporter
+from coevo.tasks.publish.reporter import in_stage, reporter
 
 
 @contextmanager

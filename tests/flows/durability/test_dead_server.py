@@ -44,8 +44,10 @@ def stopped_in(phase, name, workspace, mark):
 @pytest.mark.parametrize(
     ("phase", "busy"),
     [
-        pytest.param("coevo.envs.homerules.environment:HomeRules.step@300", True, id="rollout", marks=pytest.mark.soak),
-        pytest.param("coevo.models.trainer.client:Trainer.update@2", False, id="update", marks=pytest.mark.soak),
+        pytest.param("coevo.envs.homerules.homerules:HomeRules.step@300", True, id="rollout", marks=pytest.mark.soak),
+        pytest.param(
+            "coevo.models.trainer.trainer_client:Trainer.update@2", False, id="update", marks=pytest.mark.soak
+        ),
         pytest.param("coevo.tasks.publish.publisher:Publisher.close@1", False, id="end", marks=pytest.mark.soak),
     ],
 )

@@ -39,7 +39,7 @@ def survived(workspace, name, settings, *kills):
 def test_a_critic_and_the_baselines_of_its_rewards(workspace):
     reward = "update.reward={type: capability-evolution, gamma: 1.0}"
     settings = ("homerules-ppo", *BRIEF, reward, "update.loss.kl_in=reward", "rollout.tasks=3", "rollout.group_size=3")
-    *_, last = survived(workspace, "critic", settings, "coevo.models.trainer.client:Trainer.save@2+")
+    *_, last = survived(workspace, "critic", settings, "coevo.models.trainer.trainer_client:Trainer.save@2+")
     theirs = {"policy/critic/explained_variance", "policy/reward/intrinsic", "policy/reward/kl", "policy/critic/loss"}
     assert last["metrics"].keys() >= theirs
     assert {"baselines", "optimizer"} <= last["artifacts"].keys()

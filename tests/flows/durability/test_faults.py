@@ -15,7 +15,7 @@ from support import fault_at, warm
 from support.disk import BALLAST, SmallDisk
 from support.runs import SMALL, coevo, share, states
 
-from coevo.tasks.publish.mlflow.store import make_database, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import make_database, tracking_store
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 RUN = ("run", "homerules-coevo-rl", "--name", "first", "iterations=2", "seed=5", *SMALL)
@@ -140,7 +140,7 @@ def test_a_full_disk_and_a_locked_database_leave_the_same_states(bereft, workspa
     # There before the disk is full, so that it is a database of MLflow's that is locked afterwards.
     make_database(tracking_store(tmp_path))
     shutil.move(tmp_path / "mlflow.db", disk.outside / "mlflow.db")
-    full = on(disk, *RUN, at="coevo.models.trainer.client:Trainer.save@1")
+    full = on(disk, *RUN, at="coevo.models.trainer.trainer_client:Trainer.save@1")
     assert full.returncode == 2
     assert re.fullmatch(r"coevo: No space left on device: make room; what is committed is safe.*\n", full.stderr)
     disk.make_room()
@@ -187,7 +187,7 @@ def test_a_workspace_that_becomes_read_only_ends_a_run_in_one_line_and_it_goes_o
     monkeypatch.delenv("GIT_DIR")
     copy_warmstarts(workspace, disk)
     for command, at in (
-        (RUN, "coevo.models.trainer.client:Trainer.update@2"),
+        (RUN, "coevo.models.trainer.trainer_client:Trainer.update@2"),
         (("resume", "first"), "coevo.lineage.lineage:write_manifest@1"),
     ):
         stopped = on(disk, *command, what="readonly", at=at)

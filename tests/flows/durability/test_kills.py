@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 CHAINS = {
     "each-step-of-the-protocol": (
         "stage:rollout@1~0.05",
-        "coevo.models.trainer.client:Trainer.save@1+",
+        "coevo.models.trainer.trainer_client:Trainer.save@1+",
         "coevo.tasks.steps.judge:replay@1",
         "coevo.memory.bank.table:VersionedTable.upsert@2",
         "coevo.lineage.lineage:write_manifest@1+",
@@ -32,8 +32,8 @@ CHAINS = {
         "stage:initial policy@1",
         "stage:evaluate@1~0.05",
         "stage:rollout@1~0.05",
-        "coevo.models.trainer.client:Trainer.update@1",
-        "coevo.models.trainer.client:Trainer.save@1+",
+        "coevo.models.trainer.trainer_client:Trainer.update@1",
+        "coevo.models.trainer.trainer_client:Trainer.save@1+",
         "stage:write candidates@1+",
         "coevo.tasks.steps.judge:replay@1",
         "coevo.memory.admission.replay:judge@1",

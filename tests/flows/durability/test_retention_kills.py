@@ -14,13 +14,13 @@ from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
 from coevo.lineage.workspace import Workspace
-from coevo.memory.bank.retention import surplus
+from coevo.memory.bank.table_retention import surplus
 
 pytestmark = pytest.mark.full
 RUNS = ("first", "other")
 GC = ("gc", "--keep-last", "1", "--apply")
 GC_KILLS = (
-    "coevo.memory.bank.retention:_prove@1",
+    "coevo.memory.bank.table_retention:_prove@1",
     "coevo.lineage.revision.tags:Tags.drop@1",
     "coevo.lineage.revision.tags:Tags.drop@1+",
     "coevo.flows.upkeep.gc:_remove@1",
@@ -30,8 +30,8 @@ GC_KILLS = (
 )
 BRANCH = ("branch", "first@2", "mine", "seed=4")
 BRANCH_KILLS = (
-    "coevo.memory.bank.retention:_link@2",
-    "coevo.memory.bank.retention:copy@1+",
+    "coevo.memory.bank.table_retention:_link@2",
+    "coevo.memory.bank.table_retention:copy@1+",
     "coevo.lineage.revision.tags:Tags.copy_from@1",
     "coevo.lineage.lineage:Lineage.branch@1+",
     "coevo.lineage.lineage:write_manifest@1+",

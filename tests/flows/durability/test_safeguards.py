@@ -11,12 +11,12 @@ from contextlib import suppress
 import pytest
 from mlflow import MlflowClient
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.upkeep.publishing import complete
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
+from coevo.utilities.errors import CoevoError
 
 
 def recovers_from_a_killed_git(place, paths):

@@ -22,7 +22,7 @@ from support import warm
 from support.kill_at import AND, now
 from support.runs import ROOT, SMALL, coevo, command, published, revisions, states
 
-from coevo.lineage.revision.code import code_revision
+from coevo.lineage.revision.code_version import code_revision
 from coevo.records.draws import generator, key
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0)]

@@ -11,7 +11,7 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 KILLS = (
     "coevo.tasks.commit.seal:write_trials@1+",
     "coevo.tasks.play.arms:WithCandidate.of_step@5",
-    "coevo.memory.state:BankState.proceed@1+",
+    "coevo.memory.bank_state:BankState.proceed@1+",
     "coevo.lineage.repository:Repository.seal@1",
 )
 """Amid the commit that begins trials, the rollout that tries, the firing that ends them, and the commit of that."""

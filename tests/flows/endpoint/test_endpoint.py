@@ -7,9 +7,9 @@ import pytest
 from starlette.exceptions import HTTPException
 from support.endpoint import LARGE, ROW, WRONG, changed, rows
 
-from coevo.flows.endpoint.guard import Guard, hosts_of
-from coevo.flows.endpoint.limits import DEFAULT
+from coevo.flows.endpoint.origin_guard import Guard, hosts_of
 from coevo.flows.endpoint.question import question
+from coevo.flows.endpoint.request_limits import DEFAULT
 
 
 @pytest.mark.parametrize(("status", "name"), [(422, name) for name in WRONG] + [(413, name) for name in LARGE])

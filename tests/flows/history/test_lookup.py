@@ -2,8 +2,8 @@
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.history.lookup import find_entry
+from coevo.utilities.errors import CoevoError
 
 IDS = ("3f2a9c01b7de", "3f2b00000000", "77aa00000000")
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from support.loop import novice, played
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 from coevo.memory.bank.change import SCHEMAS
 from coevo.records.draws import generator, key
 from coevo.records.metric_names import GROUPS
+from coevo.utilities.errors import ConfigError
 
 SHOWING, FURTHER = 14, 30
 """Compositions that show every choice, and further ones."""

@@ -17,7 +17,7 @@ VLLM = "rollout.engine.type=vllm"
 def server_of(run):
     """The processes of the vLLM server that a run has started; none while any child of it is ending."""
     try:
-        guards = [child for child in run.children() if any("guard.py" in part for part in child.cmdline())]
+        guards = [child for child in run.children() if any("process_guard.py" in part for part in child.cmdline())]
         return [process for guard in guards for process in guard.children(recursive=True)]
     except psutil.Error:
         return []

@@ -11,9 +11,9 @@ from coevo.flows.packages.promotion import promote
 from coevo.flows.servers.servers import CLIENT
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import ASKS, champion
-from coevo.tasks.package.registry import register
-from coevo.tasks.publish.mlflow.store import client, tracking_store
+from coevo.tasks.package.model_registry import register
 from coevo.tasks.publish.mlflow.tracker import Placement
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 from coevo.tasks.publish.prefect import key_of
 
 pytestmark = pytest.mark.full

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from support.packages import packaged
 
-from coevo.configs.errors import CoevoError
-from coevo.flows.approve import decide_model
-from coevo.flows.console.trust import consent_by
-from coevo.flows.endpoint.limits import DEFAULT
+from coevo.flows.console.trust_prompt import consent_by
+from coevo.flows.decide import decide_model
+from coevo.flows.endpoint.request_limits import DEFAULT
 from coevo.flows.packages.promotion import demote, promote
 from coevo.flows.packages.proof import prove
 from coevo.flows.packages.serving import Address, serve
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import APPROVAL, HISTORY, OVER, champion
+from coevo.tasks.package.model_registry import Registered, fetch, find, register
 from coevo.tasks.package.package import Package
-from coevo.tasks.package.registry import Registered, fetch, find, register
-from coevo.tasks.publish.mlflow.store import client, tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 from coevo.tasks.run.waiting import Vote
+from coevo.utilities.errors import CoevoError
 
 pytestmark = pytest.mark.full
 MODEL = "household"

@@ -4,11 +4,11 @@ from support import small_run
 from support.runs import states
 
 from coevo.flows.api import bank, log
-from coevo.flows.history.reference import reading
+from coevo.flows.history.revision_reference import reading
 from coevo.flows.report.facts import facts
 from coevo.flows.report.page import page
 from coevo.flows.sample import ARCHIVE, FOLDER, RUN
-from coevo.flows.sample.open import unpack
+from coevo.flows.sample.open_sample import unpack
 from coevo.flows.sample.pack import pack
 from coevo.lineage.workspace import Workspace
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from coevo.flows.servers.guard import ServerGuard
-from coevo.flows.servers.secret import health_of
+from coevo.flows.servers.server_secret import health_of
 from coevo.flows.servers.visits import LINKS
 
 PORT = 4321

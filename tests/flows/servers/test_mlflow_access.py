@@ -11,9 +11,9 @@ import pytest
 from coevo.flows.servers.daemon import down, recorded
 from coevo.flows.servers.mlflow_pages import mlflow_pages
 from coevo.flows.servers.mlflow_server import is_folder
-from coevo.flows.servers.secret import authorization_of, secret_of
+from coevo.flows.servers.server_secret import authorization_of, secret_of
 from coevo.flows.servers.servers import ensure_mlflow_ui, use_mlflow
-from coevo.tasks.publish.mlflow.store import client, reached, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import client, reached, tracking_store
 
 STRANGERS = {
     "another account": ({}, 401),

@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from coevo.flows.servers.daemon import down, ensure, recorded
-from coevo.flows.servers.secret import home, secret_of
+from coevo.flows.servers.server_secret import home, secret_of
 from coevo.flows.servers.servers import SERVER, ensure_prefect
 from coevo.flows.sessions.schedules import POOL
 

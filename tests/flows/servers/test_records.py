@@ -10,7 +10,7 @@ import pytest
 
 from coevo.flows.cli.app import main
 from coevo.flows.servers.daemon import down, ensure, recorded
-from coevo.flows.servers.server import ServerError
+from coevo.flows.servers.server_process import ServerError
 
 COMMAND = ["http.server", "--bind", "127.0.0.1"]
 

@@ -12,10 +12,9 @@ import httpx
 import psutil
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.servers.daemon import down, ensure, recorded
-from coevo.flows.servers.secret import authorization_of, health_of, secret_of
-from coevo.flows.servers.server import ServerError
+from coevo.flows.servers.server_process import ServerError
+from coevo.flows.servers.server_secret import authorization_of, health_of, secret_of
 from coevo.flows.servers.servers import (
     CLIENT,
     drop_events,
@@ -24,6 +23,7 @@ from coevo.flows.servers.servers import (
     prefect_in_use,
     use_prefect,
 )
+from coevo.utilities.errors import CoevoError
 
 
 def test_named_servers_are_used_and_nothing_is_started(tmp_path, monkeypatch):
@@ -84,7 +84,7 @@ from pathlib import Path
 from coevo.flows.servers.servers import use_prefect
 use_prefect(Path(sys.argv[1]))
 from prefect import flow
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 from coevo.tasks.stage import stage
 
 @stage("gate")

@@ -18,18 +18,18 @@ from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_URL, temporary
 from support.runs import coevo, published, revisions, states
 from support.scheduled import Scheduled, create, wait_for, worker
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.servers.daemon import down, recorded
-from coevo.flows.servers.secret import secret_of
+from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.servers.servers import CLIENT
 from coevo.flows.sessions import schedules
 from coevo.flows.sessions.schedules import Schedule
-from coevo.flows.sessions.worker import GRACE
+from coevo.flows.sessions.session_worker import GRACE
 from coevo.flows.upkeep.publishing import complete
 from coevo.flows.upkeep.rollback import restore
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lock import in_use
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 
 SECRET = "swordfish-42"
 
@@ -185,7 +185,7 @@ def test_prefect_yaml_deploys_what_schedule_add_does(place, prefect_url):
     with get_client(sync_client=True) as client:
         of_file, of_command = (client.read_deployment_by_name(f"session/by-{how}") for how in ("file", "command"))
     for deployment in (of_file, of_command):
-        assert deployment.entrypoint == "coevo.flows.sessions.session.session"
+        assert deployment.entrypoint == "coevo.flows.sessions.scheduled_session.session"
         assert deployment.work_pool_name == schedules.POOL
         assert deployment.concurrency_options.collision_strategy == "CANCEL_NEW"
         assert deployment.global_concurrency_limit.limit == 1

@@ -3,7 +3,7 @@
 import pytest
 from support import small_run
 
-from coevo.configs.load.study import stored_study
+from coevo.configs.load.load_study import stored_study
 from coevo.lineage.workspace import Workspace
 
 SETTINGS = {

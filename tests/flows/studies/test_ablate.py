@@ -7,8 +7,8 @@ import pytest
 from mlflow import MlflowClient
 from support.runs import SMALL, coevo, revisions, share, states
 
-from coevo.configs.load.study import stored_study
-from coevo.flows.studies.plan import StudyLock
+from coevo.configs.load.load_study import stored_study
+from coevo.flows.studies.study_runs import StudyLock
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 

@@ -5,13 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.load.study import changed, stored_study
-from coevo.configs.study import MetricConfig
+from coevo.configs.load.load_study import changed, stored_study
+from coevo.configs.study_config import MetricConfig
 from coevo.flows.studies.outcome import outcomes, value
-from coevo.flows.studies.plan import runs_of
 from coevo.flows.studies.result import compared
+from coevo.flows.studies.study_runs import runs_of
 from coevo.lineage.workspace import Workspace
+from coevo.utilities.errors import CoevoError
 from tests.flows.studies.conftest import SETTINGS, build
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from coevo.configs.load.study import stored_study
+from coevo.configs.load.load_study import stored_study
 from coevo.flows.studies.outcome import outcomes
-from coevo.flows.studies.plan import runs_of
 from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
+from coevo.flows.studies.study_runs import runs_of
 from coevo.lineage.workspace import Workspace
 from tests.flows.studies.conftest import SETTINGS, build
 

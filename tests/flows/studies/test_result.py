@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.configs.load.study import stored_study
+from coevo.configs.load.load_study import stored_study
 from coevo.flows.studies.outcome import Outcome, area
 from coevo.flows.studies.result import compared
 from coevo.tasks.cost import Spent

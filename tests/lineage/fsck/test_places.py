@@ -13,7 +13,7 @@ from coevo.lineage.workspace import Workspace
 PULLING = """
 import sys
 from pathlib import Path
-from coevo.lineage.remote.scratch import scratch_directory
+from coevo.lineage.remote.transfer_scratch import scratch_directory
 with scratch_directory(Path(sys.argv[1]) / "runs" / ".first.pull", "run 'first' is being pulled") as scratch:
     (scratch / "theirs").mkdir()
     print(scratch, flush=True)

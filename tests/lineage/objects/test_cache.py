@@ -3,8 +3,8 @@
 import pytest
 from support.lineage_driver import lineage_in, play, run_in
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.objects.cache import Cache, allocated, disk_usage, freed_by
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture

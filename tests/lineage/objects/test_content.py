@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.lineage.objects.content import check, files_of, md5, read_list, write_list
+from coevo.utilities.errors import CoevoError
 
 
 def test_a_list_is_what_dvc_makes_of_the_directory(tmp_path):

@@ -4,9 +4,9 @@ import dataclasses
 
 import pytest
 
-from coevo.configs.errors import CoevoError
-from coevo.lineage.files import write_atomically
+from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.revision.manifest import Manifest, write_manifest
+from coevo.utilities.errors import CoevoError
 
 
 def manifest(**state):

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from support.lineage_driver import Shelf, lineage_in, play
 
-from coevo.configs.errors import CoevoError
+from coevo.utilities.errors import CoevoError
 
 
 def refs(run):

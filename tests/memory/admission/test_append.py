@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.entries import entry
 
-from coevo.configs.bank.admission import AppendAdmissionConfig
+from coevo.configs.bank.admission_config import AppendAdmissionConfig
 from coevo.memory.admission.append import admission
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 
 
 def decide(candidates, held=(), worth=None, revision=5, **config):

@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.entries import entry
 
-from coevo.configs.bank.admission import EditsAdmissionConfig
+from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.memory.admission.edits import SHOWN, admission, audited
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.edits.syntax import Operation
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats, initial_stats
-from coevo.memory.writers.base import Edit, Proposal
+from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.entry import entry_id
 
 SOURCES = ("4/rollout-3/t/0",)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.configs.bank.bank import RetirementConfig
+from coevo.configs.bank.bank_config import RetirementConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.evidence import BETS, log_capital, lower_bound, upper_bound
 from coevo.memory.admission.replay import ROUND, measured

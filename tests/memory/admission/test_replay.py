@@ -5,12 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig
-from coevo.memory.admission.base import Decision, Trial
+from coevo.configs.bank.admission_config import ReplayAdmissionConfig
+from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.evidence import lower_bound
 from coevo.memory.admission.replay import admission, exceeds, judge, metrics
 from coevo.memory.library import Library
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, Verdict, entry_id
 
 CANDIDATES = [Entry(entry_id("", text), text, "", "", text, "", "train", ("1/r/t/0",), 3, 3) for text in ("a", "b")]

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.admission.retirement import RETIRED, allowed, barred, reasons, ruling
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange, Ruling
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Entry, entry_id
+from coevo.utilities.errors import CoevoError
 
 ENTRY = Entry(entry_id("s", "mug in safe"), "mug in safe", "", "", "mug", "s", "train", ("1/r/t/0",), 1, 1)
 OTHER = replace(ENTRY, id=entry_id("s", "pan in sink"), strategy="pan in sink")

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.entries import entry
 
-from coevo.configs.bank.admission import CapacityConfig, ScoreAdmissionConfig
-from coevo.memory.admission.base import Decision
+from coevo.configs.bank.admission_config import CapacityConfig, ScoreAdmissionConfig
+from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.score import admission
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 
 QUIET = {"duplicates": 0, "refused": 0, "replaced": 0, "tied": 0, "pruned": 0}
 

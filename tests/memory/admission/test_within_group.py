@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from support.batches import entry, task
 
-from coevo.configs.bank.admission import WithinGroupAdmissionConfig
-from coevo.configs.errors import CoevoError
+from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.memory.admission.within_group import WithinGroupAdmission
 from coevo.memory.library import Library
 from coevo.memory.trials import OnTrial, Pair, parse, revisited, text
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import Verdict
+from coevo.utilities.errors import CoevoError
 
 
 def never(trials, replicas):

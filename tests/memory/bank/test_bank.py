@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.stats import Stats
 from coevo.records.entry import Entry, Verdict, entry_id
+from coevo.utilities.errors import CoevoError
 
 ROOT = Path(__file__).resolve().parents[3]
 

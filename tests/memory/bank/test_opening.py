@@ -7,8 +7,8 @@ import pytest
 
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.bank.errors import UnreadableError
-from coevo.memory.bank.files import manifest_name, read_version
+from coevo.memory.bank.lance_errors import UnreadableError
+from coevo.memory.bank.lance_files import manifest_name, read_version
 from coevo.memory.bank.opening import (
     ASIDE,
     HINT,

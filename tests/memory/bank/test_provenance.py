@@ -5,7 +5,6 @@ from attempts import SAFE, attempt
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import QuoteContrastConfig
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.bank.provenance import Retrieval, why
@@ -14,6 +13,7 @@ from coevo.memory.writers.quote.contrast import writer
 from coevo.records.arrow import episodes_to_table
 from coevo.records.entry import Verdict
 from coevo.records.task import BY_SCOPE
+from coevo.utilities.errors import CoevoError
 
 
 def verdict(revision, admitted, *entries):

@@ -2,13 +2,13 @@
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.bank import Bank, StoredBank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.bank.files import manifest_name
+from coevo.memory.bank.lance_files import manifest_name
 from coevo.memory.bank.opening import ASIDE
 from coevo.memory.bank.table import VersionedTable
 from coevo.memory.stats import Stats
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture

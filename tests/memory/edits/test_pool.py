@@ -3,7 +3,7 @@
 import pytest
 from support.entries import entry
 
-from coevo.configs.bank.admission import EditsAdmissionConfig
+from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.memory.edits.pool import Pool
 from coevo.memory.edits.rule import MOST_SOURCES, Rule
 from coevo.memory.edits.syntax import RefusedError, parse

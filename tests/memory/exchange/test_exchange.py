@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.batches import entry
 
-from coevo.configs.errors import CoevoError
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.exchange import exchange
+from coevo.memory.exchange.entry_rows import LARGEST, LONGEST_LINE
 from coevo.memory.exchange.exchange import read_entries, write_entries
-from coevo.memory.exchange.rows import LARGEST, LONGEST_LINE
 from coevo.records.arrow import ENTRIES, entries_to_table
 from coevo.records.entry import LONGEST, entry_id
+from coevo.utilities.errors import CoevoError
 
 BANK = (entry(), entry("plate in drawer", condition='caf\u00e9 "x"', example="\u65e5\u672c", sources=()))
 GOOD = asdict(BANK[0])

@@ -5,7 +5,7 @@ import math
 import pytest
 from support.entries import bank, entry, questions, ranked
 
-from coevo.configs.bank.retrieval import Bm25Config, FieldWeights
+from coevo.configs.bank.retrieval_config import Bm25Config, FieldWeights
 from coevo.memory.retrieval import postings
 from coevo.memory.retrieval.index import Index
 

@@ -2,7 +2,7 @@
 
 from support.entries import entry
 
-from coevo.configs.bank.retrieval import ClusterRetrievalConfig, ClustersConfig
+from coevo.configs.bank.retrieval_config import ClusterRetrievalConfig, ClustersConfig
 from coevo.memory.clusters import Clusters
 from coevo.memory.retrieval.index import Index
 from coevo.memory.stats import Stats

@@ -10,7 +10,7 @@ import torch
 from support.entries import bank, entry, questions, ranked
 from transformers import BertConfig, BertModel, BertTokenizer
 
-from coevo.configs.bank.retrieval import (
+from coevo.configs.bank.retrieval_config import (
     Bm25Config,
     Bm25EmbeddingConfig,
     EmbeddingConfig,
@@ -19,13 +19,13 @@ from coevo.configs.bank.retrieval import (
     TfidfConfig,
     TfidfEmbeddingConfig,
 )
-from coevo.configs.errors import CoevoError
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, BankQuery
 from coevo.memory.retrieval.embedding import Embedding
 from coevo.memory.retrieval.encoder import BUNDLED, Encoder, encoder_of
 from coevo.memory.retrieval.index import Index
+from coevo.memory.retrieval.scorer import NEVER, BankQuery
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 HEAT, SAFE = entry("warm the cup"), entry("open the safe")
 

@@ -4,8 +4,8 @@ import pytest
 from support.entries import Asked, Fixed, bank
 
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER
 from coevo.memory.retrieval.hybrid import Hybrid
+from coevo.memory.retrieval.scorer import NEVER
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from support.entries import entry
 
-from coevo.configs.bank.retrieval import Bm25Config, ClustersConfig, FieldWeights, TfidfConfig
+from coevo.configs.bank.retrieval_config import Bm25Config, ClustersConfig, FieldWeights, TfidfConfig
 from coevo.memory.admission.novelty import Known
 from coevo.memory.clusters import Cluster, Clusters
 from coevo.memory.library import Library

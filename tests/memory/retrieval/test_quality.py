@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from support.entries import bank, entry
 
-from coevo.configs.bank.retrieval import Bm25Config, EncoderConfig, FieldWeights, TfidfConfig, TfidfEmbeddingConfig
+from coevo.configs.bank.retrieval_config import (
+    Bm25Config,
+    EncoderConfig,
+    FieldWeights,
+    TfidfConfig,
+    TfidfEmbeddingConfig,
+)
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER, SCORERS, scorer_of
 from coevo.memory.retrieval.index import Index
 from coevo.memory.retrieval.quality import by_text, chance, expected, measure, precision, queries_of, some, usual_sizes
+from coevo.memory.retrieval.scorer import NEVER, SCORERS, scorer_of
 from coevo.records.draws import generator, key
 from coevo.records.task import BY_SCOPE, Task
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from support.entries import bank, entry, questions
 
-from coevo.configs.bank.retrieval import Bm25Config, FieldWeights, SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
+from coevo.configs.bank.retrieval_config import Bm25Config, FieldWeights, SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
 from coevo.memory.retrieval import lexicon, maxscore, postings, tfidf
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import generator, key

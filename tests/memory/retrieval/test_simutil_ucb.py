@@ -7,11 +7,11 @@ import pytest
 from attempts import attempt
 from support.entries import Asked, Fixed, bank, questions, ranked
 
-from coevo.configs.bank.bank import UtilityUpdateConfig
-from coevo.configs.bank.retrieval import SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
+from coevo.configs.bank.bank_config import UtilityUpdateConfig
+from coevo.configs.bank.retrieval_config import SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
 from coevo.memory.library import Library
-from coevo.memory.retrieval.base import NEVER
 from coevo.memory.retrieval.index import Index
+from coevo.memory.retrieval.scorer import NEVER
 from coevo.memory.retrieval.simutil_ucb import SimUtilUcb, upper_bounds
 from coevo.memory.stats import Stats, tally
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.entries import bank, questions, ranked
 
-from coevo.configs.bank.retrieval import TfidfConfig, TfidfSimilarity, TwoPhaseConfig
+from coevo.configs.bank.retrieval_config import TfidfConfig, TfidfSimilarity, TwoPhaseConfig
 from coevo.memory.retrieval.index import Index
 from coevo.memory.retrieval.two_phase import z_scores
 from coevo.records.draws import key

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.entries import bank, entry, ranked
 
-from coevo.configs.bank.retrieval import UtilityConfig
+from coevo.configs.bank.retrieval_config import UtilityConfig
 from coevo.memory.retrieval.index import Index
 from coevo.memory.stats import Stats
 

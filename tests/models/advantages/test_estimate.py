@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.trajectories import SHAPES, batches, group, trajectory
 
-from coevo.configs.update.advantage import AdvantageConfig
+from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.models.advantages import estimate
 
 KINDS = get_args(get_args(AdvantageConfig)[0])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.trajectories import REWARDS, batches, trajectory
 
-from coevo.configs.update.advantage import GaeConfig
+from coevo.configs.update.advantage_config import GaeConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.gae import Decay, explained_variance, gae, token_rewards, whitened
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from support.trajectories import trajectory
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.advantage import GigpoConfig
+from coevo.configs.update.advantage_config import GigpoConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.gigpo import step_returns
+from coevo.utilities.errors import CoevoError
 
 
 def gigpo(**settings):

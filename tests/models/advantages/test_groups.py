@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.trajectories import group, trajectory
 
-from coevo.configs.update.advantage import GaeConfig, GigpoConfig, GrpoConfig, MeanConfig, ReinforceConfig, RlooConfig
+from coevo.configs.update.advantage_config import (
+    GaeConfig,
+    GigpoConfig,
+    GrpoConfig,
+    MeanConfig,
+    ReinforceConfig,
+    RlooConfig,
+)
 from coevo.models.advantages import estimate
 from coevo.models.advantages.gae import explained_variance, whitened
 from coevo.models.advantages.groups import centred, normalised, varies, zero_variance

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from support.trajectories import batches, trajectory
 
-from coevo.configs.update.advantage import GrpoConfig
+from coevo.configs.update.advantage_config import GrpoConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.groups import zero_variance
 

@@ -3,7 +3,7 @@
 import pytest
 from support.trajectories import group, trajectory
 
-from coevo.configs.update.advantage import MeanConfig
+from coevo.configs.update.advantage_config import MeanConfig
 from coevo.models.advantages import estimate
 
 

@@ -3,7 +3,7 @@
 import pytest
 from support.trajectories import group
 
-from coevo.configs.update.advantage import ReinforceConfig
+from coevo.configs.update.advantage_config import ReinforceConfig
 from coevo.models.advantages import estimate
 
 ROWS = [*group([1.0, 1.0], group="flat"), *group([0.0, 1.0], group="differ")]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.trajectories import REWARDS, group
 
-from coevo.configs.update.advantage import RlooConfig
+from coevo.configs.update.advantage_config import RlooConfig
 from coevo.models.advantages import estimate
 
 RLOO = RlooConfig(type="rloo")

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from support.authors import question
 from support.completions import Answer, completions, said
 
-from coevo.configs.bank.author import EndpointAuthorConfig
+from coevo.configs.bank.author_config import EndpointAuthorConfig
 from coevo.models.authors.answer import FILTERED, INTERRUPTED, LARGEST, read, reply_of
-from coevo.models.authors.endpoint import EndpointAuthor
+from coevo.models.authors.endpoint_author import EndpointAuthor
 from coevo.models.authors.failure import After, Failure
 from coevo.records.writing import Reply
 

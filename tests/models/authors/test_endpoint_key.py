@@ -9,9 +9,9 @@ import pytest
 from support.authors import SCHEMA, question
 from support.completions import Answer, completions, refused, said
 
-from coevo.configs.bank.author import EndpointAuthorConfig
-from coevo.configs.errors import CoevoError
-from coevo.models.authors.endpoint import EndpointAuthor
+from coevo.configs.bank.author_config import EndpointAuthorConfig
+from coevo.models.authors.endpoint_author import EndpointAuthor
+from coevo.utilities.errors import CoevoError
 
 KEY, VARIABLE = "sk-of-a-test/0123456789+secret=", "COEVO_TEST_AUTHOR_KEY"
 

@@ -5,12 +5,12 @@ import json
 import pytest
 from support.authors import model, question
 
-from coevo.configs.bank.author import EndpointAuthorConfig
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.authors.endpoint import EndpointAuthor
-from coevo.models.engines.vllm.client import Client
-from coevo.models.engines.vllm.command import EAGER, EMBEDDED, interpreter
-from coevo.models.engines.vllm.server import VllmServer
+from coevo.configs.bank.author_config import EndpointAuthorConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.models.authors.endpoint_author import EndpointAuthor
+from coevo.models.engines.vllm.server_client import Client
+from coevo.models.engines.vllm.server_command import EAGER, EMBEDDED, interpreter
+from coevo.models.engines.vllm.vllm_server import VllmServer
 from coevo.models.policy.policy import save
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]

@@ -6,11 +6,11 @@ import pytest
 import torch
 from support.authors import model, question
 
-from coevo.configs.bank.author import FrozenAuthorConfig
-from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.engine import TransformersEngineConfig, VllmEngineConfig
+from coevo.configs.bank.author_config import FrozenAuthorConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig
 from coevo.models.authors.frozen import FrozenAuthor
 from coevo.models.policy.policy import save
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture(scope="module")

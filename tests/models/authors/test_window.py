@@ -3,9 +3,9 @@
 import pytest
 from support.completions import Answer, completions, said
 
-from coevo.configs.bank.author import EndpointAuthorConfig
-from coevo.models.authors.base import room_of
-from coevo.models.authors.endpoint import TEMPLATE, UNBOUNDED, EndpointAuthor
+from coevo.configs.bank.author_config import EndpointAuthorConfig
+from coevo.models.authors.author import room_of
+from coevo.models.authors.endpoint_author import TEMPLATE, UNBOUNDED, EndpointAuthor
 
 
 def room(url, **settings):

@@ -9,15 +9,15 @@ from support.rows import packed_as
 from torch.profiler import ProfilerActivity, profile
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.configs.rollout.engine import TransformersEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.capacity.footprint import MemoryUse, Training, activations, cache, generating, peak, training
-from coevo.models.capacity.shape import shape_of
-from coevo.models.engines.base import Request
-from coevo.models.engines.transformers.engine import TransformersEngine
+from coevo.models.capacity.model_shape import shape_of
+from coevo.models.engines.requests import Request
+from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import build, save
-from coevo.models.trainer.forward import PolicyForward
+from coevo.models.trainer.packed_forward import PolicyForward
 from coevo.models.trainer.packing import pack_trie
 from coevo.records.draws import key
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from coevo.configs.policy import PretrainedPolicyConfig
-from coevo.configs.shape import ShapeConfig
-from coevo.models.capacity.shape import shape_of
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.shape_config import ShapeConfig
+from coevo.models.capacity.model_shape import shape_of
 from coevo.models.capacity.storage import optimizer, saving, stored, weights
 
 SHAPE = ShapeConfig(

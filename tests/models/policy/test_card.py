@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.configs.policy_config import PretrainedPolicyConfig, ScratchPolicyConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.policy.card import CARD, ignored
+from coevo.utilities.errors import CoevoError
 
 QWEN3 = {
     "bos_token_id": 151643, "do_sample": True, "eos_token_id": [151645, 151643],

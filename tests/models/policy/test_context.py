@@ -6,10 +6,10 @@ from support.entries import entry
 from support.policies import WORDS
 from support.scripted import episodes
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe, names
-from coevo.envs.homerules.environment import HomeRules
-from coevo.memory.evidence.lessons import lessons
+from coevo.envs.homerules.homerules import HomeRules
+from coevo.memory.evidence.episode_lessons import lessons
 from coevo.memory.text import LONGEST
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import Guess

@@ -8,8 +8,7 @@ from functools import cache
 import pytest
 from support import templates
 
-from coevo.configs.context import ContextConfig
-from coevo.configs.errors import CoevoError
+from coevo.configs.context_config import ContextConfig
 from coevo.models.answers.forms import FORMS
 from coevo.models.policy import template
 from coevo.models.policy.context import Context
@@ -20,6 +19,7 @@ from coevo.models.policy.prose import Prose
 from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.entry import ZONES
 from coevo.records.episode import Completion, Turn
+from coevo.utilities.errors import CoevoError
 
 CONFIG = ContextConfig(style="conversation", memory_length=None, experience_tokens=10_000)
 REAL = {"qwen2_5": "<|im_end|>", "qwen3": "<|im_end|>", "llama3": "<|eot_id|>", "gemma": "<end_of_turn>"}

@@ -10,12 +10,12 @@ from support.templates import source
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coevo.configs.policy import PretrainedPolicyConfig
-from coevo.configs.rollout.engine import TransformersEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.engines.base import Request, ends_of
-from coevo.models.engines.transformers.engine import TransformersEngine
-from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.rollout.engine_config import TransformersEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.engines.requests import Request, ends_of
+from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.ends import deviating_marks, template_end
 from coevo.models.policy.policy import scratch
 from coevo.models.policy.tokenizer import TEMPLATE

@@ -9,17 +9,17 @@ import pytest
 from support.chat import chat
 from support.policies import llama, qwen
 
-from coevo.configs.context import ContextConfig
-from coevo.configs.errors import CoevoError
+from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig
-from coevo.models.capacity.shape import config_of, shape_of
-from coevo.models.policy import template, trial
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
+from coevo.models.capacity.model_shape import config_of, shape_of
+from coevo.models.policy import template, template_trial
 from coevo.models.policy.context import Context
 from coevo.models.policy.policy import build, bundle, load, save
 from coevo.models.policy.standin import Guess, tokenizer_of
 from coevo.records.demonstration import Moment
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 MOMENT = Moment("find the mug", (), (), "at hall")
 
@@ -230,8 +230,8 @@ def test_a_template_without_end_or_measure_is_given_up(source, said, monkeypatch
 
 
 def test_an_honest_template_is_rendered_as_before_tried_out_once_and_one_of_ours_never(monkeypatch):
-    started = Mock(wraps=trial.subprocess.run)
-    monkeypatch.setattr(trial.subprocess, "run", started)
+    started = Mock(wraps=template_trial.subprocess.run)
+    monkeypatch.setattr(template_trial.subprocess, "run", started)
     messages, strange = [{"role": "user", "content": "hello"}], chat()
     strange.chat_template += " "
     for tokenizer in (strange, strange, qwen().tokenizer):

@@ -13,10 +13,10 @@ from safetensors.torch import load_file
 from support.kept import contents
 from support.policies import llama, qwen
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.models.policy.policy import Policy, build, bundle, load, load_weights, outline, save
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 IDS = torch.tensor([[7, 8, 9, 10]])
 
@@ -100,7 +100,7 @@ def test_adapters_whose_base_is_elsewhere_name_it_and_a_link_will_do(tmp_path, b
 @pytest.mark.full
 def test_files_of_adapters_do_not_depend_on_the_order_of_sets(tmp_path, base):
     script = (
-        "import sys, json; from pathlib import Path; from coevo.configs.policy import *; "
+        "import sys, json; from pathlib import Path; from coevo.configs.policy_config import *; "
         "from coevo.models.policy.policy import *; from coevo.records.draws import key\n"
         "base, into, *chosen = sys.argv[1:]\n"
         "for number, targets in enumerate(chosen):\n"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from support.chat import chat
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.models.policy.context import Context
 from coevo.models.policy.shorten import Shortener
 from coevo.records.demonstration import Moment, PastTurn

@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from support.policies import SMALL, WORDS, llama, qwen, qwen2
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
 from coevo.models.policy.policy import build, save
 from coevo.models.policy.sound import check_files, check_log_probs, check_values, load_sound
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 NAMES = [name for name, _ in qwen().model.named_parameters()]
 

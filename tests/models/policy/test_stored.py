@@ -7,12 +7,12 @@ import pytest
 from safetensors.torch import load_file, save_file
 from support.policies import llama
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.policy import PretrainedPolicyConfig
+from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.models.policy.policy import build, save
 from coevo.models.policy.standin import tokenizer_of
 from coevo.models.policy.stored import INDEX, check_stored
 from coevo.records.draws import key
+from coevo.utilities.errors import CoevoError
 
 WEIGHTS = "model.safetensors"
 

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.batches import episode, turn
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.update.reward import (
+from coevo.configs.update.reward_config import (
     CapabilityEvolutionConfig,
     DiscountedConfig,
     ExtrinsicConfig,
@@ -19,6 +18,7 @@ from coevo.configs.update.reward import (
 )
 from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import unrewarded
+from coevo.utilities.errors import CoevoError
 
 KINDS = [kind(type=kind.model_fields["type"].annotation.__args__[0]) for kind in get_args(get_args(RewardConfig)[0])]
 CAPABILITY = CapabilityEvolutionConfig(type="capability-evolution", gamma=0.5)

@@ -9,10 +9,10 @@ import torch
 from support.rows import plain_logprobs, ragged
 from support.trainer import join
 
-from coevo.configs.policy import ScratchPolicyConfig
+from coevo.configs.policy_config import ScratchPolicyConfig
 from coevo.models.policy.policy import build, save
-from coevo.models.trainer.batch import Batch, read
 from coevo.models.trainer.samples import SAMPLES
+from coevo.models.trainer.update_batch import Batch, read
 from coevo.records.draws import generator, key
 
 WORDS = tuple(f"w{index}" for index in range(20))

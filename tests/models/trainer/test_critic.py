@@ -7,12 +7,12 @@ import pytest
 import torch
 from peft import LoraConfig, get_peft_model
 
-from coevo.configs.update.advantage import GaeConfig
+from coevo.configs.update.advantage_config import GaeConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
-from coevo.configs.update.update import CriticConfig, OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
 from coevo.models.trainer import critic as critics
-from coevo.models.trainer import engine
-from coevo.models.trainer.batch import read
+from coevo.models.trainer import deepspeed_engine
+from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
 OPTIMIZER = OptimizerConfig(lr=1e-2, minibatches=2, epochs=2)
@@ -89,7 +89,7 @@ def test_a_restored_critic_continues_exactly(policy, batch, joined, tmp_path):
 def test_of_adapters_in_half_precision_only_they_and_the_head_are_trained(policy, batch, joined):
     half = get_peft_model(copy.deepcopy(policy.model).bfloat16(), LoraConfig(r=2, target_modules="all-linear"))
     it = critics.start(half, settings())
-    names = list(engine.trainable(it._engine.module))
+    names = list(deepspeed_engine.trainable(it._engine.module))
     assert [name for name in names if "lora_" not in name and "head" not in name] == []
     assert any("head" in name for name in names)
     before = it.values(batch)

@@ -10,21 +10,21 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file, save_file
 from support.rows import TEMPERATURE, plain_logprobs
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update import OptimizerConfig, UpdateConfig, WriterUpdateConfig
+from coevo.configs.update.update_config import OptimizerConfig, UpdateConfig, WriterUpdateConfig
 from coevo.models.policy.policy import Policy, save
-from coevo.models.trainer import engine
-from coevo.models.trainer.batch import minibatches, read
+from coevo.models.trainer import deepspeed_engine
 from coevo.models.trainer.checkpoint import STATE, load_optimizer, save_optimizer
 from coevo.models.trainer.checkpoint import whole as value_of
-from coevo.models.trainer.forward import PolicyForward
 from coevo.models.trainer.learner import Learner
-from coevo.models.trainer.reference import substituted
+from coevo.models.trainer.packed_forward import PolicyForward
+from coevo.models.trainer.reference_policy import substituted
 from coevo.models.trainer.samples import write_answers
+from coevo.models.trainer.update_batch import minibatches, read
 from coevo.records.draws import extend, key
 from coevo.records.writing import Drawn
+from coevo.utilities.errors import CoevoError
 
 
 def settings(stage=1, tokens=16384, **optimizer):
@@ -37,11 +37,14 @@ def settings(stage=1, tokens=16384, **optimizer):
 
 def learner(model, config, reference=None):
     reference = copy.deepcopy(reference or model)
-    frozen = {name: value.detach() for name, value in engine.trainable(PolicyForward(reference, TEMPERATURE)).items()}
+    frozen = {
+        name: value.detach()
+        for name, value in deepspeed_engine.trainable(PolicyForward(reference, TEMPERATURE)).items()
+    }
     module = PolicyForward(model, TEMPERATURE, entropy_gradient=config.loss.entropy_coefficient > 0)
-    wrapped = engine.start(module, config.optimizer, config.deepspeed)
+    wrapped = deepspeed_engine.start(module, config.optimizer, config.deepspeed)
     if config.deepspeed.zero_stage == 3:
-        other = engine.freeze(PolicyForward(reference, TEMPERATURE), config.deepspeed)
+        other = deepspeed_engine.freeze(PolicyForward(reference, TEMPERATURE), config.deepspeed)
         return Learner(wrapped, other, config), wrapped
     return Learner(wrapped, substituted(wrapped.module, frozen), config), wrapped
 
@@ -236,7 +239,7 @@ def test_half_precision_is_optimised_in_float32(policy, batch, joined, tmp_path,
 def test_half_precision_without_a_copy_in_float32_is_refused(policy, joined):
     module = PolicyForward(copy.deepcopy(policy.model).bfloat16(), TEMPERATURE)
     with pytest.raises(CoevoError, match=r"bfloat16, but update\.deepspeed\.zero_stage=0 .* set policy\.dtype=float32"):
-        engine.start(module, OptimizerConfig(), DeepSpeedConfig(zero_stage=0))
+        deepspeed_engine.start(module, OptimizerConfig(), DeepSpeedConfig(zero_stage=0))
 
 
 @pytest.mark.parametrize("aggregation", ["token-mean", "traj-mean-step-mean"])

@@ -19,13 +19,13 @@ from support.ranks import trained
 from support.rows import TEMPERATURE
 from support.soak import mostly_soak
 
-from coevo.configs.update.advantage import GaeConfig
+from coevo.configs.update.advantage_config import GaeConfig
 from coevo.configs.update.deepspeed import DeepSpeedConfig
 from coevo.configs.update.loss import LossConfig
-from coevo.configs.update.update import CriticConfig, OptimizerConfig, UpdateConfig
+from coevo.configs.update.update_config import CriticConfig, OptimizerConfig, UpdateConfig
 from coevo.models.policy.policy import Policy, save
-from coevo.models.trainer.batch import read
-from coevo.models.trainer.client import Trainer, TrainerError
+from coevo.models.trainer.trainer_client import Trainer, TrainerError
+from coevo.models.trainer.update_batch import read
 from coevo.records.draws import key
 
 pytestmark = pytest.mark.full
@@ -36,10 +36,10 @@ SSH = '#!/bin/sh\nwhile [ "$1" = -o ]; do shift 2; done\nshift\nexec sh -c "$*"\
 PARENT = """
 import sys
 from pathlib import Path
-from coevo.configs.update.update import UpdateConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.policy.policy import Policy, save
-from coevo.models.trainer.batch import read
-from coevo.models.trainer.client import Trainer
+from coevo.models.trainer.update_batch import read
+from coevo.models.trainer.trainer_client import Trainer
 config, policy, batch, place = sys.argv[1:]
 place = Path(place)
 trainer = Trainer(

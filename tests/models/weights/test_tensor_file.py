@@ -11,9 +11,9 @@ from safetensors.torch import load_file, save_file
 from support.disk import no_room
 from support.killed import killed
 
-from coevo.configs import space
-from coevo.configs.errors import CoevoError
 from coevo.models.weights.tensor_file import DTYPES, Spec, in_file_order, write_tensors
+from coevo.utilities import free_space
+from coevo.utilities.errors import CoevoError
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8).filter(
     lambda name: name != "__metadata__"
@@ -94,7 +94,7 @@ def test_a_disk_that_fills_leaves_the_old_file(tmp_path):
 
 
 def test_a_disk_without_enough_room_is_named_before_anything_is_written(tmp_path, monkeypatch):
-    monkeypatch.setattr(space.shutil, "disk_usage", lambda place: SimpleNamespace(free=3 << 20))
+    monkeypatch.setattr(free_space.shutil, "disk_usage", lambda place: SimpleNamespace(free=3 << 20))
     with pytest.raises(CoevoError, match=r"writing file needs 4 MiB and 3 MiB are free: make room, see `coevo gc`"):
         write_tensors(tmp_path / "file", {"a": Spec(torch.float32, (1 << 20,))}, iter(()))
     assert list(tmp_path.iterdir()) == []

@@ -7,11 +7,11 @@ import pytest
 from support.listener import Listener
 from support.sessions import opened
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.tasks.commit import commit as module
 from coevo.tasks.commit.commit import Committer
-from coevo.tasks.publish.report import reporting_to
+from coevo.tasks.publish.reporter import reporting_to
+from coevo.utilities.errors import CoevoError
 
 CONFIG = load_recipe("homerules-coevo-rl", ["warmstart=null", "rollout.tasks=2", "rollout.group_size=2"])
 

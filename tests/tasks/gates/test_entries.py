@@ -4,11 +4,11 @@ import pyarrow.parquet as pq
 import pytest
 from support.batches import entry
 
-from coevo.memory.writers.base import Edit
+from coevo.memory.writers.writer import Edit
 from coevo.records.arrow import table_to_entries
 from coevo.records.entry import LONGEST
 from coevo.tasks.gates.entries import check_bank, check_candidates, check_edits
-from coevo.tasks.gates.gate import GateError
+from coevo.tasks.gates.frame_gate import GateError
 
 BROKEN = {
     "no strategy": (entry("  "), "column='strategy'"),

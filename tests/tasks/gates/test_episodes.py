@@ -13,7 +13,7 @@ from coevo.models.advantages.trajectory import Advantages
 from coevo.records.arrow import table_to_episodes
 from coevo.records.episode import Completion
 from coevo.tasks.gates.episodes import REMEDIES, EpisodeLimits, check_advantages, check_episodes
-from coevo.tasks.gates.gate import GateError
+from coevo.tasks.gates.frame_gate import GateError
 
 LIMITS = EpisodeLimits(group_size=4, reward_range=(0.0, 1.0), max_new_tokens=12, max_positions=256)
 

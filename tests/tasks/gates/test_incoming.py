@@ -5,7 +5,7 @@ from support.batches import task
 
 from coevo.records.demonstration import Answer, Demonstration, Moment, Note, PastTurn
 from coevo.records.task import Panel, Task
-from coevo.tasks.gates.gate import GateError
+from coevo.tasks.gates.frame_gate import GateError
 from coevo.tasks.gates.incoming import check_demonstrations, check_panel
 
 

@@ -7,9 +7,9 @@ from support.sessions import batch, do, shaped
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.bank.provenance import why
-from coevo.memory.writers.base import Edit, Proposal
-from coevo.tasks.gates.gate import GateError
-from coevo.tasks.steps.bank import admit, credit, write
+from coevo.memory.writers.writer import Edit, Proposal
+from coevo.tasks.gates.frame_gate import GateError
+from coevo.tasks.steps.bank_steps import admit, credit, write
 from coevo.tasks.steps.gate import gate_candidates, gate_episodes
 from coevo.tasks.steps.judge import judge
 

@@ -12,11 +12,11 @@ from support.evidence import evidence
 from support.hostile import Hostile, Scripted
 from tokenizers import normalizers
 
-from coevo.configs.bank.retrieval import TfidfConfig
+from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.bank.writer import QuoteContrastConfig
-from coevo.configs.context import ContextConfig
-from coevo.envs.babyai import catalogue
-from coevo.envs.homerules.catalogue import LEVELS
+from coevo.configs.context_config import ContextConfig
+from coevo.envs.babyai import babyai_contents
+from coevo.envs.homerules.house_contents import LEVELS
 from coevo.memory.exchange.exchange import read_entries, write_entries
 from coevo.memory.retrieval.index import Index
 from coevo.memory.writers.quote.contrast import writer
@@ -57,7 +57,7 @@ PIECES = (
 TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=2)), max_size=8).map("".join)
 
 
-WORDS = tuple(dict.fromkeys((*LEVELS[2].words(), *catalogue.words(), "find")))
+WORDS = tuple(dict.fromkeys((*LEVELS[2].words(), *babyai_contents.words(), "find")))
 STRUCTURE = ("system", "user", "assistant", *CONTEXT_WORDS[:-1])
 """Words that begin a message, a block or a part of a turn where each word is a token."""
 FORGED = (

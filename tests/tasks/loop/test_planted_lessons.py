@@ -13,12 +13,12 @@ import pytest
 from support.player import expert_player
 from support.sessions import batch, do, opened
 
-from coevo.configs.bank.admission import ReplayAdmissionConfig
+from coevo.configs.bank.admission_config import ReplayAdmissionConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.replay import admission
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import entry_id
-from coevo.tasks.steps.bank import write
+from coevo.tasks.steps.bank_steps import write
 from coevo.tasks.steps.judge import replay
 
 SEEDS, FIRINGS = (100, 101), 3

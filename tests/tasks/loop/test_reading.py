@@ -5,7 +5,7 @@ from support.player import environment
 
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 
 

@@ -8,9 +8,9 @@ from support.sessions import batch, committed, do, iterate, opened, shaped
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.clusters import Cluster
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.tasks.play.play import Player
-from coevo.tasks.steps.bank import admit, credit
+from coevo.tasks.steps.bank_steps import admit, credit
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.judge import judge
 

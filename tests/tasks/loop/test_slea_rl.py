@@ -6,7 +6,7 @@ from support.player import expert_player
 from support.sessions import batch, do, shaped
 
 from coevo.configs.load.load import load_recipe
-from coevo.tasks.steps.bank import admit, credit, write
+from coevo.tasks.steps.bank_steps import admit, credit, write
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_candidates
 from coevo.tasks.steps.judge import judge

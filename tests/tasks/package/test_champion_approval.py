@@ -2,11 +2,11 @@
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.tasks.package.champion import ASKS, BY, ask, asked, champion, make_champion, needs_a_person, settle
-from coevo.tasks.package.registry import Registered
-from coevo.tasks.publish.mlflow.store import client, tracking_store
+from coevo.tasks.package.model_registry import Registered
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
 from coevo.tasks.run.waiting import Vote
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,6 @@ from support.player import CONFIG, Short, environment
 from support.tools import ACTION, CALL, ToolHouse, parrot
 
 from coevo.configs.env import PluginEnvConfig
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe, validate
 from coevo.envs.base import Guide
 from coevo.models.policy.policy import save
@@ -23,6 +22,7 @@ from coevo.tasks.package.package import Package, pack
 from coevo.tasks.play.retrieve import NOTHING, index_of, recall
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.steps.evaluate import play_panel
+from coevo.utilities.errors import CoevoError
 
 SEED = 7
 

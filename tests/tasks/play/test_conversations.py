@@ -5,7 +5,7 @@ from support import templates
 from support.entries import entry
 from support.hostile import Hostile, Scripted
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.envs.base import Guide
 from coevo.models.policy.context import Context
 from coevo.records.arrow import episodes_to_table, table_to_episodes

@@ -10,7 +10,6 @@ from support.player import CONFIG, Short, environment, player
 from support.sessions import opened
 from support.simulators import Household
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.base import Guide, Step
 from coevo.envs.homerules import HomeRules
@@ -23,6 +22,7 @@ from coevo.tasks.play.slots import RolloutPlan, Slots
 from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.reward import shape
 from coevo.tasks.steps.rollout import rollout
+from coevo.utilities.errors import CoevoError
 
 
 class Fragile(HomeRules):

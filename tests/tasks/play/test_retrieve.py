@@ -6,7 +6,7 @@ import pytest
 from support.batches import episode, task, turn
 from support.entries import entry
 
-from coevo.configs.bank.retrieval import Bm25Config, ClusterRetrievalConfig, TfidfConfig, TwoPhaseConfig
+from coevo.configs.bank.retrieval_config import Bm25Config, ClusterRetrievalConfig, TfidfConfig, TwoPhaseConfig
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
 from coevo.tasks.play.retrieval_metrics import retrieval_metrics, retrieval_rates

@@ -4,9 +4,9 @@ import json
 
 from support import templates
 
-from coevo.configs.context import ContextConfig
+from coevo.configs.context_config import ContextConfig
 from coevo.envs.base import Guide
-from coevo.envs.homerules.environment import HomeRules
+from coevo.envs.homerules.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion

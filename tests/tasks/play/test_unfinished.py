@@ -6,13 +6,13 @@ import pytest
 from support.player import environment, player
 from support.sessions import batch, committed, opened, shaped
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.records.arrow import episodes_to_table
-from coevo.tasks.artifacts import episodes_of
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.unfinished import FOLDER, read_unfinished, replayed
+from coevo.tasks.revision_artifacts import episodes_of
 from coevo.tasks.steps.gate import gate_episodes
+from coevo.utilities.errors import CoevoError
 
 SMALL = ["warmstart=null", "rollout.tasks=3", "rollout.turns=2", "evaluation.tasks=4"]
 CONFIG = load_recipe("homerules-context-lite", SMALL)

@@ -4,8 +4,8 @@ import pytest
 from support.chat import chat
 from support.hostile import Scripted
 
-from coevo.configs.context import ContextConfig
-from coevo.envs.homerules.environment import HomeRules
+from coevo.configs.context_config import ContextConfig
+from coevo.envs.homerules.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
 from coevo.tasks.play.attempt import Attempt

@@ -9,9 +9,9 @@ from itertools import count
 import pytest
 from support.simulators import Sums
 
-from coevo.envs.babyai.environment import BabyAI
+from coevo.envs.babyai.babyai import BabyAI
 from coevo.envs.base import NO_GUIDE, Environment, Guide, Step
-from coevo.envs.homerules.environment import HomeRules
+from coevo.envs.homerules.homerules import HomeRules
 from coevo.records.draws import key
 from coevo.records.task import Panel, Task
 from coevo.tasks.preflight import actions

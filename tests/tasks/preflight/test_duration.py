@@ -7,7 +7,7 @@ from support.policies import WORDS
 
 from coevo.configs.load.load import load_recipe
 from coevo.models.capacity.devices import Device, Machine
-from coevo.models.capacity.shape import shape_of
+from coevo.models.capacity.model_shape import shape_of
 from coevo.tasks.preflight.duration import durations
 from coevo.tasks.preflight.memory import Lengths
 

@@ -10,7 +10,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.flows.console.dry_run import report, show
 from coevo.models.capacity.devices import GIB, Device, Machine, named
-from coevo.models.capacity.shape import shape_of
+from coevo.models.capacity.model_shape import shape_of
 from coevo.models.policy.policy import save
 from coevo.tasks.preflight.duration import durations, remote
 from coevo.tasks.preflight.elsewhere import untimed_steps

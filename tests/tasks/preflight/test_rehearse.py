@@ -6,13 +6,13 @@ from itertools import count
 import pytest
 from support.simulators import Sums
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
 from coevo.tasks.preflight import rehearse as module
 from coevo.tasks.preflight.forecast import check_fits
 from coevo.tasks.preflight.rehearse import TASKS, TURNS, glance, rehearse
+from coevo.utilities.errors import CoevoError
 
 SMALL = "homerules-coevo-rl"
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 from support.glanced import glanced
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.models.capacity.devices import GIB, Device, Machine, named
@@ -14,6 +13,7 @@ from coevo.models.capacity.footprint import cache
 from coevo.tasks.preflight.forecast import check_fits, forecast
 from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.tasks.preflight.remedy import Offer, changed_by, remedy, spread, used
+from coevo.utilities.errors import CoevoError
 
 LARGE = "homerules-coevo-rl-qwen3-8b"
 

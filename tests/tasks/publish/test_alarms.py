@@ -12,7 +12,7 @@ from support.batches import episode, turn
 from support.publications import publication
 
 from coevo.configs.load.load import load_recipe
-from coevo.configs.update.advantage import GaeConfig, GrpoConfig, ReinforceConfig
+from coevo.configs.update.advantage_config import GaeConfig, GrpoConfig, ReinforceConfig
 from coevo.flows.console.progress import Progress
 from coevo.lineage.revision.manifest import Manifest
 from coevo.memory.writers.model.answers import Posed, answers, counts
@@ -24,7 +24,7 @@ from coevo.records.writing import Question, Reply
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.revision_page import page
 from coevo.tasks.steps.advantage import _streak, nothing_to_compare
-from coevo.tasks.steps.bank import idle_firings
+from coevo.tasks.steps.bank_steps import idle_firings
 from coevo.tasks.steps.rollout import unusable_metrics
 
 CUT = replace(turn().completion, finished=False)

@@ -18,8 +18,8 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, PREFEC
 from support.batches import entry, episode
 from support.publications import publication
 
-from coevo.memory.admission.base import Decision
-from coevo.memory.admission.pending import Pending
+from coevo.memory.admission.admission import Decision
+from coevo.memory.admission.pending_admission import Pending
 from coevo.memory.bank.change import Judged
 from coevo.records.entry import Verdict
 from coevo.tasks.publish.prefect import FlowPages, artifacts_of, key_of

@@ -15,12 +15,12 @@ from support.publications import publication
 from support.runs import ROOT
 from support.scheduled import wait_for
 
-from coevo.configs.errors import CoevoError
 from coevo.flows.servers.daemon import down
-from coevo.flows.servers.secret import VARIABLE as SECRET
+from coevo.flows.servers.server_secret import VARIABLE as SECRET
 from coevo.flows.servers.servers import ensure_prefect
 from coevo.tasks.publish.prefect import artifacts_of, key_of
 from coevo.tasks.publish.prune import KEEP, VARIABLE, prune, pruner
+from coevo.utilities.errors import CoevoError
 
 
 @pytest.mark.parametrize(("written", "kept"), [(None, KEEP), ("50", 50), ("0", None)])

@@ -6,7 +6,7 @@ import pytest
 
 from coevo.lineage.revision.manifest import Manifest
 from coevo.tasks.publish.mlflow.publication import Publication
-from coevo.tasks.publish.mlflow.store import TrackingError
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError
 from coevo.tasks.publish.publisher import Publisher
 
 

@@ -7,7 +7,6 @@ from support import asking
 from support.kept import history
 from support.sessions import opened
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
@@ -15,6 +14,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.tasks.run.approval import decide
 from coevo.tasks.run.limit import Limit
 from coevo.tasks.run.waiting import Vote
+from coevo.utilities.errors import CoevoError
 
 
 def said(root, approved, revision=None, by="ada"):

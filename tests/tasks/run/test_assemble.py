@@ -2,9 +2,9 @@ import socket
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.tasks.run.assemble import check_engine
+from coevo.utilities.errors import CoevoError
 
 RECIPE, VLLM = "homerules-coevo-rl", "rollout.engine.type=vllm"
 

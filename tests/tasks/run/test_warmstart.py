@@ -8,16 +8,16 @@ from support.listener import Listener
 from support.player import environment
 from support.policies import qwen
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.faults import fault
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
-from coevo.lineage.files import hash_beside
+from coevo.lineage.atomic_files import hash_beside
 from coevo.lineage.fsck.places import spoilt_warmstarts
 from coevo.lineage.workspace import Workspace
 from coevo.models.policy.policy import save
-from coevo.tasks.publish.report import Silent
+from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.warmstart import adopt, identity, start_metrics, warm_start
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.system_faults import fault
 
 SMALL = ["warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=8", "warmstart.episodes=2"]
 

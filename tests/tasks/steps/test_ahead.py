@@ -11,17 +11,17 @@ from support.batches import episode, turn
 from support.player import player
 from support.sessions import batch, committed, do, opened, shaped
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
-from coevo.models.trainer.client import UpdateReport
-from coevo.tasks.artifacts import episodes_of
-from coevo.tasks.gates.gate import GateError
+from coevo.models.trainer.trainer_client import UpdateReport
+from coevo.tasks.gates.frame_gate import GateError
 from coevo.tasks.play.play import Player
-from coevo.tasks.run.open import position
+from coevo.tasks.revision_artifacts import episodes_of
+from coevo.tasks.run.open_run import position
 from coevo.tasks.steps.advantage import advantage
 from coevo.tasks.steps.ahead import FOLDER, check_fresh, read_ahead
 from coevo.tasks.steps.ahead import staleness as mean_staleness
 from coevo.tasks.steps.update import update
+from coevo.utilities.errors import CoevoError
 
 SMALL = (
     "warmstart=null", "iterations=3", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4",

@@ -7,14 +7,14 @@ from support.entries import entry
 from support.player import ExpertPlayer, expert_player
 from support.sessions import iterate, opened
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe, validate
 from coevo.memory.bank.change import BankChange
-from coevo.memory.state import BankState
+from coevo.memory.bank_state import BankState
 from coevo.memory.stats import Stats
 from coevo.tasks.play.retrieve import NOTHING
 from coevo.tasks.steps.discover import Notes, learn
 from coevo.tasks.steps.evaluate import evaluate, learner_of, play_panel
+from coevo.utilities.errors import CoevoError
 
 PANEL = "seen-houses"
 SMALL = ["warmstart=null", "rollout.tasks=2", "evaluation.tasks=32", "evaluation.every=1", "evaluation.final_panels=[]"]

@@ -7,7 +7,7 @@ from support.batches import entry
 from support.player import CONFIG, environment, player
 from support.sessions import opened
 
-from coevo.configs.bank.retrieval import TfidfConfig
+from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key

@@ -7,12 +7,12 @@ from support.batches import entry
 from support.player import Keeping, expert_player
 from support.sessions import do, iterate, opened
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.records.intervals import paired
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.internalize import gains, internalize, panels_of
+from coevo.utilities.errors import CoevoError
 
 SMALL = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=4", "evaluation.tasks=48", "evaluation.every=1000",

@@ -9,10 +9,10 @@ from support.entries import entry
 from support.player import ExpertPlayer, Keeping, expert_player
 from support.sessions import batch, opened
 
-from coevo.configs.errors import CoevoError
 from coevo.configs.load.load import load_recipe
-from coevo.memory.admission.base import Trial
+from coevo.memory.admission.admission import Trial
 from coevo.tasks.steps.judge import replay
+from coevo.utilities.errors import CoevoError
 
 SMALL = ["warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4"]
 

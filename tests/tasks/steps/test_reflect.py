@@ -14,10 +14,10 @@ from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, 
 from coevo.memory.writers.quote.reflection import QuoteReflection
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Credit, Drawn, Reply
-from coevo.tasks.publish.report import reporting_to
+from coevo.tasks.publish.reporter import reporting_to
 from coevo.tasks.steps.reflect import panel_reflections, potential_of
 from coevo.tasks.writing.artifact import KeptWriting
-from coevo.tasks.writing.author import Writing
+from coevo.tasks.writing.ask_author import Writing
 from coevo.tasks.writing.journal import Journal
 
 SMALL = ["warmstart=null", "evaluation.tasks=4", "update.invalid_penalty=0.0", "update.reward.gamma=0.5"]

@@ -9,13 +9,13 @@ import pytest
 from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
 
-from coevo.configs.bank.bank import RetirementConfig
+from coevo.configs.bank.bank_config import RetirementConfig
 from coevo.configs.load.load import load_recipe
-from coevo.memory.admission.base import Decision, Trial
+from coevo.memory.admission.admission import Decision, Trial
 from coevo.memory.admission.evidence import upper_bound
 from coevo.memory.admission.replay import measured
 from coevo.memory.bank.change import Judged
-from coevo.memory.standing import RetirementCounter
+from coevo.memory.retirement_counters import RetirementCounter
 from coevo.records.entry import Entry, Verdict, entry_id, rescoped
 from coevo.tasks.steps.judge import replay
 from coevo.tasks.steps.retire import MARGIN, reason, retire, ruled

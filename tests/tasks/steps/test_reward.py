@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from support.batches import episode, turn
 
-from coevo.configs.update.advantage import GigpoConfig, GrpoConfig
-from coevo.configs.update.reward import ExtrinsicConfig
+from coevo.configs.update.advantage_config import GigpoConfig, GrpoConfig
+from coevo.configs.update.reward_config import ExtrinsicConfig
 from coevo.models.rewards import reward
 from coevo.tasks.steps.advantage import advantage_metrics, trajectories_of
 from coevo.tasks.steps.rollout import outcome_metrics
-from coevo.tasks.steps.score import EpisodeScores
+from coevo.tasks.steps.trainer_scores import EpisodeScores
 
 
 def test_the_spread_of_advantages():

@@ -11,19 +11,19 @@ from support.kept import whole
 from support.player import expert_player
 from support.sessions import batch, do, iterate, opened, shaped
 
-from coevo.configs.bank.retrieval import TfidfConfig
+from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
-from coevo.memory.admission.base import Decision
+from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.replay import judge
 from coevo.memory.retrieval.index import Index
 from coevo.memory.trials import OnTrial
-from coevo.memory.writers.base import Proposal
+from coevo.memory.writers.writer import Proposal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
 from coevo.tasks.play.arms import Arms, inserted
 from coevo.tasks.play.retrieve import Retrieved
-from coevo.tasks.steps.bank import admit
+from coevo.tasks.steps.bank_steps import admit
 from coevo.tasks.steps.trial import _lost, group_of, weigh
 
 SETTINGS = [

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from coevo.configs.errors import CoevoError
 from coevo.records.writing import Drawn, Question, Reply
 from coevo.tasks.writing.journal import Answered, Journal, parse
+from coevo.utilities.errors import CoevoError
 
 
 def answered(number, revision=3, **reply):

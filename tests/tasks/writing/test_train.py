@@ -4,16 +4,16 @@ from contextlib import closing
 
 import pytest
 
-from coevo.configs.errors import ConfigError
 from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
-from coevo.memory.writers.base import writer_of
+from coevo.memory.writers.writer import writer_of
 from coevo.models.policy.policy import load
 from coevo.records.draws import key
 from coevo.records.task import key_by
 from coevo.records.writing import Reply
 from coevo.tasks.writing import exam, train
 from coevo.tasks.writing.teacher import Teacher, answered, episode
+from coevo.utilities.errors import ConfigError
 
 RECIPE = "babyai-rules-coevo-rl-author"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from coevo.envs.babyai.rules import BabyAIRules
-from coevo.envs.babyai.rules.tasks import RulesTaskPlan, task_of
-from coevo.envs.babyai.rules.world import CUSTOMS, TOWERS, custom
+from coevo.envs.babyai.rules.rules_tasks import RulesTaskPlan, task_of
+from coevo.envs.babyai.rules.tower_world import CUSTOMS, TOWERS, custom
 from coevo.records.draws import key
 
 WORLD = next(f"fresh/{n}" for n in range(1000) if custom(f"fresh/{n}", "arno") == "green")

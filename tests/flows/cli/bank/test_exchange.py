@@ -22,7 +22,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.stats import Stats
 from coevo.records.entry import TEXTS
 from coevo.tasks.run.import_entries import _worth
-from coevo.tasks.run.open import episodes_since
+from coevo.tasks.run.open_run import episodes_since
 
 NEW = entry("lotus plate in drawer", "plate", "go drawer")
 

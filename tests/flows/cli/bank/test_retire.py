@@ -16,7 +16,7 @@ from coevo.lineage.lock import writer_lock
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.cost import spending
-from coevo.tasks.run.open import episodes_since
+from coevo.tasks.run.open_run import episodes_since
 
 WHY = "asks for rm -rf /"
 RETIRE = ("bank", "retire", "first", MICROWAVE.id, "--reason", WHY, "--by", "ada")
@@ -128,7 +128,7 @@ KILLS = (
     "coevo.lineage.repository:Repository.seal@1",
     "git:commit/refs updated@1",
     "coevo.lineage.repository:Repository.seal@1+",
-    "coevo.flows.upkeep.by_hand:publish_if_quick@1",
+    "coevo.flows.upkeep.change_by_hand:publish_if_quick@1",
 )
 COMMITTED = KILLS[-3:]
 

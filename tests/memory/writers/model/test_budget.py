@@ -17,8 +17,8 @@ from coevo.configs.bank.writer import (
     ModelReflectionConfig,
     ModelSkillsConfig,
 )
-from coevo.memory.writers.base import AskFunction, writer_of
 from coevo.memory.writers.model.prompts import posed
+from coevo.memory.writers.writer import AskFunction, writer_of
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import QuestionRoom, estimated
 

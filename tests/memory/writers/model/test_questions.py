@@ -10,7 +10,7 @@ from support.entries import entry
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelEditorConfig, ModelExtremesConfig, ModelReflectionConfig, ModelSkillsConfig
-from coevo.memory.writers.base import writer_of
+from coevo.memory.writers.writer import writer_of
 from coevo.records.task import BY_SCOPE, key_by
 
 WON, LOST, AGAIN = (attempt(f"{n}", turns, success=turns is SAFE) for n, turns in enumerate((SAFE, STOVE, STOVE)))

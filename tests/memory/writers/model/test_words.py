@@ -8,8 +8,8 @@ from support.answering import Asked
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelReflectionConfig
-from coevo.memory.writers.base import writer_of
 from coevo.memory.writers.model import words
+from coevo.memory.writers.writer import writer_of
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Reply
 

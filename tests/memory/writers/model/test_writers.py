@@ -16,8 +16,8 @@ from coevo.configs.bank.writer import (
     ModelReflectionConfig,
 )
 from coevo.memory.edits.syntax import parse
-from coevo.memory.writers.base import Reflector, writer_of
 from coevo.memory.writers.model.prompts import SYSTEM
+from coevo.memory.writers.writer import Reflector, writer_of
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Drawn
 

@@ -11,8 +11,8 @@ from coevo.configs.bank.writer import QuoteEditorConfig
 from coevo.memory.edits.syntax import parse
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats
-from coevo.memory.writers.base import Evidence
 from coevo.memory.writers.quote.editor import writer
+from coevo.memory.writers.writer import Evidence
 from coevo.records.task import BY_SCOPE, key_by
 
 DRAWER = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from coevo.configs.rollout.rollout import SamplingConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.transformers.sampling import Sampler
 from coevo.records.draws import key, uniforms
 

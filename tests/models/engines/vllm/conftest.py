@@ -5,10 +5,10 @@ from contextlib import closing
 import pytest
 from support.policies import qwen
 
-from coevo.configs.policy import LoraConfig, PretrainedPolicyConfig
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import key
 

@@ -4,11 +4,11 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from coevo.configs.errors import CoevoError
-from coevo.models.engines.vllm.check import WeightsError
 from coevo.models.engines.vllm.digests import ExpectedDigests
+from coevo.models.engines.vllm.server_check import WeightsError
 from coevo.models.weights import tensor_digest
 from coevo.models.weights.tensor_digest import digest_of
+from coevo.utilities.errors import CoevoError
 
 URL = "http://127.0.0.1:1"
 

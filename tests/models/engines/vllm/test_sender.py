@@ -10,11 +10,11 @@ import psutil
 import pytest
 from support.policies import requests
 
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.configs.rollout.rollout import SamplingConfig
-from coevo.models.engines.vllm.client import Client, UnreachableError
-from coevo.models.engines.vllm.engine import VllmEngine
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.vllm.sender import Sender, SenderLaunch
+from coevo.models.engines.vllm.server_client import Client, UnreachableError
+from coevo.models.engines.vllm.vllm_engine import VllmEngine
 
 ASKED = requests(groups=4, members=6)
 SAMPLING = SamplingConfig(temperature=0.7, max_new_tokens=8)

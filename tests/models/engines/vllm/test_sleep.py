@@ -8,11 +8,11 @@ import psutil
 import pytest
 from support.weights import known
 
-from coevo.configs.errors import CoevoError
-from coevo.configs.rollout.engine import VllmEngineConfig
-from coevo.models.engines.vllm.check import ServerProbe
+from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.models.engines.vllm.replica import Replica
-from coevo.models.engines.vllm.server import VllmServer
+from coevo.models.engines.vllm.server_check import ServerProbe
+from coevo.models.engines.vllm.vllm_server import VllmServer
+from coevo.utilities.errors import CoevoError
 
 SERVER = """
 import http.server, json, sys

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from coevo.tasks.publish.mlflow.experiment import COLUMNS, TAG, experiment_id
-from coevo.tasks.publish.mlflow.store import check_database, client, tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import check_database, client, tracking_store
 
 KIND = "mlflow.experimentKind"
 

@@ -12,8 +12,8 @@ from support.batches import entry
 from support.fsck import fingerprint
 from support.publications import publication
 
-from coevo.tasks.publish.mlflow.store import TrackingStore, tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
+from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, tracking_store
 
 pytestmark = pytest.mark.full
 
@@ -24,7 +24,7 @@ from pathlib import Path
 sys.path[:0] = [".", "tests"]
 from support.batches import entry, episode
 from support.publications import publication
-from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
 made = replace(publication(int(sys.argv[2]), [entry(sys.argv[2])]), episodes=[episode(int(sys.argv[2]))])
 Tracker(tracking_store(Path(sys.argv[1])), "steps", "demo-1", "abc").publish(made)

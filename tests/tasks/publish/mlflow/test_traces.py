@@ -8,9 +8,9 @@ from support.publications import publication
 
 from coevo.models.policy.decoder import Decoder
 from coevo.models.policy.tokenizer import word_tokenizer
-from coevo.tasks.publish.mlflow.store import tracking_store
 from coevo.tasks.publish.mlflow.traces import outcome, sample, spans_of
 from coevo.tasks.publish.mlflow.tracker import Tracker
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 
 
 def test_a_sample_has_two_successes_and_one_of_each_kind_of_failure():

@@ -19,8 +19,8 @@ from support.publications import CONFIG, publication
 
 from coevo.lineage.status import RunStatus
 from coevo.tasks.publish.mlflow.publication import identity
-from coevo.tasks.publish.mlflow.store import TrackingError, TrackingStore, tracking_store, without_login
 from coevo.tasks.publish.mlflow.tracker import Tracker
+from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, tracking_store, without_login
 
 
 @pytest.fixture(scope="module")
@@ -306,7 +306,7 @@ def test_a_uri_without_a_login_is_told_as_it_is():
 
 def test_a_locked_database_is_one_line_soon_and_takes_the_run_afterwards(tmp_path, capfd, monkeypatch):
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    monkeypatch.setattr("coevo.tasks.publish.mlflow.store.LOCKED", 0.1)
+    monkeypatch.setattr("coevo.tasks.publish.mlflow.tracking_store.LOCKED", 0.1)
     store = tracking_store(tmp_path)
     tracker = Tracker(store, "locked", "demo-1", "abc")
     tracker.publish(publication(0))
@@ -338,7 +338,7 @@ import sys
 from pathlib import Path
 sys.path[:0] = [".", "tests"]
 from support.publications import publication
-from coevo.tasks.publish.mlflow.store import tracking_store
+from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 from coevo.tasks.publish.mlflow.tracker import Tracker
 Tracker(tracking_store(Path(sys.argv[1])), "e", sys.argv[2], "o").publish(publication(0))
 """

@@ -1,0 +1,123 @@
+"""A study: one finding, the arms that show it, and the metric that it is about. ``configs.load.load_study`` reads one."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from coevo.configs.base import FACTOR, Config
+
+StudyName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=40)]
+"""Part of the name of a run."""
+Words = Annotated[str, Field(min_length=1, max_length=400)]
+"""One or two sentences."""
+Override = Annotated[str, Field(pattern=r"^[^=\s]+=", max_length=400)]
+"""Setting of a recipe, as ``KEY=VALUE``."""
+ARMS = 64
+"""Most arms of a study."""
+
+
+MetricName = Annotated[str, Field(pattern=r"^(agent|bank|cost|policy)/\S+$", max_length=200)]
+"""Name as in ``coevo log RUN --json``, for example ``agent/success/seen-houses``."""
+
+
+class MetricConfig(Config):
+    """Metric of a run that arms are compared by."""
+
+    name: MetricName
+    """Name as in ``coevo log RUN --json``, for example ``agent/success/seen-houses``."""
+    minus: MetricName | None = None
+    """Metric of the same run and iteration to subtract; null subtracts nothing."""
+    below: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
+    """Value below which the finding claims that the metric is in the reference arm; null claims none."""
+    over: Literal["end", "area", "rise"] = "end"
+    """``end``: last value of the run; ``area``: mean over its iterations, the area below the curve divided by them;
+    ``rise``: mean over the last quarter of its iterations minus that over the first, with the value before training.
+    """
+    absent: float | None = Field(default=None, ge=-FACTOR, le=FACTOR)
+    """Value of an iteration without the metric, such as the share of nothing; null leaves such iterations out."""
+    better: Literal["higher", "lower"] = "higher"
+    """Direction that counts as better."""
+    claimed: bool = True
+    """The finding is about this metric; false shows it without a verdict."""
+
+    @property
+    def title(self) -> str:
+        """Name of the metric, and of the one that it is reduced by."""
+        return self.name if self.minus is None else f"{self.name} minus {self.minus}"
+
+    @property
+    def key(self) -> str:
+        """Title of the metric, and what is taken of its values."""
+        return f"{self.title}/{self.over}"
+
+
+class ArmConfig(Config):
+    """Settings that a study compares with those of its reference arm."""
+
+    name: StudyName
+    """Name of the arm, as its runs have it."""
+    settings: tuple[Override, ...] = Field(default=(), max_length=100)
+    """Settings of this arm, as ``KEY=VALUE``."""
+    expected: Literal["better", "worse"] | None = None
+    """Standing of the arm against the reference that the finding claims; null where it claims none."""
+
+
+class StudyConfig(Config):
+    """A finding, as runs of several arms and seeds that can confirm or reverse it."""
+
+    name: StudyName
+    """Name of the study, with which the names of its runs begin; by default that of its file."""
+    paper: Words
+    """Source of the finding."""
+    figure: Words | None = None
+    """Figure, table or section of the paper."""
+    finding: Words
+    """The finding in one sentence."""
+    recipe: str = Field(min_length=1)
+    """Shipped recipe that every arm builds on, or a recipe file."""
+    settings: tuple[Override, ...] = Field(default=(), max_length=100)
+    """Settings of every arm, as ``KEY=VALUE``; those of an arm win."""
+    arms: tuple[ArmConfig, ...] = Field(default=(), max_length=ARMS)
+    """The arms: at least two, or one with a metric that claims ``below``; none if ``needs`` says what is missing."""
+    reference: StudyName | None = None
+    """Arm that the others are compared with; null is the first one."""
+    seeds: int = Field(default=5, ge=1, le=1000)
+    """Number of seeds: 1 to this number."""
+    metrics: tuple[MetricConfig, ...] = Field(default=(), max_length=20)
+    """Metrics of the comparison."""
+    needs: tuple[Words, ...] = Field(default=(), max_length=20)
+    """Parts that the study needs and that do not exist here; it does not run as long as there are any."""
+
+    @model_validator(mode="after")
+    def _comparable(self) -> Self:
+        names = [arm.name for arm in self.arms]
+        if len({*names}) < len(names):
+            raise ValueError(f"arms: two have the same name: name each of {', '.join(names)} once")
+        self._check_seeds()
+        for number, metric in enumerate(self.metrics):
+            if metric.key in [other.key for other in self.metrics[:number]]:
+                raise ValueError(f"metrics: {metric.title} over {metric.over} is there twice: leave one out")
+        if self.needs:
+            return self
+        if len(names) < 1 + all(metric.below is None for metric in self.metrics) or not self.metrics:
+            raise ValueError(
+                "arms and metrics: a study compares at least two arms by at least one metric, or one arm by a metric "
+                "with below: add them"
+            )
+        if self.reference is not None and self.reference not in names:
+            raise ValueError(f"reference={self.reference} is no arm: choose one of {', '.join(names)}")
+        if self.base.expected is not None:
+            raise ValueError(f"arm {self.base.name} is the reference: leave out its expected")
+        return self
+
+    def _check_seeds(self) -> None:
+        """Refuse a seed among the settings: the seeds of the study would replace it, so that arms become equal."""
+        named = {"settings": self.settings, **{f"arm {arm.name}": arm.settings for arm in self.arms}}
+        for place, text in ((place, text) for place, settings in named.items() for text in settings):
+            if text.partition("=")[0] == "seed":
+                raise ValueError(f"{place}: {text}: leave it out: every arm plays the seeds 1 to seeds (--seeds)")
+
+    @property
+    def base(self) -> ArmConfig:
+        """The reference arm."""
+        return next(arm for arm in self.arms if self.reference in (None, arm.name))

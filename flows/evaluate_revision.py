@@ -1,0 +1,165 @@
+"""Evaluation of any revision on any panel, with its own bank or another one. The run does not change."""
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.load.load import validate
+from coevo.configs.run_config import RunConfig
+from coevo.envs.base import Environment
+from coevo.envs.registry import make
+from coevo.flows.evaluation import BANKS, Evaluation, EvaluationRequest, check_panel
+from coevo.flows.history.revision_reference import Reading, reading
+from coevo.lineage.scratch import scratch_directory
+from coevo.lineage.workspace import Workspace
+from coevo.memory.bank_state import BankState
+from coevo.memory.clusters import Clusters
+from coevo.memory.diversity import diversity
+from coevo.memory.writers.writer import writer_of
+from coevo.records.draws import key
+from coevo.records.episode import played
+from coevo.records.task import Panel, key_by
+from coevo.tasks.play.play import Player
+from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
+from coevo.tasks.publish.reporter import in_stage, reporter
+from coevo.tasks.revision_artifacts import REFERENCES, references_of
+from coevo.tasks.run.assemble import open_engine, player_with
+from coevo.tasks.run.run_author import check_author, open_writing, spent_before
+from coevo.tasks.run.weight_digests import check_weights
+from coevo.tasks.steps.discover import DiscoveryAgent, discover
+from coevo.tasks.steps.evaluate import panel_index, play_panel
+from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
+from coevo.tasks.writing.ask_author import Writing, aside_of
+from coevo.tasks.writing.journal import Journal
+from coevo.tasks.writing.spent import QuestionExpense
+from coevo.utilities.errors import CoevoError
+
+
+def evaluate_revision(reference: str, request: EvaluationRequest, place: Workspace) -> Evaluation:
+    """Play a panel with the policy of ``RUN[@N]``.
+
+    Args:
+        reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
+        request: panel, tasks and bank.
+        place: the workspace.
+
+    Raises:
+        CoevoError: the revision, panel or bank does not exist, a setting is not confirmed, or they do not fit.
+    """
+    with ExitStack() as stack:
+        scratch = stack.enter_context(scratch_directory(place.root))
+        run = stack.enter_context(reading(reference, place))
+        place.trust.demand(run.paths.name, run.config)
+        check_weights(run.manifest, run.config, place.root, run.name)
+        other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
+        config = configured(run, request)
+        with in_stage("builds the environment"):
+            env = stack.enter_context(closing(make(run.config.env)))
+        world, name = env.at(run.manifest.iteration), request.panel or config.evaluation.panels[0]
+        check_panel(env, name)
+        panel = world.panel(name, request.tasks or config.evaluation.tasks)
+        with in_stage("reads the bank"):
+            seen = experience_of(run, other, request.bank, env, panel)
+        with in_stage("loads the policy"):
+            policy = _artifact(run, "policy", scratch)
+            engine = stack.enter_context(closing(open_engine(config, policy, scratch / "engine")))
+        player = player_with(config, env, engine)
+        stack.enter_context(in_stage(f"r{run.manifest.revision} evaluate"))
+        episodes = play_panel(player, panel, seen, config.seed, run.manifest.revision)
+        vendi = diversity(episodes, config.evaluation.encoder)
+        if not request.discovery:
+            return Evaluation(panel, episodes, {}, vendi)
+        start = bank_of(run if request.bank == "own" else other, config)
+        journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
+        kept = KeptWriting(spent=_spent(run, scratch))
+        opened = open_writing(config, engine, scratch / "author", journal, kept, reporter().warn)
+        learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
+        shares, _ = discover(learner, panel, seen, episodes, request.discovery)
+        return Evaluation(panel, episodes, shares, vendi)
+
+
+def evaluate_panels(reference: str, place: Workspace) -> list[Evaluation]:
+    """Play the panels of a run's own evaluations with the policy and the bank of ``RUN[@N]``.
+
+    Raises:
+        CoevoError: the revision does not exist, a setting is not confirmed, or the environment lost all episodes.
+    """
+    with reading(reference, place) as run:
+        panels = run.config.evaluation.panels
+    found = [evaluate_revision(reference, EvaluationRequest(panel), place) for panel in panels]
+    for each in found:
+        if not played(each.episodes):
+            raise CoevoError(f"{reference}: the environment lost all episodes of {each.panel.name}: evaluate it again")
+    return found
+
+
+def _spent(run: Reading, scratch: Path) -> QuestionExpense:
+    """Expense of the run's author, which counts towards its budget here, too."""
+    manifest = run.manifest
+    if FOLDER not in manifest.artifacts:
+        return QuestionExpense()
+    own = read_writing(_artifact(run, FOLDER, scratch)).spent
+    return spent_before(run.lineage, manifest, own, scratch, reporter().warn)
+
+
+def configured(run: Reading, request: EvaluationRequest) -> RunConfig:
+    """The run's configuration with the requested discovery.
+
+    Raises:
+        CoevoError: the two do not go together, or the author has no key here.
+    """
+    if request.discovery and request.bank == "random":
+        raise CoevoError(
+            "--discovery with --bank random: attempts after the first would look at the task: choose another bank"
+        )
+    settings = run.config.model_dump(mode="json")
+    settings["evaluation"] |= {"discovery": request.discovery}
+    config = validate(settings, source=run.name)
+    if request.discovery:
+        check_author(config)
+    return config
+
+
+def experience_of(run: Reading, other: Reading | None, bank: str, env: Environment[object], panel: Panel) -> Experience:
+    """Experience at the first attempt at each task of the panel; ``other`` is the run of another bank."""
+    settings, seed = run.config.bank, run.config.seed
+    retrieval = (settings or BankConfig()).retrieval
+    if other is not None:
+        return recall(index_of(other.bank(), run.config), key(seed, "evaluate"))
+    if bank == "none":
+        return NOTHING
+    if bank == "random":
+        return at_random(run.bank().active(), retrieval.k, panel.tasks, key(seed, "random entries"))
+    own = None if settings is None else index_of(run.bank(), run.config)
+    if own is not None and not is_shown(retrieval, run.manifest.iteration, len(run.bank().active())):
+        own = None
+    return recall(panel_index(env, panel.name, own, settings), key(seed, "evaluate"))
+
+
+def bank_of(owner: Reading | None, config: RunConfig) -> BankState:
+    """A run's bank in memory; empty without a run, or if it has no bank."""
+    if owner is not None and owner.config.bank is not None:
+        return BankState.stored(owner.bank(), config.bank, config.clusters)
+    return BankState(config.bank, clusters=None if config.clusters is None else Clusters(config.clusters, []))
+
+
+def learner_at(
+    run: Reading, start: BankState, player: Player, writing: Writing | None, scratch: Path
+) -> DiscoveryAgent:
+    """Learner from a revision."""
+    config, manifest, bank = run.config, run.manifest, run.config.bank
+    kept = _artifact(run, REFERENCES, scratch) if REFERENCES in manifest.artifacts else None
+    return DiscoveryAgent(
+        config,
+        player,
+        writer=None if bank is None else writer_of(bank.writer, key_by(bank.key)),
+        start=start,
+        references=references_of(config, kept),
+        ask=aside_of(writing, run.manifest.revision),
+        revision=manifest.revision,
+        iterations=manifest.iteration,
+    )
+
+
+def _artifact(run: Reading, name: str, scratch: Path) -> Path:
+    return run.lineage.materialise(run.manifest.revision, name, scratch / name)

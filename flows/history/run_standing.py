@@ -1,0 +1,116 @@
+"""Standing of each run of a workspace: its revisions, the process that writes to it, and its fault if any."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coevo.configs.run_config import RunConfig
+from coevo.flows.history import history
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import holder
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import LoopRecord, RunStatus, read_record, status_of
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.utilities.errors import CoevoError
+
+DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
+"""Exceptions that reading a damaged run may raise, from missing to undecodable files."""
+LONGEST = 300
+"""Most characters of a fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """State of a run.
+
+    Attributes:
+        paths: its files.
+        config: its configuration; None with a fault.
+        revisions: its revisions, oldest first; empty with a fault.
+        process: id and purpose of the process that writes to it, or None.
+        fault: reason why it cannot be read, in one line, or None.
+        record: of the last process that ran its loop in this workspace, or None.
+    """
+
+    paths: RunPaths
+    config: RunConfig | None
+    revisions: Sequence[Manifest]
+    process: str | None
+    fault: str | None = None
+    record: LoopRecord | None = None
+
+    @property
+    def status(self) -> RunStatus:
+        """Status of the run, with its stage and reason."""
+        if self.process is not None:
+            runs = self.record is not None and self.record.end is None
+            return RunStatus("running", self.record.stage if self.record is not None and runs else None)
+        if self.config is None:
+            return RunStatus("faulty", None, self.fault)
+        head = self.revisions[-1] if self.revisions else None
+        return status_of(self.paths.name, self.config.iterations, head, self.record)
+
+    @property
+    def parent(self) -> str | None:
+        """``RUN@N`` that the run branched from; None if it began by itself."""
+        origins = [revision.observed.get("branched_from") for revision in self.revisions]
+        return next((f"{origin['run']}@{origin['revision']}" for origin in reversed(origins) if origin), None)
+
+
+def standings(place: Workspace) -> list[Standing]:
+    """All runs, newest last; runs without a time of creation come first."""
+    undated = sorted({run.name for run in place.directories()} - {run.name for run in place.runs()})
+    return [standing(paths, place) for paths in (*map(place.run, undated), *place.runs())]
+
+
+def readable(place: Workspace) -> list[Standing]:
+    """Runs without a fault, newest last."""
+    return [found for found in standings(place) if found.fault is None]
+
+
+def faults(found: Sequence[Standing]) -> list[str]:
+    """One line per run that cannot be read: its name and its fault."""
+    return [f"{one.paths.name}: {one.fault}" for one in found if one.fault is not None]
+
+
+def standing(paths: RunPaths, place: Workspace) -> Standing:
+    """Standing of one run, damaged or not."""
+    try:
+        config, revisions = _read(paths, place)
+        return Standing(paths, config, revisions, holder(paths), record=read_record(paths))
+    except DAMAGE as error:
+        return Standing(paths, None, (), _holder(paths), _fault(paths, error))
+
+
+def unfinished(recipe: str, place: Workspace) -> Standing | None:
+    """The latest run of a recipe if iterations remain; runs with a fault are skipped."""
+    found = (one for one in reversed(readable(place)) if one.config is not None and one.config.recipe == recipe)
+    latest = next(found, None)
+    return None if latest is None or latest.status.status == "finished" else latest
+
+
+def _read(paths: RunPaths, place: Workspace) -> tuple[RunConfig, list[Manifest]]:
+    if not paths.root.is_dir():
+        raise CoevoError("it is a link that leads nowhere: bring back what it leads to, or remove it")
+    if not paths.created.is_file():
+        raise CoevoError("its file `created` is missing")
+    paths.check_created()
+    config = paths.read_config()
+    if not paths.lineage.exists():
+        return config, []
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        revisions = lineage.log()
+    history.check(revisions)
+    return config, revisions
+
+
+def _holder(paths: RunPaths) -> str | None:
+    try:
+        return holder(paths)
+    except OSError:
+        return None
+
+
+def _fault(paths: RunPaths, error: Exception) -> str:
+    words = str(error) if isinstance(error, CoevoError | OSError) else f"unreadable: {type(error).__name__}: {error}"
+    line = " ".join(words.split())[:LONGEST]
+    return line if "coevo fsck" in line else f"{line}; see `coevo fsck {paths.name}`"

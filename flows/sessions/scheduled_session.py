@@ -1,0 +1,131 @@
+"""Session: the flow that a schedule starts. It continues a run from its last committed revision."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, get_run_logger, runtime
+from prefect.artifacts import create_markdown_artifact
+from prefect.client.schemas.objects import State
+
+from coevo.flows.coevolve import coevolve
+from coevo.flows.servers.end_state import name_end
+from coevo.flows.servers.servers import going_on
+from coevo.flows.servers.watch import watching
+from coevo.flows.sessions.account import Account
+from coevo.flows.sessions.log import Log
+from coevo.flows.sessions.notification import notify as send
+from coevo.flows.start_run import head_of, lengthen
+from coevo.flows.upkeep.rollback import restore
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import holding_for
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.status import waits
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.tasks.publish.prefect import dashed, tag
+from coevo.tasks.publish.reporter import reporting_to
+from coevo.tasks.run.changes import check_unchanged
+from coevo.tasks.run.weight_digests import digests
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.system_faults import fault
+
+PURPOSE = "a scheduled session"
+
+
+def flow_run_name() -> str:
+    """Name of a flow run, ``RUN 2026-01-31 02:00``: the run, and the scheduled UTC time of the session."""
+    return f"{runtime.flow_run.parameters['run']} {runtime.flow_run.scheduled_start_time:%Y-%m-%d %H:%M}"
+
+
+@flow(name="session", flow_run_name=flow_run_name, persist_result=False, on_completion=[name_end])
+def session(
+    run: str,
+    workspace: str,
+    iterations: int,
+    max_hours: float | None = None,
+    rollback_on_drop: float | None = None,
+    notify: str | None = None,
+) -> None:
+    """Continue a run for one session.
+
+    Args:
+        run: name of the run.
+        workspace: absolute path of its workspace.
+        iterations: maximum iterations of the session. A run that has not reached its last iteration continues towards
+            it; one that has gets this many more.
+        max_hours: hours of the session; no revision begins that would end later.
+        rollback_on_drop: largest drop of success on a panel; after a larger one the session is rolled back.
+        notify: Prefect notification block, ``type/name``, that reports the session.
+
+    Raises:
+        CoevoError: the run cannot continue; committed revisions are safe.
+    """
+    reporter = Log(get_run_logger())
+    place = Workspace(Path(workspace))
+    try:
+        with holding_for(PURPOSE), watching(going_on(run), alone=True):
+            tag(run, place.existing(run).read_config().recipe)
+            account = play(place, place.existing(run), reporter, iterations, max_hours)
+            account = guard(place, account, rollback_on_drop)
+    except Exception as error:
+        said = str(error) if isinstance(error, CoevoError) else fault(error) or type(error).__name__
+        send_notification(notify, f"coevo: the session of {run} failed", said, reporter)
+        raise
+    create_markdown_artifact(account.body(), key=artifact_key(run), description=account.subject())
+    send_notification(notify, account.subject(), account.body(), reporter)
+
+
+def play(place: Workspace, paths: RunPaths, reporter: Log, iterations: int, max_hours: float | None) -> Account:
+    """Play the iterations of a session; none while the run is pending approval or a setting is not confirmed."""
+    place.trust.demand(paths.name, paths.read_config())
+    before = head_of(place, paths)
+    if before is not None and waits(before):
+        return Account(paths.name, history_of(place, paths), before.revision)
+    goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations)
+    config = paths.read_config()
+    check_unchanged(config, before, paths.name, accept=False, weights=digests(config, place.root))
+    lengthen(paths, goal)
+    with reporting_to(reporter):
+        reached = coevolve.with_options(flow_run_name=paths.name)(
+            paths.name, str(place.root), iterations, max_hours, unattended=True
+        )
+    start = 0 if before is None else before.revision
+    return Account(paths.name, history_of(place, paths), start, reached)
+
+
+def goal_of(done: int, goal: int, iterations: int) -> int:
+    """Last iteration of the run: unchanged until it is reached, so the next session makes up for an interrupted one."""
+    return goal if done < goal else done + iterations
+
+
+def guard(place: Workspace, account: Account, most: float | None) -> Account:
+    """Roll back a session in which success fell by more than ``most``, and return its summary."""
+    fallen = [] if most is None else [panel for panel in account.panels() if panel.fell(most)]
+    if not fallen:
+        return account
+    paths = place.existing(account.run)
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        lost = lineage.lost(account.start)  # nobody is there to choose another revision
+    said: list[str] = []
+    restore(place, paths, account.start, said.append, lost)
+    falls = ", ".join(f"{panel.name} fell from {panel.start:.3f} to {panel.end:.3f}" for panel in fallen)
+    return replace(account, undone=f"Rolled back because {falls}, by more than {most:g}: {said[0]}")
+
+
+def history_of(place: Workspace, paths: RunPaths) -> list[Manifest]:
+    """All revisions of a run."""
+    with Lineage.open(paths.lineage, place.cache) as lineage:
+        return lineage.log()
+
+
+def send_notification(block: str | None, subject: str, body: str, reporter: Log) -> None:
+    """Send a notification if a block is given; a failure is a warning and does not fail the session."""
+    if block is not None:
+        state: State[Any] = send(block, subject, body, return_state=True)
+        if not state.is_completed():
+            reporter.warn(f"no notification was sent: {state.message}")
+
+
+def artifact_key(run: str) -> str:
+    """Key of the artifact of the run's sessions."""
+    return f"session-{dashed(run)}"

@@ -1,0 +1,70 @@
+"""Changes of a run's bank by hand, which make a new revision: an entry is retired, or entries are imported."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from coevo.flows.history.lookup import find_entry
+from coevo.flows.history.revision_reference import reading
+from coevo.flows.upkeep.publishing import publish_if_quick
+from coevo.lineage.cursor import Cursor
+from coevo.lineage.lineage import Lineage
+from coevo.lineage.lock import writer_lock
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.memory.bank.bank import Bank
+from coevo.memory.exchange.exchange import read_entries
+from coevo.records.entry import Entry
+from coevo.tasks.run.import_entries import import_entries
+from coevo.tasks.run.retire_by_hand import retire_entry
+
+
+@contextmanager
+def changing(paths: RunPaths, place: Workspace) -> Iterator[tuple[Bank, Lineage]]:
+    """Lock and recover a run for a change; publish what is committed at the end of the block.
+
+    Raises:
+        CoevoError: another process writes to the run, or its cursor is wrong.
+    """
+    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+        bank = Bank(paths.bank)
+        lineage.recover(bank)
+        # With a cursor ahead of the history, the new revision would count as published.
+        Cursor(paths.published).check(lineage)
+        yield bank, lineage
+        publish_if_quick(place, paths, lineage, bank)
+
+
+def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tuple[Entry, Manifest | None]:
+    """Retire an entry of a run, named by its id or the beginning of it, and publish the revision.
+
+    Returns:
+        The entry afterwards, and the new revision; None if it was already retired.
+
+    Raises:
+        CoevoError: the run or entry does not exist, reason or name is not valid, another process writes to the run, the
+            run is pending approval, or its cursor is wrong.
+    """
+    paths = place.existing(run)
+    with reading(run, place) as opened:
+        entry = find_entry(entry, (each.id for each in opened.bank().entries()))
+    with changing(paths, place) as (bank, lineage):
+        return retire_entry(entry, reason, by, paths, bank, lineage)
+
+
+def import_file(run: str, file: Path, place: Workspace) -> tuple[int, Manifest | None]:
+    """Add the entries of a file to the bank of a run, and publish the revision.
+
+    Returns:
+        The number of entries in the file, and the new revision; None if the bank held them all.
+
+    Raises:
+        CoevoError: the run does not exist or has no bank, the file or one of its rows is not valid, another process
+            writes to the run, or its cursor is wrong.
+    """
+    paths = place.existing(run)
+    with reading(run, place) as opened:
+        opened.bank()
+    incoming = read_entries(file)
+    with changing(paths, place) as (bank, lineage):
+        return len(incoming.rows), import_entries(incoming, paths, bank, lineage)

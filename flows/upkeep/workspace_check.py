@@ -1,0 +1,131 @@
+"""Checks of a workspace: of what lies outside of runs, and of the stores of each run."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from coevo.lineage.findings import Finding, lost
+from coevo.lineage.fsck.artifact_check import check_artifacts
+from coevo.lineage.fsck.donors import Donors
+from coevo.lineage.fsck.places import check_run_files, check_strangers, check_warmstarts
+from coevo.lineage.fsck.run_check import History, check_history, commits_of
+from coevo.lineage.fsck.work_tree import check_checkout, check_leftovers
+from coevo.lineage.git import Git
+from coevo.lineage.lock import in_use
+from coevo.lineage.remote.banks import RemoteBanks
+from coevo.lineage.repository import Repository
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.utilities.errors import CoevoError
+
+Notify = Callable[[str], None]
+LOOKS = 3
+"""Most checks of one run: gc may drop revisions again and again."""
+
+
+@dataclass(frozen=True)
+class RunCheckResult:
+    """Result of a run's checks.
+
+    Attributes:
+        run: name of the run.
+        revisions: number of revisions.
+        in_use: whether a process writes to it; then only the data of its history was checked.
+        findings: problems found.
+    """
+
+    run: str
+    revisions: int
+    in_use: bool
+    findings: tuple[Finding, ...]
+
+
+class WorkspaceCheck:
+    """Checks of one workspace, read-only; each object of the cache is read once."""
+
+    def __init__(self, place: Workspace, note: Notify, banks: RemoteBanks | None = None) -> None:
+        """Args:
+        place: the workspace.
+        note: receives progress.
+        banks: banks of a remote that may have copies of damaged files.
+        """
+        self.place = place
+        self.banks = banks
+        self.donors = Donors(place)
+        self._note = note
+
+    def workspace(self) -> list[Finding]:
+        """Check everything outside of runs."""
+        self._note("workspace")
+        return [*check_strangers(self.place), *check_warmstarts(self.place)]
+
+    def run(self, paths: RunPaths) -> RunCheckResult:
+        """Check one run; again if gc drops revisions meanwhile, whose parts it removes.
+
+        If a writer appears meanwhile, only the data of its history counts.
+        """
+        busy = in_use(paths)
+        for _ in range(LOOKS):
+            before = _standing(paths)
+            found = list(self._findings(paths, busy))
+            now = _standing(paths)
+            if now.dropped == before.dropped and (busy or (now.commits == before.commits and not in_use(paths))):
+                break
+            busy = in_use(paths) or now.commits != before.commits
+            self.donors = Donors(self.place)
+        return RunCheckResult(paths.name, len(now.commits), busy, tuple(found))
+
+    def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
+        yield from check_run_files(paths)
+        if not busy:
+            yield from check_leftovers(paths)
+        if not paths.lineage.exists():
+            return
+        try:
+            yield from self._stores(paths, busy)
+        except (CoevoError, OSError) as error:
+            yield lost(paths.name, str(error))
+
+    def _stores(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
+        from coevo.tasks.checks.bank_check import BankCheck, check_latest
+
+        run = paths.name
+        self._note(f"{run}: history")
+        history = check_history(self.place, paths, busy)
+        yield from history.findings
+        if history.revisions is None:
+            return
+        self._note(f"{run}: artifacts of {len(history.kept)} revisions")
+        yield from check_artifacts(self.donors, history.kept, run, busy)
+        self._note(f"{run}: bank")
+        versions = BankCheck.of(self.place, paths, history.kept, self.banks).versions()
+        yield from versions
+        if busy or not history.whole:
+            return
+        if history.revisions:
+            head = history.revisions[-1]
+            repository = Repository(paths.lineage, self.place.cache)
+            yield from check_checkout(repository, self.donors.objects, head.manifest.artifacts, run)
+            yield from check_latest(paths.bank, head, versions, run)
+        # A writer publishes revisions that are newer than the history read here.
+        yield from self._published(paths, history)
+
+    def _published(self, paths: RunPaths, history: History) -> Iterator[Finding]:
+        from coevo.tasks.checks.published import check_published
+        from coevo.tasks.publish.mlflow.tracking_store import tracking_store
+
+        self._note(f"{paths.name}: published data")
+        if paths.created.is_file():
+            yield from check_published(tracking_store(self.place.root), paths, history.revisions or ())
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """Commits of a run, and the references of those that were dropped."""
+
+    commits: Sequence[str]
+    dropped: str
+
+
+def _standing(paths: RunPaths) -> _Standing:
+    has = (paths.lineage / ".git").is_dir()
+    dropped = Git(paths.lineage).attempt("for-each-ref", "refs/dropped").stdout.decode() if has else ""
+    return _Standing(commits_of(paths), dropped)

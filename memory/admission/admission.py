@@ -1,0 +1,90 @@
+"""Admissions: an admission decides what a proposal changes in the bank."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from coevo.configs.bank.admission_config import AnyAdmissionConfig
+from coevo.memory.bank.change import Judged, Ruling
+from coevo.memory.library import Library
+from coevo.memory.writers.writer import Proposal
+from coevo.records.entry import Entry
+from coevo.utilities.part_registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """Fresh rollouts with candidates added to the bank, or entries removed from it.
+
+    Attributes:
+        added: entries added to those of the bank.
+        taught: entries whose source tasks are played.
+        removed: entries taken out of the bank.
+        read: entries of the bank; the tasks that retrieved them are played.
+        first: number of the first replica; an earlier replay has played those before.
+    """
+
+    added: Sequence[Entry] = ()
+    taught: Sequence[Entry] = ()
+    removed: Sequence[Entry] = ()
+    read: Sequence[Entry] = ()
+    first: int = 0
+
+
+Replay = Callable[[Sequence[Trial], int], Sequence[Sequence[float]]]
+"""``replay(trials, replicas)``: rewards of so many replicas of each task, trial by trial.
+
+Trials with the same ``taught`` and ``read`` play the same tasks with the same draws in the same order, so their rewards
+pair by position. The reward of an episode that the environment lost is NaN; its pair says nothing.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Changes of the bank by one firing of the writer.
+
+    Attributes:
+        entries: new, edited and retired entries, in their new state.
+        utility: new utility of entries, by id; new entries that are not in it start with that of ``bank.utility``.
+        judged: batches of candidates with their verdicts by replay.
+        left_out: measurements of entries, each by replays with and without it.
+        operations: outcomes of edit operations.
+        metrics: by full name, such as ``bank/admission/<name>``.
+        begun: candidates whose trial begins; they are not in the bank.
+        ended: ids of candidates whose trial is over.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    utility: dict[str, float] = field(default_factory=dict)
+    judged: tuple[Judged, ...] = ()
+    left_out: tuple[Judged, ...] = ()
+    operations: tuple[Ruling, ...] = ()
+    metrics: dict[str, float] = field(default_factory=dict)
+    begun: tuple[Entry, ...] = ()
+    ended: tuple[str, ...] = ()
+
+
+class Admission(Protocol):
+    """A rule of admission; equal proposals, libraries and rewards give equal decisions."""
+
+    def decide(self, proposal: Proposal, library: Library, replay: Replay, revision: int) -> Decision:
+        """Decide about a proposal. An admission without replay never calls ``replay``."""
+        ...
+
+
+ADMISSIONS = Registry[Callable[[AnyAdmissionConfig], Admission]](
+    "bank.admission.type",
+    "coevo.admission",
+    {
+        "replay": "coevo.memory.admission.replay:admission",
+        "within-group": "coevo.memory.admission.within_group:admission",
+        "score": "coevo.memory.admission.score:admission",
+        "append": "coevo.memory.admission.append:admission",
+        "edits": "coevo.memory.admission.edits:admission",
+    },
+)
+
+
+def admission_of(config: AnyAdmissionConfig) -> Admission:
+    """The admission of a configuration."""
+    return ADMISSIONS.load(config.type)(config)

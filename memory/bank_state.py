@@ -1,0 +1,156 @@
+"""State of a bank between two commits: entries, counters and clusters in memory, and the rows that have changed."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.bank.retrieval_config import ClustersConfig
+from coevo.memory.admission.admission import Decision
+from coevo.memory.admission.retirement import barred
+from coevo.memory.bank.bank import BankView
+from coevo.memory.bank.change import BankChange, Judged, Ruling
+from coevo.memory.clusters import Clusters, associate
+from coevo.memory.library import Library
+from coevo.memory.measurements import Measurements
+from coevo.memory.retirement_counters import RetirementCounter
+from coevo.memory.retrieval.index import Index
+from coevo.memory.stats import Stats, initial_stats, tally
+from coevo.memory.trials import OnTrial, begun
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
+
+
+def after(entries: Iterable[Entry], changed: Iterable[Entry]) -> list[Entry]:
+    """Active entries of a bank once some of its entries have entered, changed or left."""
+    held = {entry.id: entry for entry in entries} | {entry.id: entry for entry in changed}
+    return [entry for entry in held.values() if entry.active]
+
+
+class BankState:
+    """A bank in memory, which decisions and episodes change.
+
+    The loop, a person's decision and Discovery@k apply decisions here; Discovery@k does so to copies.
+
+    Args:
+        config: of the bank; None where the run has none, and nothing is changed.
+        entries: active ones.
+        stats: counters by entry id.
+        clusters: observation clusters, where the run computes them.
+        barred: ids under which nothing enters.
+
+    Attributes:
+        version: number that grows with every change.
+        trials: candidates on trial, in the order in which their trials began; part of no table.
+        standings: of entries at the last firing, by id, for retirement; part of no table.
+        measurements: those of each lesson by replay, from the table of verdicts.
+        span: highest minus lowest reward of an episode.
+    """
+
+    def __init__(
+        self,
+        config: BankConfig | None,
+        entries: Iterable[Entry] = (),
+        stats: Mapping[str, Stats] | None = None,
+        clusters: Clusters | None = None,
+        barred: frozenset[str] = frozenset(),
+    ) -> None:
+        self.config = config
+        self.entries = list(entries)
+        self.stats = dict(stats or {})
+        self.clusters = clusters
+        self.barred = barred
+        self.trials: list[OnTrial] = []
+        self.standings: dict[str, RetirementCounter] = {}
+        self.measurements = Measurements()
+        self.span = 1.0
+        self.version = 0
+        self.settle()
+
+    @classmethod
+    def stored(cls, bank: BankView, config: BankConfig | None, clusters: ClustersConfig | None) -> "BankState":
+        """The latest version of a stored bank."""
+        found = None if clusters is None else Clusters(clusters, bank.clusters())
+        state = cls(config, bank.active(), bank.stats(), found, barred(bank))
+        state.measurements = Measurements.stored(bank)
+        return state
+
+    @property
+    def pools(self) -> Clusters | None:
+        """Clusters that retrieval reads; None where it reads none."""
+        return self.clusters if self.config is not None and self.config.retrieval.type == "cluster" else None
+
+    def copy(self) -> "BankState":
+        """A state with the same content and no changes; changing it leaves this one as it is."""
+        pools = None if self.pools is None else self.pools.copy()
+        return BankState(self.config, self.entries, self.stats, pools, self.barred)
+
+    def trying(self, added: Sequence[Entry], episodes: Sequence[Episode], removed: Sequence[Entry] = ()) -> "BankState":
+        """A copy that also holds candidates, found as if they had been admitted, and lacks removed entries.
+
+        ``episodes`` are the candidates' sources.
+        """
+        copy, gone = self.copy(), {entry.id for entry in removed}
+        copy.entries = [entry for entry in copy.entries if entry.id not in gone] + list(added)
+        if copy.pools is not None:
+            associate(copy.pools, added, episodes)
+        return copy
+
+    def apply(self, decision: Decision, episodes: Sequence[Episode]) -> None:
+        """Carry out a decision; ``episodes`` are those that the candidates were written from."""
+        assert self.config is not None
+        if self.pools is not None:
+            associate(self.pools, decision.entries, episodes)
+        self._judged.extend(decision.judged)
+        self._left_out.extend(decision.left_out)
+        self._rulings.extend(decision.operations)
+        self.measurements.count(decision)
+        self._entries |= {entry.id: entry for entry in decision.entries}
+        self.entries = after(self.entries, decision.entries)
+        entered = [entry.id for entry in decision.entries]
+        self._count(initial_stats(entered, decision.utility, self.stats, self.config.utility))
+
+    def proceed(self, decision: Decision, episodes: Sequence[Episode]) -> None:
+        """Begin and end trials of candidates; ``episodes`` are those that the candidates were written from."""
+        ended = set(decision.ended)
+        self.trials = [trial for trial in self.trials if trial.entry.id not in ended] + begun(decision.begun, episodes)
+
+    def credit(self, episodes: Sequence[Episode], utilities: bool) -> None:
+        """Count the episodes that saw entries, in order; change utilities, too, where wanted (RetroAgent Eq. 8).
+
+        Candidates on trial are no entries, and have no counters.
+        """
+        assert self.config is not None
+        counted = tally(self.stats, episodes, self.config.utility if utilities else None)
+        outside = {trial.entry.id for trial in self.trials}
+        self._count(stats for stats in counted if stats.id not in outside)
+
+    def library(self) -> Library:
+        """The active entries with their counters, as writers and admissions read them."""
+        looks = self.measurements.of
+        return Library(self.entries, self.stats, self.clusters, self.barred, self.trials, looks, self.span)
+
+    def over(self, index: Index) -> Index:
+        """An index over this state that shares what ``index`` has computed."""
+        return index.over(self.entries, self.stats, self.pools)
+
+    def change(self) -> BankChange:
+        """Rows that have changed since the last ``settle``."""
+        clusters = () if self.clusters is None else self.clusters.changed()
+        entries, stats = tuple(self._entries.values()), tuple(self._stats.values())
+        judged, left_out = tuple(self._judged), tuple(self._left_out)
+        return BankChange(entries, stats, judged, left_out, clusters, tuple(self._rulings))
+
+    def settle(self) -> None:
+        """Forget which rows have changed: they are committed, or will be."""
+        self._entries: dict[str, Entry] = {}
+        self._stats: dict[str, Stats] = {}
+        self._judged: list[Judged] = []
+        self._left_out: list[Judged] = []
+        self._rulings: list[Ruling] = []
+        if self.clusters is not None:
+            self.clusters.forget_changes()
+
+    def _count(self, changed: Iterable[Stats]) -> None:
+        rows = {stats.id: stats for stats in changed}
+        self._stats |= rows
+        self.stats |= rows
+        self.version += 1

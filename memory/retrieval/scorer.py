@@ -1,0 +1,88 @@
+"""Scorers: fitted to a library, a scorer gives every entry that may be returned a score for a question."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, SimilarityConfig
+from coevo.memory.library import Library
+from coevo.records.arrays import Floats, Indices
+from coevo.records.draws import Key
+from coevo.utilities.part_registry import Registry
+
+NEVER = -np.inf
+"""Score of an entry that must not be returned."""
+
+
+@dataclass(frozen=True)
+class BankQuery:
+    """A query to the bank.
+
+    Attributes:
+        text: an instruction or an observation.
+        rows: rows of the library that may be returned.
+        without: lower-case words of the text to ignore, since every entry of the scope has them.
+        draw: key of random choices.
+        tally: counts made by scorers.
+        seconds: seconds spent by parts of scorers.
+    """
+
+    text: str
+    rows: Indices
+    without: frozenset[str]
+    draw: Key
+    tally: Counter[str]
+    seconds: defaultdict[str, float]
+
+
+Score = Callable[[BankQuery], Floats]
+"""(rows,) scores of ``question.rows``, ``NEVER`` where an entry must not be returned."""
+
+
+@runtime_checkable
+class BestScore(Protocol):
+    """A score function that can also find the best entries without the scores of all; ``NEVER`` is that of the rest."""
+
+    def __call__(self, question: BankQuery) -> Floats:
+        """As ``Score``."""
+        ...
+
+    def best(self, question: BankQuery, k: int) -> tuple[Indices, Floats]:
+        """Positions in ``question.rows``, ascending, and scores of some entries.
+
+        The best k are among them, and all that tie with the last of these when rounded to 12 decimals.
+        """
+        ...
+
+
+class Scorer(Protocol):
+    """A scorer of entries. It may keep values computed from a text for the next library, and nothing else."""
+
+    def fit(self, library: Library) -> Score:
+        """Return the score function of a library with at least one entry."""
+        ...
+
+
+SCORERS = Registry[Callable[[AnyRetrievalConfig | SimilarityConfig], Scorer]](
+    "bank.retrieval.type",
+    "coevo.retrieval",
+    {
+        "tfidf": "coevo.memory.retrieval.tfidf:scorer",
+        "bm25": "coevo.memory.retrieval.bm25:scorer",
+        "embedding": "coevo.memory.retrieval.embedding:scorer",
+        "tfidf+embedding": "coevo.memory.retrieval.tfidf_embedding:scorer",
+        "bm25+embedding": "coevo.memory.retrieval.bm25_embedding:scorer",
+        "utility": "coevo.memory.retrieval.utility:scorer",
+        "simutil-ucb": "coevo.memory.retrieval.simutil_ucb:scorer",
+        "two-phase": "coevo.memory.retrieval.two_phase:scorer",
+        "cluster": "coevo.memory.retrieval.cluster:scorer",
+    },
+)
+
+
+def scorer_of(config: AnyRetrievalConfig | SimilarityConfig) -> Scorer:
+    """The scorer of a configuration."""
+    return SCORERS.load(config.type)(config)

@@ -1,0 +1,177 @@
+"""Writers: from the episodes since its last firing, and what the bank holds, a writer proposes changes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Protocol, runtime_checkable
+
+from coevo.configs.bank.writer import AnyWriterConfig
+from coevo.memory.evidence.references import References
+from coevo.memory.evidence.reflections import Reflected
+from coevo.memory.library import Library
+from coevo.records.entry import Entry
+from coevo.records.episode import Episode
+from coevo.records.task import KeyFunction
+from coevo.records.writing import Drawn, Question, QuestionRoom, Reply
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.part_registry import Registry
+
+Ask = Callable[[Sequence[Question]], list[Reply]]
+"""Function that returns one reply per question, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class AskFunction:
+    """Function that asks an author, with the room that the author has for a question.
+
+    Attributes:
+        put: returns one reply per question, in order.
+        room: returns the room; a model is loaded for that, so it is called when there is something to ask.
+    """
+
+    put: Ask
+    room: Callable[[], QuestionRoom]
+
+    def __call__(self, questions: Sequence[Question]) -> list[Reply]:
+        """One reply per question, in order."""
+        return self.put(questions)
+
+
+def room_of(ask: Ask, most: int) -> QuestionRoom:
+    """Room for a question of at most so many tokens; they are estimated where nothing is known of the author."""
+    if not isinstance(ask, AskFunction):
+        return QuestionRoom(most)
+    room = ask.room()
+    return QuestionRoom(min(most, room.tokens), room.size)
+
+
+def nobody(questions: Sequence[Question]) -> list[Reply]:
+    """Answer nothing: for writers that ask no model."""
+    raise CoevoError(f"a writer asks {len(questions)} questions, but it has no author: set bank.writer.author")
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Input of a writer.
+
+    Attributes:
+        episodes: training episodes since the last firing, in the order (iteration, task, replica).
+        library: the active entries with their counters.
+        references: earlier episodes by key; those of ``episodes`` are not yet among them.
+        revision: number of the revision in the making.
+        ask: puts questions to the author of ``bank.writer.author``; rules do not use it.
+    """
+
+    episodes: Sequence[Episode]
+    library: Library
+    references: References
+    revision: int
+    ask: Ask = nobody
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """One operation that an editor proposes (JERP Eq. 26), not yet read.
+
+    Attributes:
+        scope: key of the pool.
+        line: in the syntax of ``coevo.memory.edits.syntax``, if the editor keeps to it.
+        sources: ids of the episodes that it was drawn from.
+    """
+
+    scope: str
+    line: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """A part of a model's answer that was refused; it is kept for audit.
+
+    Attributes:
+        purpose: prompt that was answered.
+        episodes: ids of the episodes that it showed.
+        reason: key of ``coevo.memory.writers.model.checks.REASONS``.
+        text: the part, cut to a bounded length.
+    """
+
+    purpose: str
+    episodes: tuple[str, ...]
+    reason: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Authored:
+    """An answer of the run's own policy.
+
+    Attributes:
+        drawn: its tokens.
+        lessons: text of each item as the answer has it, and the id of its entry, in order; the id of an item that was
+            refused is empty.
+    """
+
+    drawn: Drawn
+    lessons: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Output of a writer.
+
+    Attributes:
+        entries: candidates, best first.
+        worth: initial worth of candidates by id, if the writer knows it (z of SLEA-RL section 3.1).
+        edits: operations on pools, in the order of execution; only editors propose any.
+        counts: counts for the metrics ``bank/writer/<name>``.
+        rejects: parts of a model's answers that were refused.
+        authored: answers from which the policy may learn to write.
+    """
+
+    entries: tuple[Entry, ...] = ()
+    worth: dict[str, float] = field(default_factory=dict)
+    edits: tuple[Edit, ...] = ()
+    counts: dict[str, float] = field(default_factory=dict)
+    rejects: tuple[Reject, ...] = ()
+    authored: tuple[Authored, ...] = ()
+
+
+class Writer(Protocol):
+    """A writer. It changes nothing itself, and equal evidence gives equal proposals."""
+
+    def write(self, evidence: Evidence) -> Proposal:
+        """Propose changes of the bank."""
+        ...
+
+
+@runtime_checkable
+class Reflector(Protocol):
+    """A writer whose reflections a reward can read (RetroAgent section 3.2)."""
+
+    def reflect(self, episodes: Sequence[Episode], references: References, ask: Ask) -> list[Reflected]:
+        """Reflect on each episode, in order."""
+        ...
+
+
+def worth(entries: Sequence[Entry], episodes: Sequence[Episode]) -> dict[str, float]:
+    """Mean reward of the source episodes of each entry, by id (z of SLEA-RL section 3.1)."""
+    rewards = {episode.id: episode.reward for episode in episodes}
+    return {entry.id: fmean(rewards[source] for source in entry.sources) for entry in entries}
+
+
+KINDS = ("contrast", "extremes", "reflection", "skills", "editor")
+"""Kinds of writers; of each there is a rule that quotes feedback, and a model."""
+
+WRITERS = Registry[Callable[[AnyWriterConfig, KeyFunction], Writer]](
+    "bank.writer.type",
+    "coevo.writers",
+    {
+        **{f"quote-{kind}": f"coevo.memory.writers.quote.{kind}:writer" for kind in KINDS},
+        **{f"model-{kind}": f"coevo.memory.writers.model.{kind}:writer" for kind in KINDS},
+    },
+)
+
+
+def writer_of(config: AnyWriterConfig, key: KeyFunction) -> Writer:
+    """The writer of a configuration; ``key`` gives the pool that a task belongs to."""
+    return WRITERS.load(config.type)(config, key)

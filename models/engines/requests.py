@@ -1,0 +1,119 @@
+"""Interface of every engine: requests, completions and limits."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.policy.ends import template_end
+from coevo.models.policy.policy import Policy
+from coevo.records.draws import Key
+from coevo.records.episode import Completion
+from coevo.utilities.errors import CoevoError
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Request for one completion.
+
+    Attributes:
+        prompt_ids: token ids of the prompt, at least one.
+        key: root of the row's draws.
+        group: requests of one group share the head of their prompts.
+    """
+
+    prompt_ids: tuple[int, ...]
+    key: Key
+    group: str
+
+
+class Engine(Protocol):
+    """Generator of completions: one per request, in order.
+
+    Attributes:
+        policy: model and tokenizer that it generates with.
+    """
+
+    policy: Policy
+
+    @property
+    def longest_prompt(self) -> int:
+        """Most tokens of a prompt that leave room for the longest answer."""
+        ...
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete every prompt.
+
+        Servers also take a single request from each of several threads at once (``rollout.pace=episode``).
+        """
+        ...
+
+    def load(self, policy: Path) -> dict[str, float]:
+        """Generate with the weights of this policy from now on; return metrics of the machine, by their names."""
+        ...
+
+    def with_sampling(self, sampling: SamplingConfig) -> "Engine":
+        """View of this engine with another sampling: the same weights and servers, which this engine loads and ends."""
+        ...
+
+    def forget(self) -> None:
+        """Drop everything from earlier calls, since a resumed run has none of it."""
+        ...
+
+    def close(self) -> None:
+        """End everything that the engine has started."""
+        ...
+
+
+def check_lengths(requests: Sequence[Request], answer: int, limit: int) -> None:
+    """Check that every prompt and an answer of ``answer`` tokens fit into the policy's limit.
+
+    Raises:
+        CoevoError: one does not.
+    """
+    longest = max((len(request.prompt_ids) for request in requests), default=0) + answer
+    if longest > limit:
+        raise CoevoError(
+            f"prompt and answer have {longest} tokens, but the policy attends to {limit}: "
+            "lower context.experience_tokens or context.memory_length, set context.observation_tokens, or choose a "
+            "longer policy"
+        )
+
+
+def completions_of(
+    tokenizer: Any, ends: Iterable[int], drawn: Sequence[Sequence[tuple[int, float]]]
+) -> list[Completion]:
+    """Completions from drawn token ids with their log-probs.
+
+    Texts keep control tokens that mean something in an answer, such as the marks of a tool call.
+    """
+    if not drawn:
+        return []  # the tokenizer would decode an empty batch to one empty text
+    tokens, last = [tuple(token for token, _ in row) for row in drawn], set(ends)
+    names = ("bos_token_id", "eos_token_id", "pad_token_id", "unk_token_id")
+    silent = last | {getattr(tokenizer, name) for name in names}
+    # Many answers are the same.
+    different = list(dict.fromkeys(tokens))
+    spoken = [[token for token in row if token not in silent] for row in different]
+    texts = dict(zip(different, tokenizer.batch_decode(spoken), strict=True))
+    return [
+        Completion(ids, tuple(logprob for _, logprob in row), texts[ids], ids[-1] in last)
+        for ids, row in zip(tokens, drawn, strict=True)
+    ]
+
+
+def ends_of(policy: Policy) -> list[int]:
+    """Token ids that end an answer: the tokenizer's, the model's own, and the chat template's."""
+    own, tokenizer = policy.model.generation_config.eos_token_id, policy.tokenizer
+    named = {tokenizer.eos_token_id, *(own if isinstance(own, list) else [own]), template_end(tokenizer)}
+    return sorted(named - {None})
+
+
+def limit_of(config: Any) -> int:
+    """Maximum sequence length in tokens; a batch's mask spans all columns, so a sliding window must never close."""
+    kinds = set(getattr(config, "layer_types", None) or ()) - {"full_attention", "sliding_attention"}
+    if kinds:
+        raise CoevoError(f"the policy has {', '.join(sorted(kinds))} layers: choose one with attention in every layer")
+    positions = int(config.max_position_embeddings)
+    return min(positions, getattr(config, "sliding_window", None) or positions)

@@ -1,0 +1,238 @@
+"""The vLLM engine: batched requests of token ids, and new weights after every update.
+
+A turn of a batch is one request per replica. A single request goes to its group's replica at once, beside those of
+other threads.
+
+Repeatability. With ``draws: keyed`` every completion has a seed that is a function of its request's key alone: its
+place in the batch, the number of replicas and a restarted server do not change it, and two sides of a comparison are
+paired as they are with transformers. vLLM draws by the Gumbel trick, so its tokens differ from the transformers
+engine's, and its log-probs depend in their last bits on the rest of the batch: two runs of a recipe have equal tokens
+as long as no draw falls within that rounding, but need not be bit-equal. With ``draws: free`` rows are independent, and
+no draw can be repeated. (One ``seed`` for a whole request, which is all that vLLM itself offers, draws alike for each
+of its prompts: a group would be N copies of one rollout.)
+"""
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from peft import PeftModel
+
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
+from coevo.models.engines.vllm.engine_launch import EngineLaunch
+from coevo.models.engines.vllm.expected import Weights
+from coevo.models.engines.vllm.replica import Replica, closeness_metrics
+from coevo.models.engines.vllm.routing import Routing
+from coevo.models.engines.vllm.server_client import KEY, Client
+from coevo.models.engines.vllm.server_command import ServerSettings, interpreter, sender_settings
+from coevo.models.engines.vllm.server_weights import serve_adapters, serve_model
+from coevo.models.policy.policy import base_of, check_fits, outline
+from coevo.records.draws import seed_of
+from coevo.records.episode import Completion
+from coevo.utilities.errors import CoevoError
+
+TokenLogprobs = list[tuple[int, float]]
+"""Token ids of one completion, with their log-probs."""
+
+
+class VllmEngine:
+    """Generates in vLLM servers.
+
+    Servers of the run start at once; the first call that needs them waits for them.
+
+    Args:
+        policy: directory of the first policy.
+        config: number of servers, and their place.
+        sampling: sampling of tokens.
+        place: directory for weights that servers read, and for their logs.
+        sleeps: True if ``sleep`` frees memory; it never frees that of a CPU.
+
+    Attributes:
+        key: API key of the servers. Servers of the run get a new one each time.
+    """
+
+    def __init__(
+        self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path, sleeps: bool = False
+    ) -> None:
+        self.policy = outline(policy)
+        self._config = config
+        self._sampling = sampling
+        self._sleeps = sleeps
+        self.key = _key(config)
+        self._place = place.absolute()
+        for left in self._place.glob("weights-*"):
+            shutil.rmtree(left)
+        self._numbers = count()
+        self._mark = secrets.token_hex(4)
+        self._ends = ends_of(self.policy)
+        self._adapted = isinstance(self.policy.model, PeftModel)
+        self._limit = min(limit_of(self.policy.model.config), config.max_model_len or 2**62)
+        self._base = base_of(policy) if self._adapted else ""  # the checked one, not the adapters' own entry
+        self._weights = self._lay_out(policy)
+        self._replicas = self._begin()
+        self._routing = Routing(len(self._replicas))
+        self._threads = ThreadPoolExecutor(len(self._replicas), thread_name_prefix="vllm")
+        self._aside = ThreadPoolExecutor(1, thread_name_prefix="probe")
+        self._aside.submit(lambda: self._weights.probe)  # while the servers start
+
+    @property
+    def longest_prompt(self) -> int:
+        """Most tokens of a prompt that leave room for the longest answer."""
+        return self._limit - self._sampling.max_new_tokens
+
+    @property
+    def replicas(self) -> Sequence[Replica]:
+        """Servers of this engine."""
+        return self._replicas
+
+    def load(self, policy: Path) -> dict[str, float]:
+        """Generate with the weights in this directory from now on.
+
+        Returns:
+            Where log-probs prove the weights: ``change`` of the policy and the largest ``noise`` of a server, in nats,
+            and ``not_distinguishable``, the share of servers whose noise hides the change.
+
+        Raises:
+            CoevoError: a server does not have them then: digests of its tensors, or its log-probs of a fixed prompt,
+                differ, or its log-probs are those of the weights before.
+        """
+        check_fits(self.policy, policy)
+        former = self._weights
+        self._weights = self._lay_out(policy, former)
+        found = list(self._threads.map(lambda replica: replica.load(self._weights), self._replicas))
+        shutil.rmtree(former.directory)
+        return closeness_metrics([each for each in found if each])
+
+    def sleep(self, level: int) -> None:
+        """Free the servers' GPUs until the next ``load``.
+
+        Args:
+            level: 1 keeps the weights in CPU memory, 2 keeps nothing except the base model of adapters, which no load
+                brings.
+        """
+        depth = 1 if self._adapted else level
+        list(self._threads.map(lambda replica: replica.sleep(depth), self._replicas))
+
+    def with_sampling(self, sampling: SamplingConfig) -> "VllmEngine":
+        """View of this engine whose requests ask the same servers for another sampling."""
+        view = copy(self)
+        view._sampling = sampling
+        return view
+
+    def forget(self) -> None:
+        """Compute every prefix again from now on."""
+        self._routing.forget()
+        list(self._threads.map(lambda replica: replica.forget(), self._replicas))
+
+    def generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete every prompt, in order.
+
+        Raises:
+            CoevoError: a prompt is too long, or neither a server nor its replacement answers.
+        """
+        check_lengths(requests, self._sampling.max_new_tokens, self._limit)
+        drawn = self._of_turn(requests) if len(requests) > 1 else self._of_episode(requests)
+        return completions_of(self.policy.tokenizer, self._ends, drawn)
+
+    def _of_episode(self, requests: Sequence[Request]) -> list[TokenLogprobs]:
+        return [
+            _drawn(choice)
+            for request in requests
+            for choice in self._ask(self._replicas[self._routing.settle(request.group)], [request])
+        ]
+
+    def _of_turn(self, requests: Sequence[Request]) -> list[TokenLogprobs]:
+        shares = self._routing.divide([request.group for request in requests])
+        answers = self._threads.map(self._ask, self._replicas, [[requests[row] for row in rows] for rows in shares])
+        found: dict[int, TokenLogprobs] = {}
+        for rows, choices in zip(shares, answers, strict=True):
+            found |= zip(rows, map(_drawn, choices), strict=True)
+        return [found[row] for row in range(len(requests))]
+
+    def close(self) -> None:
+        """End the servers of the run."""
+        self._aside.shutdown(wait=False, cancel_futures=True)
+        self._threads.shutdown()
+        for replica in self._replicas:
+            replica.close()
+
+    def _ask(self, replica: Replica, requests: Sequence[Request]) -> list[dict[str, Any]]:
+        return replica.complete(self._body(requests)) if requests else []
+
+    def _body(self, requests: Sequence[Request]) -> dict[str, Any]:
+        sampling = self._sampling
+        body = {
+            "prompt": [request.prompt_ids for request in requests],
+            "max_tokens": sampling.max_new_tokens,
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "top_k": sampling.top_k,
+            "stop_token_ids": self._ends,
+            "logprobs": 0,
+        }
+        if self._config.draws == "keyed":
+            return body | {"seeds": [seed_of(request.key) % 2**63 for request in requests]}
+        return body | {"return_token_ids": True, "return_tokens_as_token_ids": True}
+
+    def _lay_out(self, policy: Path, former: Weights | None = None) -> Weights:
+        number = next(self._numbers)
+        into = self._place / f"weights-{number}"
+        directory = serve_adapters(policy, into) if self._adapted else serve_model(policy, into)
+        adapter = f"adapter-{self._mark}-{number}" if self._adapted else ""  # other processes may have theirs there
+        return Weights(policy, directory, adapter, self._config, self._sampling.temperature, former)
+
+    def _begin(self) -> list[Replica]:
+        config, weights, key = self._config, self._weights, self.key
+        if self._adapted and config.sync != "files":
+            raise CoevoError(
+                f"rollout.engine.sync={config.sync} sends whole weights, but the policy has adapters: set sync=files"
+            )
+        launch = EngineLaunch(config, key, self._place)
+        if config.urls:
+            return [Replica(config, weights, None, url, key, launch.sender(at)) for at, url in enumerate(config.urls)]
+        starts = [launch.server(number, self._serving) for number in range(config.replicas)]
+        return [Replica(config, weights, start, "", key, launch.sender(at)) for at, start in enumerate(starts)]
+
+    def _serving(self, weights: Weights) -> ServerSettings:
+        if not self._adapted:
+            return ServerSettings(str(weights.directory), 0, self._limit, self._sleeps)
+        adapters = self.policy.model.peft_config["default"]
+        return ServerSettings(self._base, int(adapters.r), self._limit, self._sleeps)
+
+
+def check_there(config: VllmEngineConfig, section: str = "rollout.engine") -> None:
+    """Check that servers are available, without starting any.
+
+    Raises:
+        CoevoError: a server that is given by URL does not answer, or no vLLM is found to start our own with.
+    """
+    for url in config.urls:
+        if not Client(url, config.timeout).is_ready():
+            raise CoevoError(f"the vLLM server at {url} does not answer: start it, or correct {section}.urls")
+    if not config.urls or config.sync != "files":
+        interpreter(config, section)
+    if config.sync != "files":
+        sender_settings(config, 0, "")
+
+
+def _key(config: VllmEngineConfig) -> str:
+    """Create a new key for servers of the run; read the key of servers given by URL from the environment."""
+    if not config.urls:
+        return secrets.token_urlsafe(32)
+    key = os.environ.get(KEY, "")
+    if not re.fullmatch(r"[!-~]*", key):
+        raise CoevoError(f"{KEY} is not an API key: use printable ASCII characters without spaces")
+    return key
+
+
+def _drawn(choice: dict[str, Any]) -> TokenLogprobs:
+    return list(zip(choice["token_ids"], choice["logprobs"]["token_logprobs"], strict=True))

@@ -1,0 +1,178 @@
+"""The parent's side of the trainer: a child, or several that work as one, and a watchdog over them."""
+
+import json
+import os
+import select
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from coevo.configs.update.update_config import UpdateConfig
+from coevo.models.trainer.samples import Scores, read_scores
+from coevo.models.trainer.trainer_launch import Launched
+from coevo.records.draws import Key
+from coevo.utilities.errors import CoevoError
+
+LOOK = 1.0
+"""Seconds between two looks at the processes: those on other machines hold no end of our pipes."""
+
+
+class TrainerError(CoevoError):
+    """The trainer child failed, died, or was killed because it gave no answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateReport:
+    """Report of an update.
+
+    Attributes:
+        metrics: finite numbers by name; all except ``tokens_per_second`` are repeatable.
+    """
+
+    metrics: Mapping[str, float]
+
+
+class Trainer:
+    """A policy and its optimizer in their own processes; they end with their parent, however that ends.
+
+    The child loads while the parent continues: only the first call waits for it.
+
+    Args:
+        config: loss, optimizer and DeepSpeed settings.
+        temperature: of the rollouts; divides the logits here as well.
+        threads: CPU threads per tensor operation.
+        policy: directory of the policy to train.
+        reference: directory of the frozen policy that KL is measured against.
+        optimizer: directory that ``save`` wrote; None starts afresh.
+        log: file that the child's standard error is appended to.
+        variables: of the child's environment, in addition to our own or overriding them.
+
+    Attributes:
+        waited: seconds that the first call waited for the child to load.
+    """
+
+    def __init__(
+        self,
+        config: UpdateConfig,
+        *,
+        temperature: float,
+        threads: int,
+        policy: Path,
+        reference: Path,
+        optimizer: Path | None,
+        log: Path,
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        self._timeout = config.deepspeed.timeout
+        self._log = log
+        self._ready = False
+        self.waited = 0.0
+        self._heard = b""
+        self._launched = Launched(config.deepspeed, log, variables or {})
+        self._write(
+            config=config.model_dump_json(),
+            temperature=temperature,
+            threads=threads,
+            policy=str(policy.absolute()),
+            reference=str(reference.absolute()),
+            optimizer=str(optimizer.absolute()) if optimizer else "",
+        )
+
+    @property
+    def pid(self) -> int:
+        """Process id of the child, or of the launcher of several."""
+        return self._launched.pid
+
+    def wait(self) -> None:
+        """Wait until the child has loaded policy and optimizer. Raises ``TrainerError``."""
+        if not self._ready:
+            since = time.monotonic()
+            self._read("start")
+            self._ready, self.waited = True, time.monotonic() - since
+
+    def update(self, batch: Path, key: Key, answers: Path | None = None) -> UpdateReport:
+        """Train on samples in ``batch`` (``coevo.models.trainer.samples``); ``key`` decides the order of minibatches.
+
+        ``answers`` has those of the policy as writer, whose loss is added (RetroAgent Eq. 4).
+
+        Raises:
+            TrainerError: the update failed, or took longer than ``config.deepspeed.timeout`` and was killed.
+        """
+        written = "" if answers is None else str(answers.absolute())
+        return UpdateReport(self._call("update", batch=str(batch.absolute()), key_parts=list(key), answers=written))
+
+    def update_critic(self, batch: Path, key: Key) -> UpdateReport:
+        """Train only the critic on samples in ``batch``; the policy stays unchanged. Needs a critic."""
+        return UpdateReport(self._call("update_critic", batch=str(batch.absolute()), key_parts=list(key)))
+
+    def score(self, batch: Path, into: Path) -> Scores:
+        """Per-row inputs of advantages for the samples in ``batch`` (``coevo.models.trainer.samples.write_turns``).
+
+        Reference log-probs if KL is in the reward, values with a critic. ``into`` is the file that carries them.
+
+        Raises:
+            TrainerError: it failed, or took longer than ``config.deepspeed.timeout`` and was killed.
+        """
+        self._call("score", batch=str(batch.absolute()), scores=str(into.absolute()))
+        return read_scores(into)
+
+    def save(self, policy: Path, optimizer: Path) -> None:
+        """Write the policy's directory and the optimizer's. Raises ``TrainerError``."""
+        self._call("save", policy=str(policy.absolute()), optimizer=str(optimizer.absolute()))
+
+    def close(self) -> None:
+        """End the child."""
+        self._launched.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _call(self, method: str, **arguments: object) -> Any:
+        self.wait()
+        self._write(method=method, **arguments)
+        return self._read(method)
+
+    def _write(self, **request: object) -> None:
+        with suppress(BrokenPipeError):  # they have ended; the reply that comes next reports why
+            self._launched.write(json.dumps(request).encode() + b"\n")
+
+    def _read(self, method: str) -> Any:
+        deadline = time.monotonic() + self._timeout
+        while not (line := self._line(method, deadline)).startswith(b"{"):
+            pass  # output of the launcher
+        reply = json.loads(line)
+        if "error" in reply:
+            raise TrainerError(reply["error"])
+        return reply["result"]
+
+    def _line(self, method: str, deadline: float) -> bytes:
+        descriptor = self._launched.replies
+        while b"\n" not in self._heard:
+            left = max(0.0, deadline - time.monotonic())
+            if not select.select([descriptor], [], [], min(left, LOOK))[0]:
+                self._look(method, left)
+                continue
+            part = os.read(descriptor, 65536)
+            if not part:
+                raise TrainerError(self._launched.last_words())
+            self._heard += part
+        line, _, self._heard = self._heard.partition(b"\n")
+        return line
+
+    def _look(self, method: str, left: float) -> None:
+        """Give up where no answer can come: after the end of a process, or of ``left`` seconds."""
+        if self._launched.ended():
+            raise TrainerError(self._launched.last_words())
+        if not left:
+            self._launched.kill()
+            raise TrainerError(
+                f"the trainer's {method} took longer than update.deepspeed.timeout={self._timeout:g} s and was "
+                f"killed: raise the timeout, or see {self._log}"
+            )

@@ -1,0 +1,103 @@
+"""State of the trainer child: one run's policy, its frozen reference, its critic and their optimizers."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from coevo.configs.update.update_config import UpdateConfig
+from coevo.models.policy import policy as policies
+from coevo.models.trainer import critic as critics
+from coevo.models.trainer import deepspeed_engine
+from coevo.models.trainer.activations import checkpoint_layers
+from coevo.models.trainer.checkpoint import load_optimizer, load_policy, save_optimizer, whole
+from coevo.models.trainer.learner import Learner
+from coevo.models.trainer.packed_forward import PolicyForward
+from coevo.models.trainer.packing_check import check_trie
+from coevo.models.trainer.ranks import rank
+from coevo.models.trainer.reference_policy import load_reference
+from coevo.models.trainer.samples import Scores, write_scores
+from coevo.models.trainer.update_batch import Batch, read
+from coevo.records.draws import key
+
+CRITIC = "critic"
+"""Folder of the critic in the optimizer's directory."""
+
+
+class TrainingSession:
+    """A policy in training, in a process that has joined its group; its methods are the parent's requests.
+
+    Args:
+        config: JSON of the ``UpdateConfig``.
+        temperature: divides the logits.
+        threads: CPU threads per tensor operation.
+        policy: directory of the policy to train.
+        reference: directory of the frozen policy.
+        optimizer: directory of the optimizer's state; empty to start afresh.
+    """
+
+    def __init__(
+        self, *, config: str, temperature: float, threads: int, policy: str, reference: str, optimizer: str
+    ) -> None:
+        settings = UpdateConfig.model_validate_json(config)
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(True, warn_only=settings.deepspeed.device == "cuda")  # some cannot be
+        # Otherwise every step fills DeepSpeed's reduction buffers, gigabytes of them.
+        torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+        self._policy = load_policy(Path(policy))
+        self._settings = settings
+        saved = Path(optimizer) / CRITIC
+        known = saved if optimizer and saved.is_dir() else None  # a run may get its critic later
+        self._critic = critics.start(self._policy.model, settings, known) if settings.critic else None
+        module = PolicyForward(self._policy.model, temperature, settings.loss.entropy_coefficient > 0)
+        if settings.deepspeed.activation_checkpointing:
+            checkpoint_layers(module)
+        self._engine = deepspeed_engine.start(module, settings.optimizer, settings.deepspeed)
+        if optimizer:
+            load_optimizer(self._engine, Path(optimizer))
+        frozen = load_reference(Path(reference), self._engine, temperature, settings.deepspeed)
+        self._learner = Learner(self._engine, frozen, settings)
+        self._checked = settings.packing == "rows"
+
+    def update(self, batch: str, key_parts: list[int | str], answers: str = "") -> dict[str, float]:
+        """Run one update of policy and critic from a file of samples, and from one of a writer's answers if named."""
+        samples, draws = self._read(batch), key(*key_parts)
+        metrics = self._learner.update(samples, draws, self._read(answers) if answers else None)
+        return metrics | (self._critic.update(samples, draws) if self._critic else {})
+
+    def update_critic(self, batch: str, key_parts: list[int | str]) -> dict[str, float]:
+        """Run one update of the critic only."""
+        assert self._critic is not None
+        return self._critic.update(self._read(batch), key(*key_parts))
+
+    def score(self, batch: str, scores: str) -> None:
+        """Write the inputs that the configured advantages need for a file of samples."""
+        samples = self._read(batch)
+        reference, values = [], []
+        if self._settings.loss.kl_in == "reward":
+            reference = _unpadded(self._learner.reference_logprobs(samples), samples)
+        if self._critic:
+            values = _unpadded(self._critic.values(samples), samples)
+        if rank() == 0:
+            write_scores(Path(scores), Scores(reference, values), len(samples))
+
+    def save(self, policy: str, optimizer: str) -> None:
+        """Write the policy's directory and the directory of the optimizer and the critic."""
+        policies.save(self._policy, Path(policy), whole, writes=rank() == 0)
+        save_optimizer(self._engine, Path(optimizer))
+        if self._critic:
+            self._critic.save(Path(optimizer) / CRITIC)
+
+    def _read(self, batch: str) -> Batch:
+        """Read samples; check the packing with the first ones."""
+        samples = read(Path(batch))
+        if len(samples) and not self._checked:
+            check_trie(self._engine, samples, self._settings.deepspeed.tokens)
+            self._checked = True
+        return samples
+
+
+def _unpadded(values: Tensor, batch: Batch) -> list[NDArray[np.float64]]:
+    return [row[real].double().numpy() for row, real in zip(values, batch.mask, strict=True)]

@@ -1,0 +1,42 @@
+"""Memory of a frozen model that writes lessons, beside the run's own policy."""
+
+from coevo.configs.bank.author_config import FrozenAuthorConfig
+from coevo.configs.policy_config import PolicyConfig, PretrainedPolicyConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.run_config import RunConfig
+from coevo.models.capacity.devices import Machine
+from coevo.models.capacity.footprint import MemoryUse
+from coevo.models.capacity.model_shape import ModelShape, config_of, shape_of
+from coevo.tasks.preflight.server_memory import least, serving
+from coevo.tasks.run.run_author import author_config
+
+
+def author_on_host(config: RunConfig, machine: Machine) -> list[MemoryUse]:
+    """Host memory of a frozen author; nothing for another one, or for a model that is not on this machine yet."""
+    author = author_config(config)
+    shape = frozen_shape(author, config.policy) if isinstance(author, FrozenAuthorConfig) else None
+    if shape is None or not isinstance(author, FrozenAuthorConfig):
+        return []
+    engine = author.engine
+    if not isinstance(engine, VllmEngineConfig):
+        return [MemoryUse("the author: weights", shape.parameters * shape.bytes)]
+    if engine.urls:
+        return []
+    return [MemoryUse("the author: servers", engine.replicas * serving(engine, shape, machine))]
+
+
+def author_on_gpu(config: RunConfig) -> list[MemoryUse]:
+    """The least memory of a frozen author's server; nothing for a model that is not on this machine yet."""
+    author = author_config(config)
+    shape = frozen_shape(author, config.policy) if isinstance(author, FrozenAuthorConfig) else None
+    if shape is None or not isinstance(author, FrozenAuthorConfig) or not isinstance(author.engine, VllmEngineConfig):
+        return []
+    return least(author.engine, shape, shape.positions, "the author")
+
+
+def frozen_shape(author: FrozenAuthorConfig, policy: PolicyConfig) -> ModelShape | None:
+    """Shape of a frozen author; None if its model is not on this machine, nor that of a policy whose shape is given."""
+    given = policy.shape if isinstance(policy, PretrainedPolicyConfig) and policy.path == author.path else None
+    if given is None and config_of(author.path) is None:
+        return None
+    return shape_of(PretrainedPolicyConfig(type="pretrained", path=author.path, dtype=author.dtype, shape=given), 0)

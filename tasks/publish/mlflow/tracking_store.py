@@ -1,0 +1,182 @@
+"""MLflow's store and client, with errors as one line."""
+
+import json
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from filelock import FileLock
+
+from coevo.tasks.publish.mlflow.moved import FOLDER, bring_along
+from coevo.utilities.errors import CoevoError
+
+SQLITE = "sqlite:///"
+DATABASE = "mlflow.db"
+LOCKED = 2.0
+"""Timeout for a database that another process has locked, in seconds."""
+
+
+class TrackingError(CoevoError):
+    """MLflow refused a publication; revisions after the cursor can be published later."""
+
+
+@dataclass(frozen=True)
+class TrackingStore:
+    """MLflow's store.
+
+    Attributes:
+        uri: tracking URI.
+        artifacts: root URI of the artifacts of new experiments; None if the server decides.
+        lock: file to lock while a run is looked up or created: creating one database twice at a time fails.
+    """
+
+    uri: str
+    artifacts: str | None
+    lock: Path
+
+
+def tracking_store(workspace: Path) -> TrackingStore:
+    """The store of ``MLFLOW_TRACKING_URI``, else a database and a folder in the workspace."""
+    root = workspace.resolve()
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"{SQLITE}{root / DATABASE}"
+    return TrackingStore(uri, None if uri.startswith("http") else (root / FOLDER).as_uri(), root / "mlflow.lock")
+
+
+def _is_own_server(uri: str, root: Path) -> bool:
+    """Return True if a URI is the address of the MLflow server that ``coevo ui`` started for a workspace."""
+    try:
+        parts, records = urlsplit(uri), json.loads((root / "servers.json").read_bytes())
+        ports = [record["port"] for record in records if record["name"] == "mlflow"]
+        return parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost") and parts.port in ports
+    except (OSError, ValueError, TypeError, KeyError):
+        return False
+
+
+def client(store: TrackingStore) -> Any:
+    """MLflow's client."""
+    return package().MlflowClient(tracking_uri=store.uri)
+
+
+@cache
+def package() -> Any:
+    """MLflow, imported on use since that takes seconds; quiet, and with short timeouts."""
+    import mlflow
+
+    logging.getLogger("mlflow.store").setLevel(logging.CRITICAL)  # it would log tracebacks of errors shown as one line
+    return mlflow
+
+
+@contextmanager
+def translated(store: TrackingStore, what: str = "does not take the run") -> Iterator[None]:
+    """Translate exceptions of MLflow, its database and its transport to one line."""
+    from sqlalchemy.exc import DBAPIError  # raised where MLflow creates its tables; elsewhere, MLflow wraps it
+
+    try:
+        yield
+    except (package().MlflowException, DBAPIError, sqlite3.Error, OSError) as error:
+        # Of SQLAlchemy's errors, the database's own message suffices.
+        said = getattr(error, "orig", getattr(error.__cause__, "orig", error))
+        reason = without_login(" ".join(str(said).split()), store.uri)[:200]
+        raise TrackingError(f"MLflow at {without_login(store.uri, store.uri)} {what}: {reason}") from error
+
+
+def without_login(text: str, uri: str) -> str:
+    """Remove the user and password of a URI from a text that is shown and stored."""
+    login = urlsplit(uri).netloc.rpartition("@")[0]
+    return text.replace(f"{login}@", "") if login else text
+
+
+@contextmanager
+def reached(store: TrackingStore, what: str) -> Iterator[Any]:
+    """MLflow's client, if it can be reached; errors within are one line.
+
+    Raises:
+        TrackingError: MLflow cannot be reached or refuses.
+    """
+    with translated(store, what):
+        check_database(store)
+        yield client(store)
+
+
+def check_location(store: TrackingStore, uri: str, what: str) -> None:
+    """Check that artifacts lie where a store may keep them, before they are read or written.
+
+    The workspace's own database and server keep them in the workspace's folder. Another server may keep them anywhere
+    but in a folder of this machine, which it does not know. No store keeps them relative to the working directory.
+
+    Args:
+        store: MLflow's store.
+        uri: location that it names.
+        what: artifacts, for the message.
+
+    Raises:
+        TrackingError: they do not.
+    """
+    scheme, root = urlsplit(uri).scheme, store.lock.with_name(FOLDER)
+    if scheme not in ("", "file", "models", "runs"):
+        return
+    path = unquote(urlsplit(uri).path) if scheme == "file" else uri
+    own = database_of(store) == store.lock.with_name(DATABASE) or _is_own_server(store.uri, store.lock.parent)
+    inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
+    anywhere = not own and database_of(store) is not None
+    if scheme in ("models", "runs") or not Path(path).is_absolute() or not (inside or anywhere):
+        where = str(root) if own or anywhere else "the server's own storage, `mlflow server --artifacts-destination`"
+        known = without_login(store.uri, store.uri)
+        raise TrackingError(f"MLflow at {known} names {uri[:200]!a} as the place of {what}: they belong into {where}")
+
+
+def check_database(store: TrackingStore) -> None:
+    """Make sure that a database in a file is writable: MLflow itself would retry for minutes, silently.
+
+    Paths in a workspace's own database are corrected if the workspace was moved or copied.
+    """
+    path = database_of(store)
+    if path is not None:
+        with FileLock(store.lock):
+            make_database(store)
+            with closing(sqlite3.connect(path, timeout=LOCKED)) as database:
+                database.execute("BEGIN IMMEDIATE")
+                if store.artifacts is not None and path == store.lock.with_name(DATABASE):
+                    bring_along(database, store.artifacts)
+                database.commit()
+
+
+def make_database(store: TrackingStore) -> None:
+    """Create a database in a file if missing; the caller holds the store's lock.
+
+    The file appears complete or not at all: MLflow creates its tables in many steps, and can neither use nor repair
+    what a kill or a full disk leaves of them.
+    """
+    path = database_of(store)
+    if path is None or (path.is_file() and path.stat().st_size):
+        return
+    package()
+    from mlflow.db import upgrade  # the command `mlflow db upgrade`
+
+    for left in path.parent.glob(f"{path.name}.part*"):
+        left.unlink()
+    part = path.with_name(f"{path.name}.part")
+    part.touch()  # MLflow would try for minutes, and in silence, to open a file that cannot be made
+    upgrade.main([f"{SQLITE}{part}"], standalone_mode=False)
+    if store.artifacts is not None:
+        _make_default_experiment(f"{SQLITE}{part}", store.artifacts)
+    part.replace(path)
+
+
+def _make_default_experiment(uri: str, artifacts: str) -> None:
+    """Create MLflow's experiment ``0``: its first client would keep its artifacts in the working directory."""
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    SqlAlchemyStore(uri, artifacts).engine.dispose()
+
+
+def database_of(store: TrackingStore) -> Path | None:
+    """File of the store's database, without the options of its URI; None for any other store."""
+    return Path(store.uri.removeprefix(SQLITE).partition("?")[0]) if store.uri.startswith(SQLITE) else None

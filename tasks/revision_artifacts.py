@@ -1,0 +1,126 @@
+"""Artifacts of a revision that its steps make: episodes, reference episodes, and baselines of rewards.
+
+    episodes/episodes.parquet      training episodes, with every retrieval and its outcome
+    references/episodes.parquet    reference episodes of the writer
+    baselines/baselines.json       by task id, the highest mean success of a group so far (RetroAgent's Phi)
+    trials/trials.json             candidates on trial, with the rewards of their groups so far
+    standings/standings.json       firings in a row that neither judged nor retrieved an entry, for retirement
+    taught/taught.json             tasks that entries were written from, for the quality of retrieval
+
+A resumed or rolled-back run continues from those of its revision.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.parquet as pq
+
+from coevo.configs.run_config import RunConfig
+from coevo.lineage.lineage import Lineage
+from coevo.memory import retirement_counters, taught, trials
+from coevo.memory.evidence.references import References
+from coevo.memory.retirement_counters import RetirementCounter
+from coevo.memory.taught import Taught
+from coevo.memory.trials import OnTrial
+from coevo.records.arrow import episodes_to_table, table_to_episodes
+from coevo.records.episode import Episode
+from coevo.records.task import key_by
+
+# Names of the artifacts; the file of one with JSON has its name, too.
+EPISODES, REFERENCES = "episodes", "references"
+BASELINES, TRIALS, STANDINGS, TAUGHT = "baselines", "trials", "standings", "taught"
+PARQUET = "episodes.parquet"
+
+
+def write_episodes(episodes: Iterable[Episode], directory: Path) -> None:
+    """Write episodes as Parquet in a new directory."""
+    directory.mkdir(parents=True)
+    pq.write_table(episodes_to_table(episodes), directory / PARQUET, compression="zstd")
+
+
+def read_episodes(directory: Path) -> list[Episode]:
+    """Episodes of a committed artifact."""
+    return table_to_episodes(pq.read_table(directory / PARQUET))
+
+
+def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]:
+    """Training episodes of one revision.
+
+    Raises:
+        CoevoError: they were dropped, or their artifact is damaged.
+    """
+    scratch.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=scratch) as place:
+        return read_episodes(lineage.materialise(revision, EPISODES, Path(place) / EPISODES))
+
+
+def references_of(config: RunConfig, directory: Path | None) -> References:
+    """References of a run, read from a committed artifact; none for None."""
+    if config.bank is None:
+        return References(key_by("scope"), 0)
+    episodes = [] if directory is None else read_episodes(directory)
+    return References(key_by(config.bank.key), config.bank.references, episodes)
+
+
+def write_references(references: References, staging: Path) -> None:
+    """Stage the references for the commit, in place of those that an earlier firing of the revision has staged."""
+    directory = staging / REFERENCES
+    if directory.exists():
+        shutil.rmtree(directory)
+    write_episodes(references.episodes(), directory)
+
+
+def write_baselines(baselines: Mapping[str, float], staging: Path) -> None:
+    """Stage the baselines for the commit, in place of those that an earlier firing of the revision has staged."""
+    _write(json.dumps(dict(baselines), sort_keys=True, indent=0), BASELINES, staging)
+
+
+def read_baselines(directory: Path | None) -> dict[str, float]:
+    """Baselines of a committed artifact; none for None."""
+    return {} if directory is None else dict(json.loads(_read(directory, BASELINES)))
+
+
+def write_trials(candidates: Sequence[OnTrial], staging: Path) -> None:
+    """Stage the candidates on trial for the commit."""
+    _write(trials.text(candidates), TRIALS, staging)
+
+
+def read_trials(directory: Path | None) -> list[OnTrial]:
+    """Candidates on trial of a committed artifact; none for None."""
+    return [] if directory is None else trials.parse(_read(directory, TRIALS))
+
+
+def write_standings(standings: Mapping[str, RetirementCounter], staging: Path) -> None:
+    """Stage the standings of entries for the commit."""
+    _write(retirement_counters.text(standings), STANDINGS, staging)
+
+
+def read_standings(directory: Path | None) -> dict[str, RetirementCounter]:
+    """Standings of a committed artifact, by entry id; none for None."""
+    return {} if directory is None else retirement_counters.parse(_read(directory, STANDINGS))
+
+
+def write_taught(tasks: Iterable[Taught], staging: Path) -> None:
+    """Stage the tasks that entries were written from for the commit."""
+    _write(taught.text(tasks), TAUGHT, staging)
+
+
+def read_taught(directory: Path | None) -> dict[str, Taught]:
+    """Tasks of a committed artifact, by id; none for None."""
+    return {} if directory is None else taught.parse(_read(directory, TAUGHT))
+
+
+def _write(text: str, name: str, staging: Path) -> None:
+    (staging / name).mkdir(parents=True, exist_ok=True)
+    _file(staging / name, name).write_text(text + "\n", encoding="utf-8")
+
+
+def _read(directory: Path, name: str) -> str:
+    return _file(directory, name).read_text(encoding="utf-8")
+
+
+def _file(directory: Path, name: str) -> Path:
+    return directory / f"{name}.json"

@@ -1,0 +1,111 @@
+"""Weights that a run names by path: their digests belong to the run's identity, like its settings and its code.
+
+Another model at the same path would continue the run from a base that its adapters were never trained on, or search its
+bank in another embedding, without any other sign. Digests of files are kept in ``weights.json`` of the workspace, by
+path, size, times and inode, so that a base model of many gigabytes is read once.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.run_config import RunConfig
+from coevo.lineage.atomic_files import write_atomically
+from coevo.lineage.revision.code_version import flat
+from coevo.lineage.revision.manifest import Manifest
+from coevo.memory.retrieval.encoder import BUNDLED
+from coevo.models.policy.foreign import folder_of
+from coevo.utilities.errors import CoevoError
+
+FILE = "weights.json"
+AUTHOR = "bank.writer.author.path"
+"""Setting of a frozen writer's model."""
+DECIDING = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"})
+"""Suffixes of the files that a model, its tokenizer or its encoder is read from."""
+KNOWN = TypeAdapter(dict[str, tuple[list[int], str]])
+"""Size, times and inode of a file, and its digest, by path."""
+
+
+def folders_of(config: RunConfig) -> dict[str, Path]:
+    """Folder by setting, of every model that a run names by path and that is on this machine.
+
+    A policy that is trained whole is in the lineage from revision 0 on; its path still names what the run began from.
+    """
+    found = {setting: folder_of(path) for setting, path in _named(config)}
+    return {setting: folder for setting, folder in found.items() if folder is not None}
+
+
+def digests(config: RunConfig, workspace: Path) -> dict[str, str]:
+    """SHA-256 (hex) by setting, over names and content of the files of each model that a run names by path."""
+    known = _read(workspace / FILE)
+    kept = dict(known)
+    found = {setting: _digest(folder, kept) for setting, folder in folders_of(config).items()}
+    if kept != known:
+        with suppress(OSError):  # a workspace that is only read from
+            write_atomically(workspace / FILE, json.dumps(kept, indent=1, sort_keys=True) + "\n", private=True)
+    return found
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Differences of digests, one line per setting; a setting that only one of both has agrees."""
+    return [
+        f"weights of {name}: {before[name][:12]} -> {digest[:12]}"
+        for name, digest in sorted(now.items())
+        if before.get(name, digest) != digest
+    ]
+
+
+def check_weights(manifest: Manifest, config: RunConfig, workspace: Path, name: str) -> None:
+    """Check that the models that a revision opens by path are those that it was made with.
+
+    Raises:
+        CoevoError: one has changed since.
+    """
+    recorded: Mapping[str, str] = manifest.state.get("weights", {})
+    if isinstance(config.policy, PretrainedPolicyConfig) and config.policy.lora is None:
+        recorded = {setting: digest for setting, digest in recorded.items() if setting != "policy.path"}
+    found = changed(recorded, digests(config, workspace)) if recorded else []
+    if found:
+        raise CoevoError(
+            f"{name} was made with other files than those at its paths now: {'; '.join(found)}; put the former files "
+            "back, or continue the run with `coevo resume --accept-change`"
+        )
+
+
+def _named(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """Settings that name a model, with their values; the bundled encoder is a pinned package."""
+    for setting, value in flat(config.model_dump(mode="json")).items():
+        encoder = setting.endswith(".encoder.model") or setting == "evaluation.encoder"
+        if isinstance(value, str) and value != BUNDLED and (encoder or setting in ("policy.path", AUTHOR)):
+            yield setting, value
+
+
+def _digest(folder: Path, kept: dict[str, tuple[list[int], str]]) -> str:
+    total = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.suffix in DECIDING and path.is_file()):
+        name = path.relative_to(folder).as_posix()
+        if not any(part.startswith(".") for part in Path(name).parts):
+            total.update(f"{_file_digest(path, kept)} {json.dumps(name)}\n".encode())
+    return total.hexdigest()
+
+
+def _file_digest(path: Path, kept: dict[str, tuple[list[int], str]]) -> str:
+    with path.open("rb") as file:
+        status = path.stat()
+        stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+        place = str(path.resolve())
+        if place not in kept or list(kept[place][0]) != stamp:
+            kept[place] = stamp, hashlib.file_digest(file, "sha256").hexdigest()
+    return kept[place][1]
+
+
+def _read(file: Path) -> dict[str, tuple[list[int], str]]:
+    try:
+        return KNOWN.validate_json(file.read_bytes())
+    except (OSError, ValueError):  # it is made again
+        return {}

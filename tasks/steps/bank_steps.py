@@ -1,0 +1,139 @@
+"""Steps of the bank: counters of the entries that episodes saw, a proposal of the writer, its admission."""
+
+from collections.abc import Iterable, Set
+from dataclasses import replace
+
+from coevo.memory.admission.admission import Decision
+from coevo.memory.admission.pending_admission import Pending, changes_anything, takes_anything
+from coevo.memory.stats import FROM, RetrievalCounts, retrieval_counts, retrieved
+from coevo.memory.taught import Taught
+from coevo.memory.writers.writer import Evidence, Proposal
+from coevo.records.metric_names import UNREAD, UNSHOWN, UNTAKEN, UNWRITTEN
+from coevo.tasks.draft import Result
+from coevo.tasks.revision_artifacts import write_references
+from coevo.tasks.session import Session
+from coevo.tasks.stage import stage, untracked
+from coevo.tasks.writing.ask_author import ask_of
+
+
+@untracked("credit")
+def credit(session: Session) -> Result[None]:
+    """Credit entries with the episodes that this iteration has ended; utilities change only while the bank does."""
+    config, bank, episodes = session.config.bank, session.bank, session.ended
+    if config is None:
+        return Result(None)
+    bank.credit(episodes, utilities=session.evolves())
+    metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats)) | unshown(session)
+    silent = sum(not episode.turns for episode in episodes)
+    unread = {UNREAD: silent} if silent else {}
+    if config.utility is None:
+        return Result(None, metrics, spent=unread)
+    worth = [bank.stats[entry].utility for entry in sorted(retrieved(episodes)) if entry in bank.stats]
+    mean = sum(worth) / len(worth) if worth else config.utility.initial
+    return Result(None, metrics | {"bank/utility": mean}, spent=unread)
+
+
+def unshown(session: Session) -> dict[str, float]:
+    """Number of iterations in a row, this one included, whose prompts show no entry of a bank that has some.
+
+    Iterations without a bank on purpose (``warmup``), or in which no episode ended, leave the number as it is.
+    """
+    draft, head = session.draft.metrics, session.stores.lineage.head()
+    last = draft if session.iteration > session.sealed_at or head is None else head.metrics
+    before, entries = last.get(UNSHOWN, 0.0), bool(session.bank.entries)
+    known = not entries or (session.iteration >= session.warmup() and any(each.turns for each in session.ended))
+    shown = any(turn.retrieved for episode in session.ended for turn in episode.turns)
+    now = before if not known else before + 1 if entries and not shown else 0.0
+    return {UNSHOWN: now} if now or UNSHOWN in draft else {}
+
+
+def count_metrics(counts: RetrievalCounts | None) -> dict[str, float]:
+    """Metrics of how often the active entries have been retrieved so far; empty for an empty bank."""
+    if counts is None:
+        return {}
+    bins = {f"from_{least}": float(n) for least, n in zip(FROM, counts.histogram, strict=True)}
+    return {
+        "bank/retrieval/count_min": float(counts.least),
+        "bank/retrieval/count_median": counts.median,
+        "bank/retrieval/count_max": float(counts.most),
+        "bank/retrieval/never_share": counts.never / counts.entries,
+    } | {f"bank/retrieval/count_histogram/{name}": n for name, n in bins.items()}
+
+
+@stage("write candidates")
+def write(session: Session) -> Result[Proposal]:
+    """Proposal from the episodes since the writer's last firing (CoEvo-RL Algorithm 1, line 8).
+
+    The episodes become references for later firings.
+    """
+    bank, writer = session.config.bank, session.parts.writer
+    assert bank is not None and writer is not None
+    revision, writing = session.draft.revision, session.parts.writing
+    ask = ask_of(writing, revision)
+    evidence = Evidence(session.recent, session.bank.library(), session.references, revision, ask)
+    proposal = writer.write(evidence)
+    if session.config.evaluation.retrieval:
+        shown = (*session.references.episodes(), *session.recent)
+        session.taught |= {episode.task.id: Taught.of(episode.task) for episode in shown}
+    spent, rates = dict[str, float](), dict[str, float]()
+    if writing is not None:
+        writing.refused(proposal.rejects)
+        spent, rates = writing.cost(), writing.requests()
+    if bank.references:
+        session.references.add(session.recent)
+        write_references(session.references, session.stores.paths.staging)
+    idle = idle_firings(session, UNWRITTEN, bool(proposal.entries or proposal.edits))
+    counted = {f"bank/writer/{name}": count for name, count in proposal.counts.items()}
+    return Result(proposal, counted | idle, rates, spent)
+
+
+@untracked("admit")
+def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[None]:
+    """Carry out a decision, or leave it to a person; verdicts and candidates are kept in either case.
+
+    Trials of candidates begin and end in either case: they do not change the bank.
+    """
+    proposed, bank, config = [entry.id for entry in proposal.entries], session.bank, session.config.bank
+    assert config is not None
+    bank.proceed(decision, session.recent)
+    if session.config.approval.admission == "person" and changes_anything(decision):
+        change = replace(decision, begun=(), ended=())
+        session.wait_for(Pending(session.draft.revision, change, tuple(proposed), session.writer_is_due()))
+        waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(bank.entries))}
+        return Result(None, {**decision.metrics, **waiting})
+    before = {entry.id for entry in bank.entries}
+    bank.apply(decision, session.recent)
+    idle = {}
+    if session.writer_is_due():
+        idle = idle_firings(session, UNTAKEN, takes_anything(decision, bool(bank.trials)))
+        session.fire()
+    judged = decision.ended if config.admission.type == "within-group" else proposed  # the others wait, or have no room
+    return Result(None, {**decision.metrics, **counts(before, {entry.id for entry in bank.entries}, judged), **idle})
+
+
+def idle_firings(session: Session, name: str, used: bool | None) -> dict[str, float]:
+    """Number of idle firings in a row, this one included; empty if it is none. It continues from the last firing.
+
+    Args:
+        session: of the run.
+        name: of the metric.
+        used: False for an idle firing; None if that is not known yet, which leaves the number as it is.
+    """
+    draft = session.draft.metrics
+    if used:
+        return {name: 0.0} if name in draft else {}  # of an earlier firing of the same revision
+    last = draft if name in draft or "bank/size" in draft else session.stores.lineage.manifest(session.fired).metrics
+    idle = last.get(name, 0.0) + (used is False)
+    return {name: idle} if idle else {}
+
+
+def counts(before: Set[str], after: Set[str], proposed: Iterable[str]) -> dict[str, float]:
+    """Metrics of a bank's change, from the ids of its entries before and after, and of the candidates."""
+    admitted, rejected = len(after - before), sum(entry not in after for entry in proposed)
+    found = {
+        "bank/admitted": float(admitted),
+        "bank/retired": float(len(before - after)),
+        "bank/rejected": float(rejected),
+        "bank/size": float(len(after)),
+    }
+    return found | ({"bank/admitted_share": admitted / (admitted + rejected)} if admitted + rejected else {})

@@ -1,0 +1,246 @@
+"""A run packaged, promoted and served: one server for all of it, and what an attacker sends to it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import version
+from pathlib import Path
+from urllib.error import HTTPError
+
+import psutil
+import pytest
+from support import small_run
+from support.endpoint import LARGE, ROW, WRONG, is_one_line, post, rows, streamed
+from support.loop import novice
+from support.player import CONFIG
+from support.runs import ROOT, coevo
+
+from coevo.flows.evaluate_revision import evaluate_revision
+from coevo.flows.evaluation import EvaluationRequest
+from coevo.flows.history.revision_reference import reading
+from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
+from coevo.flows.packages.make_package import register_revision
+from coevo.flows.packages.promotion import promote
+from coevo.lineage.workspace import Workspace
+from coevo.tasks.package.champion import restore
+from coevo.tasks.package.model_registry import Registered, fetch, find, packaged
+from coevo.tasks.publish.mlflow.tracking_store import client, tracking_store
+
+pytestmark = pytest.mark.full
+PANEL = "seen-houses"
+TASKS = 96
+"""So many that the two lessons of the run are asked for."""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory, warmstarts):
+    """A workspace with a run whose policy has been shown how to act; revisions 3 and 0 are versions 1 and 2."""
+    place = Workspace(tmp_path_factory.mktemp("served"))
+    small_run.build(place.root, policy=novice(CONFIG, warmstarts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MLFLOW_TRACKING_URI", raising=False)
+        assert register_revision("first@3", "agent", place)[0] == Registered("agent", 1)
+        assert register_revision("first@0", "agent", place)[0] == Registered("agent", 2)
+        assert promote("agent/1", PANEL, 16, 0.0, 0, place).passed
+        yield place
+
+
+@pytest.fixture(scope="module")
+def server(place):
+    """``coevo serve agent@champion``: its process and its URL. It ends with its child on SIGTERM."""
+    start = "from coevo.flows.cli.app import main; main()"
+    command = [sys.executable, "-c", start, "serve", "agent@champion", "--workspace", str(place.root)]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said = process.stdout.readline()
+    found = re.search(r"Serving agent/1 at (http://\S+)/invocations", said)
+    assert found, said + process.stderr.read()
+    yield process, found[1]
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 143
+    assert psutil.wait_procs(children, timeout=10)[1] == []
+
+
+def ask(url, rows, **more):
+    body = json.dumps({"dataframe_records": rows, **more}).encode()
+    request = urllib.request.Request(f"{url}/invocations", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=400) as response:
+        return json.load(response)["predictions"]
+
+
+def said(episodes):
+    return [[(turn.completion.text, turn.action, turn.retrieved) for turn in each.turns] for each in episodes]
+
+
+def test_a_panel_through_the_endpoint_ends_as_it_does_here(server, place):
+    here = evaluate_revision("first@3", EvaluationRequest(PANEL, TASKS), place)
+    there = evaluate_endpoint(server[1], "first@3", EvaluationRequest(PANEL, TASKS), place)
+    assert said(there.episodes) == said(here.episodes)
+    assert there.success == here.success
+    assert 0 < there.success < 1
+    assert there.panel.hash == here.panel.hash
+    assert any(turn.retrieved for episode in there.episodes for turn in episode.turns)
+
+
+def test_the_command_plays_through_it(server, place):
+    told = ("evaluate", "first", "--tasks", "8", "--json")
+    rows = [coevo(*told, *more, workspace=place.root) for more in ((), ("--endpoint", server[1]))]
+    assert json.loads(rows[0].stdout) == json.loads(rows[1].stdout), rows[1].stderr
+
+
+def test_it_is_stateless_and_takes_requests_side_by_side(server, place):
+    _, url = server
+    first = {"instruction": "house lotus . task heat mug to counter", "observation": "at hall hold nothing"}
+    later = {
+        **first,
+        "scope": "lotus",
+        "history": [{"observation": "at hall", "action": "go safe", "feedback": "see mug"}],
+        "task": "t",
+    }
+    alone = [ask(url, [row])[0] for row in (first, later)]
+    assert set(alone[0]) == {"text", "thought", "action", "valid", "fault", "over", "retrieved", "no_lesson"}
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda row: ask(url, [row])[0], [first, later] * 4)) == alone * 4
+    assert ask(url, [{**first, "scope": "", "history": [], "task": first["instruction"]}, later]) == alone
+    seeds = [ask(url, [later], params={"seed": seed})[0]["text"] for seed in range(8)]
+    assert len(set(seeds)) > 1
+
+
+def test_a_bad_request_is_refused_and_said_why(server):
+    with pytest.raises(HTTPError) as refused:
+        ask(server[1], [{"observation": "at hall"}])
+    assert refused.value.code == 422
+    assert "instruction" in refused.value.read().decode()
+
+
+def test_a_prompt_that_is_too_long_ends_its_own_episode(server):
+    long = {"instruction": "mug " * 5000, "observation": "at hall"}
+    (alone,), (cut, beside) = ask(server[1], [ROW]), ask(server[1], [long, ROW])
+    assert cut["over"].startswith("overlong: a prompt of ")
+    assert (cut["action"], cut["valid"], cut["fault"], beside) == ("", False, "overlong", alone)
+
+
+def test_what_is_no_request_gets_one_line(server):
+    for name, body in WRONG.items():
+        status, said = post(server[1], body)
+        assert (name, status, is_one_line(said)) == (name, 422, True), said[:300]
+    for name, body in LARGE.items():
+        status, said = post(server[1], body)
+        assert (name, status, is_one_line(said)) == (name, 413, True), said[:300]
+    for kind in ("text/csv", "application/vnd.apache.parquet", "text/plain", ""):
+        assert post(server[1], rows(ROW), {"Content-Type": kind})[0] == 415
+    assert post(server[1], b"", path="/docs", method="GET")[0] == 404
+    assert post(server[1], b"", method="GET")[0] == 405
+    log = server[0].args[-1] + f"/serve-{server[1].rpartition(':')[2]}.log"
+    assert "Traceback" not in Path(log).read_text()
+
+
+def test_mlflows_client_is_understood(server):
+    (alone,) = ask(server[1], [ROW])
+    split = {"columns": list(ROW), "index": [0, 1], "data": [list(ROW.values())] * 2}
+    for body in ({"dataframe_split": split}, {"inputs": [ROW] * 2}, {"instances": [ROW, {**ROW, "history": None}]}):
+        status, said = post(server[1], json.dumps(body).encode())
+        assert (status, json.loads(said)["predictions"]) == (200, [alone] * 2)
+    assert post(server[1], b"", path="/version", method="GET") == (200, version("mlflow").encode())
+    assert post(server[1], b"", path="/health", method="GET") == (200, b"\n")
+
+
+def test_large_bodies_take_little_memory_and_block_nobody(server):
+    process, url = server
+    (child,) = psutil.Process(process.pid).children()
+    before, peak, waits = child.memory_info().rss, 0, []
+    endless = [b" " * 2**16] * 2000
+    with ThreadPoolExecutor(6) as pool:
+        sent = [pool.submit(post, url, LARGE["20 MB"]) for _ in range(3)]
+        sent += [pool.submit(streamed, url, endless) for _ in range(2)]
+        while not all(each.done() for each in sent):
+            start = time.monotonic()
+            assert post(url, b"", path="/ping", method="GET")[0] == 200
+            waits.append(time.monotonic() - start)
+            peak = max(peak, child.memory_info().rss)
+    assert [each.result()[0] for each in sent[:3]] == [413] * 3
+    assert all(b" 413 " in each.result() for each in sent[3:])
+    assert peak - before < 200 * 2**20
+    assert max(waits) < 5
+    assert len(ask(url, [ROW])) == 1
+
+
+def test_a_foreign_host_or_origin_is_refused(server):
+    url = server[1]
+    own = url.removeprefix("http://")
+    port = own.rpartition(":")[2]
+    for host in (own, f"localhost:{port}", f"[::1]:{port}", "LOCALHOST"):
+        assert post(url, rows(ROW), {"Host": host})[0] == 200
+    for host in ("evil.example", f"evil.example:{port}", f"127.0.0.1.evil.example:{port}", "192.0.2.1", "[", ""):
+        status, said = post(url, rows(ROW), {"Host": host})
+        assert (host, status, is_one_line(said)) == (host, 403, True)
+    assert post(url, rows(ROW), {"Origin": url})[0] == 200
+    for origin in ("http://evil.example", "null", "http://127.0.0.1:1", ""):
+        assert post(url, rows(ROW), {"Origin": origin})[0] == 403
+    assert post(url, b"", {"Host": "evil.example"}, path="/ping", method="GET")[0] == 403
+
+
+def test_it_listens_on_loopback_alone(server):
+    process, url = server
+    family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
+    heard = {each.laddr for one in family for each in one.net_connections() if each.status == psutil.CONN_LISTEN}
+    assert {(address.ip, address.port) for address in heard} == {("127.0.0.1", int(url.rpartition(":")[2]))}
+
+
+def test_a_version_says_where_it_comes_from_and_how_it_did(place):
+    registered = client(tracking_store(place.root)).get_model_version("agent", "1")
+    with reading("first@3", place) as opened:
+        state, commit = opened.manifest.state, opened.lineage.commit_hash(3)
+    assert registered.tags["coevo.run"] == "first"
+    assert registered.tags["coevo.commit"] == commit
+    assert registered.tags["coevo.config"] == state["config_hash"]
+    assert registered.tags[f"coevo.success.{PANEL}"] == f"{state['metrics'][f'agent/success/{PANEL}']:.4f}"
+
+
+def test_the_alias_moves_through_the_gate_and_back_to_the_old_pair(place, tmp_path):
+    store = tracking_store(place.root)
+    refused = promote("agent/2", PANEL, 32, 1.0, 0, place)
+    assert not refused.passed
+    assert find(store, "agent@champion") == Registered("agent", 1)
+    passed = promote("agent/2", PANEL, 32, -1.0, 0, place)
+    assert passed.verdict.low > -1.0
+    assert find(store, "agent@champion") == Registered("agent", 2)
+    assert packaged(fetch(store, find(store, "agent@champion"), tmp_path / "new")).origin.revision == 0
+    assert restore(store, "agent") == Registered("agent", 1)
+    old = packaged(fetch(store, find(store, "agent@champion"), tmp_path / "old"))
+    assert old.origin.revision == 3
+    with reading("first@3", place) as opened:
+        policy = opened.lineage.materialise(3, "policy", tmp_path / "policy")
+    weights = [(directory / "model.safetensors").read_bytes() for directory in (policy, old.directory / "policy")]
+    assert weights[0] == weights[1]
+
+
+ALONE = """
+import json, sys
+import mlflow.pyfunc, pandas as pd
+model = mlflow.pyfunc.load_model(sys.argv[1])
+asked = [{"instruction": "house lotus . task heat mug to counter", "observation": "at hall hold nothing"}]
+answer = model.predict(pd.DataFrame(asked), params={"seed": 3})
+import coevo.tasks
+stores = {"coevo.flows", "coevo.lineage", "lancedb", "prefect", "dvc"}
+print(json.dumps([answer, coevo.tasks.__path__[0], sorted(sys.modules.keys() & stores)]))
+"""
+
+
+def test_a_model_plays_with_its_own_code_and_without_the_stores(server, place, tmp_path):
+    store = tracking_store(place.root)
+    model = fetch(store, Registered("agent", 1), tmp_path / "model")
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, str(model)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    answer, home, stores = json.loads(done.stdout.splitlines()[-1])
+    asked = [{"instruction": "house lotus . task heat mug to counter", "observation": "at hall hold nothing"}]
+    assert answer == ask(server[1], asked, params={"seed": 3})
+    assert Path(home) == model / "code" / "coevo" / "tasks"
+    assert stores == []

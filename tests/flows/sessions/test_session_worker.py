@@ -1,0 +1,77 @@
+"""A worker that is stopped ends soon, and nothing of it is left."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from support.runs import ROOT
+from support.scheduled import wait_for
+
+from coevo.flows.sessions import session_worker as worker
+from coevo.lineage.workspace import Workspace
+
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print('up', flush=True)
+time.sleep(600)
+"""
+"""A session that waits for somebody who does not answer."""
+PARENT = f"""
+import signal, subprocess, sys, time
+{{ignore}}
+subprocess.Popen([sys.executable, '-c', {STUBBORN!r}], start_new_session=True)
+time.sleep(600)
+"""
+MAIN = """
+import sys
+from coevo.flows.sessions.session_worker import supervise
+sys.exit(supervise([sys.executable, '-c', sys.argv[1]], lambda: None, 1.0) != 0)
+"""
+
+
+@pytest.mark.parametrize("ignore", ["", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_a_worker_that_is_stopped_takes_a_stubborn_session_with_it(ignore):
+    parent = PARENT.format(ignore=ignore)
+    worker = subprocess.Popen(
+        [sys.executable, "-c", MAIN, parent], cwd=ROOT, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": "."}
+    )
+    assert worker.stdout.readline() == b"up\n"
+    family = psutil.Process(worker.pid).children(recursive=True)
+    assert len(family) == 2
+    begun = time.monotonic()
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(60) == 1
+    assert time.monotonic() - begun < 30
+    wait_for(lambda: not any(process.is_running() and process.status() != "zombie" for process in family), 30)
+
+
+def test_a_folder_of_prefects_that_is_not_ours_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker.tempfile, "tempdir", str(tmp_path))
+    with worker.runner_storage() as variables:
+        assert variables == {}
+    (tmp_path / "runner_storage").mkdir()
+    with worker.runner_storage() as variables:
+        assert variables == {}
+    monkeypatch.setattr(worker.os, "access", lambda path, mode: "runner_storage" not in str(path))
+    with worker.runner_storage() as variables:
+        assert Path(variables["TMPDIR"]).is_dir()
+    assert not Path(variables["TMPDIR"]).exists()
+
+
+@pytest.mark.parametrize(("jump", "said"), [(-14400.0, "back by 240 min"), (90000.0, "ahead by 1500 min"), (5.0, "")])
+def test_a_clock_that_is_set_has_the_sessions_planned_anew_once(tmp_path, monkeypatch, capsys, jump, said):
+    planned = []
+    monkeypatch.setattr("coevo.flows.sessions.schedules.plan_anew", planned.append)
+    looker = worker.Looker(Workspace(tmp_path), "http://127.0.0.1:1/api", restarts=False)
+    before = worker._clock_offset()
+    monkeypatch.setattr(worker, "_clock_offset", lambda: before + jump)
+    looker.look()
+    looker.look()
+    assert len(planned) == bool(said)
+    assert said in capsys.readouterr().out

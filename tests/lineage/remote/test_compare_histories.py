@@ -1,0 +1,21 @@
+"""Which history goes further."""
+
+import pytest
+
+from coevo.lineage.remote.compare_histories import HistoryComparison
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "found"),
+    [
+        ("abc", "abc", (False, False, False)),
+        ("abc", "ab", (True, False, False)),
+        ("", "ab", (False, True, False)),
+        ("ab", "abc", (False, True, False)),
+        ("abx", "abc", (False, False, True)),
+        ("x", "abc", (False, False, True)),
+    ],
+)
+def test_standings(here, there, found):
+    standing = HistoryComparison(here, there)
+    assert (standing.ahead, standing.behind, standing.diverged) == found

@@ -1,0 +1,1 @@
+"""Ground floor: errors, processes, memory and disk, of use to every room."""

@@ -1,0 +1,78 @@
+"""The registry of parts: for each ``type`` that a configuration may name, where its code is."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Generic, TypeVar
+
+from coevo.utilities.errors import ConfigError, nearest
+
+PartT = TypeVar("PartT")
+
+
+class Registry(Generic[PartT]):
+    """Parts of one kind by name, each imported on first use: the built-in ones, and those of installed packages.
+
+    A built-in part takes precedence over an installed one of the same name.
+
+    Attributes:
+        parts: ``package.module:attribute`` of each built-in part, by name.
+    """
+
+    def __init__(self, setting: str, group: str, parts: Mapping[str, str]) -> None:
+        """Args:
+        setting: key of the configuration that names a part, for messages: ``update.reward.type``.
+        group: entry-point group under which packages register theirs: ``coevo.rewards``.
+        parts: ``package.module:attribute`` of each built-in part, by name.
+        """
+        self.parts = parts
+        self._setting, self._group = setting, group
+
+    def names(self) -> list[str]:
+        """Names of the built-in and the installed parts, sorted."""
+        return sorted({*self.parts, *self._installed()})
+
+    def __contains__(self, name: str) -> bool:
+        """Return True for a built-in or an installed part."""
+        return name in self.parts or name in self._installed()
+
+    def load(self, name: str) -> PartT:
+        """The part of this name.
+
+        Raises:
+            ConfigError: there is no part of this name, or it cannot be imported.
+        """
+        reference = self.parts.get(name) or self._installed().get(name)
+        if reference is None:
+            names = self.names()
+            near = nearest(name, names)
+            raise ConfigError(f"{self._setting} = {name!r}: no such part.{near} Choose one of {', '.join(names)}")
+        return self.imported(name, reference)
+
+    def imported(self, name: str, reference: str) -> PartT:
+        """The object at ``package.module:attribute``; ``name`` is the value of the setting, for messages.
+
+        Raises:
+            ConfigError: the module cannot be imported or parsed, or lacks the attribute.
+        """
+        module, _, attribute = reference.partition(":")
+        try:
+            home = import_module(module)
+        except ImportError as error:
+            raise ConfigError(
+                f"{self._setting} = {name!r}: {module} cannot be imported ({error}); install its package, or "
+                "name the folder of a module of your own in python_path"
+            ) from error
+        except SyntaxError as error:
+            raise ConfigError(
+                f"{self._setting} = {name!r}: {error.filename}, line {error.lineno}: {error.msg}: mend the module"
+            ) from error
+        part: PartT | None = getattr(home, attribute, None)
+        if part is None:
+            near = nearest(attribute, (each for each in vars(home) if not each.startswith("_")))
+            remedy = f".{near}" if near else "; name an attribute of the module"
+            raise ConfigError(f"{self._setting} = {name!r}: {module} has no {attribute}{remedy}")
+        return part
+
+    def _installed(self) -> dict[str, str]:
+        return {entry.name: f"{entry.module}:{entry.attr}" for entry in entry_points(group=self._group)}
