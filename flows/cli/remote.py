@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.filesize import decimal
@@ -12,17 +12,19 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.console.transfer import Bars, bars
 from coevo.flows.history.run_standing import faults, standings
-from coevo.lineage.remote.push import Transferred
-from coevo.lineage.remote.remote_address import runs_at, to_pull, to_push
-from coevo.lineage.remote.remote_store import Store
-from coevo.lineage.revision.snapshot import VersionedBank
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.publish.reporter import in_stage
 from coevo.utilities.errors import CoevoError
 
+if TYPE_CHECKING:
+    from coevo.lineage.remote.push import Transferred
+    from coevo.lineage.remote.remote_store import Store
+    from coevo.lineage.revision.snapshot import VersionedBank
+
+    Transfer = Callable[[str, Bars], Transferred]
+
 RemoteArgument = Annotated[str, typer.Argument(help="Local path, or s3://BUCKET/PREFIX.")]
-Transfer = Callable[[str, Bars], Transferred]
 
 
 def push(
@@ -39,6 +41,7 @@ def push(
     Example: coevo push /mnt/backup/coevo homerules-coevo-rl-1
     """
     from coevo.lineage.remote.push import push as send
+    from coevo.lineage.remote.remote_address import to_push
 
     place = workspace_at(workspace)
     found = [] if runs else standings(place)
@@ -75,6 +78,8 @@ def pull(
 
     Example: coevo pull s3://team-bucket/coevo homerules-coevo-rl-1
     """
+    from coevo.lineage.remote.remote_address import to_pull
+
     place = workspace_at(workspace)
     with in_stage("looks at the remote"):
         store = to_pull(remote)
@@ -90,20 +95,22 @@ def pull(
     _complete(moved, names)
 
 
-def _wanted(runs: list[str] | None, place: Workspace, store: Store) -> list[str]:
+def _wanted(runs: list[str] | None, place: Workspace, store: "Store") -> list[str]:
+    from coevo.lineage.remote.remote_address import runs_at
+
     names = runs or runs_at(store)
     if not names:
         raise CoevoError(f"remote {store.label}: it has no runs: push one first")
     return [place.run(name).name for name in names]
 
 
-def _pull(name: str, place: Workspace, store: Store, meter: Bars) -> Transferred:
+def _pull(name: str, place: Workspace, store: "Store", meter: Bars) -> "Transferred":
     from coevo.lineage.remote.pull import pull as fetch
 
     return fetch(name, place, store, _open_bank, meter)
 
 
-def _each(names: Collection[str], transfer: Transfer, as_json: bool, done: str) -> dict[str, Transferred]:
+def _each(names: Collection[str], transfer: "Transfer", as_json: bool, done: str) -> dict[str, "Transferred"]:
     """Transfer the runs; of several runs, each that fails is one line on standard error."""
     moved = {}
     for name in names:
@@ -125,17 +132,17 @@ def _complete(moved: Collection[str], names: Collection[str]) -> None:
         raise typer.Exit(2)
 
 
-def _row(found: Transferred) -> dict[str, object]:
+def _row(found: "Transferred") -> dict[str, object]:
     return {"run": found.run, "before": found.before, "revision": found.revision, **asdict(found.moved)}
 
 
-def _sentence(found: Transferred, done: str) -> str:
+def _sentence(found: "Transferred", done: str) -> str:
     if not found.moved.files:
         return f"{found.run}@{found.revision}: up to date, no files {done}."
     return f"{found.run}@{found.revision}: {found.moved.files} files, {decimal(found.moved.size)} {done}."
 
 
-def _open_bank(path: Path) -> VersionedBank:
+def _open_bank(path: Path) -> "VersionedBank":
     from coevo.memory.bank.bank import Bank
     from coevo.memory.bank.lance_files import check_enclosed
 

@@ -8,7 +8,6 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import WorkspaceOption, workspace_at
-from coevo.flows.servers.visits import LINK, OPEN_WITHIN
 from coevo.lineage.workspace import Workspace
 
 
@@ -31,6 +30,7 @@ def ui(
     from coevo.flows.servers.end_state import name_crashed
     from coevo.flows.servers.mlflow_pages import mlflow_pages
     from coevo.flows.servers.prefect_pages import page_to, prefect_pages
+    from coevo.flows.servers.visits import LINK, OPEN_WITHIN
     from coevo.tasks.publish.reporter import in_stage
 
     root = workspace_at(workspace).root
