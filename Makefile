@@ -73,7 +73,7 @@ clean:
 	@touch $@
 
 .venv/installed: pyproject.toml requirements.lock .venv/torch
-	@$(INSTALL) --editable .
+	@$(INSTALL) --editable '.[train]'
 	@touch $@
 
 .venv/installed-dev: .venv/installed
@@ -81,7 +81,7 @@ clean:
 	@touch $@
 
 .venv/installed-bench: .venv/installed
-	@$(INSTALL) --editable '.[bench]'
+	@$(INSTALL) --editable '.[train,bench]'
 	@touch $@
 
 .venv-vllm/cpu: requirements-vllm-cpu.lock

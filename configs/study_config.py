@@ -1,4 +1,4 @@
-"""A study: one finding, the arms that show it, and the metric that it is about. ``configs.load.load_study`` reads one."""
+"""A study: one finding, the arms that show it, and its metric. ``configs.load.load_study`` reads one."""
 
 from typing import Annotated, Literal, Self
 

@@ -1,7 +1,7 @@
 """Guards of a process tree: they end every process below them when the process that they serve ends.
 
-``python process_guard.py COMMAND ...`` runs a command below one guard, which ends it when its own standard input ends: the
-input ends with the parent, however that ends, kill -9 included. ``guarded`` continues a process below two guards.
+``python process_guard.py COMMAND ...`` runs a command below one guard, which ends it when its own standard input ends:
+the input ends with the parent, however that ends, kill -9 included. ``guarded`` continues a process below two guards.
 
 On Linux a guard is a subreaper: processes that leave their session or whose parents have ended stay below it, so that
 it can find and end them. Only the standard library is imported, so that a guard starts at once.

@@ -39,6 +39,7 @@ from coevo.flows.console.home import ensure_home
 from coevo.flows.console.interrupt import heeded
 from coevo.flows.console.options import WorkspaceOption, standing_in
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import missing_extra
 from coevo.utilities.garbage import collect_seldom
 from coevo.utilities.system_faults import fault
 
@@ -118,7 +119,7 @@ def _run(arguments: Sequence[str]) -> None:
     except (typer.Abort, KeyboardInterrupt):
         sys.exit(130)
     except Exception as error:
-        said = fault(error)
+        said = fault(error) or missing_extra(error)
         if said is None:
             raise
         _stop(said)

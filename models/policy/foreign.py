@@ -12,8 +12,6 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, get_args
 
-from transformers.utils import cached_file
-
 from coevo.configs.policy_config import PretrainedPolicyConfig
 from coevo.utilities.errors import CoevoError
 
@@ -150,6 +148,8 @@ def folder_of(path: str) -> Path | None:
     """Directory of a model, also of one in the local cache of the hub; None if it is not on this machine."""
     if Path(path).is_dir():
         return Path(path)
+    from transformers.utils import cached_file  # the light install reads banks without it
+
     try:
         found = cached_file(path, "config.json", local_files_only=True)
     except (OSError, ValueError):

@@ -1,0 +1,29 @@
+"""A part that is not installed is one line that names its extra."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from coevo.utilities.extras import EXTRAS, missing_extra
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("module", "extra"), [("torch.nn", "train"), ("mlflow", "train"), ("minigrid.core", "babyai")])
+def test_the_line_names_the_extra(module, extra):
+    error = ModuleNotFoundError(f"No module named {module!r}", name=module)
+    wrapped = RuntimeError("it did not start")
+    wrapped.__cause__ = error
+    for each in (error, wrapped):
+        assert missing_extra(each) == f"{module.partition('.')[0]} is not installed: pip install 'coevo[{extra}]'"
+
+
+@pytest.mark.parametrize("error", [ModuleNotFoundError("no", name="a_module_of_the_user"), ValueError("no")])
+def test_every_other_error_is_none(error):
+    assert missing_extra(error) is None
+
+
+def test_each_extra_is_one_of_the_package():
+    offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert EXTRAS.keys() <= offered.keys()

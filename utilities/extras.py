@@ -1,0 +1,33 @@
+"""Extras of the package: what each adds, so that a part that is not installed is one line."""
+
+from collections.abc import Iterator
+
+EXTRAS = {
+    "train": (
+        "anyio", "deepspeed", "dvc", "dvc_data", "dvc_objects", "fastapi", "fsspec", "great_expectations", "httpx",
+        "httpx2", "jinja2", "matplotlib", "mlflow", "openai", "pandas", "peft", "prefect", "safetensors", "sklearn",
+        "sqlalchemy", "starlette", "tokenizers", "torch", "transformers", "uvicorn",
+    ),
+    "s3": ("dvc_s3", "s3fs", "boto3", "botocore"),
+    "babyai": ("minigrid",),
+    "textworld": ("textworld",),
+    "embedding": ("sentence_transformers",),
+}  # fmt: skip
+"""Modules that each extra brings."""
+_OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+
+
+def missing_extra(error: BaseException) -> str | None:
+    """One line for an import that failed because an extra is not installed; None for every other error."""
+    for cause in _causes(error):
+        if isinstance(cause, ModuleNotFoundError) and cause.name is not None:
+            module = cause.name.partition(".")[0]
+            if module in _OF_MODULE:
+                return f"{module} is not installed: pip install 'coevo[{_OF_MODULE[module]}]'"
+    return None
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__
