@@ -77,7 +77,7 @@ class BabyAI(Environment[LevelPoint]):
         """Action of the package's bot, which has watched the episode from its beginning."""
         return state.simulator.advice(state.actions)
 
-    def babyai_demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Turns of ``episodes`` episodes of the bot.
 
         Raises:

@@ -100,11 +100,11 @@ class HomeRules(Environment[HouseState]):
         """Every word of this level, sorted."""
         return house_tasks.words(self._config.level)
 
-    def house_expert(self, moment: Moment, key: Key) -> Answer:
+    def expert(self, moment: Moment, key: Key) -> Answer:
         """Follow the lessons about its house and its own observations, and guess uniformly otherwise."""
         return house_expert.answer(moment, self._config.level, key)
 
-    def house_demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Turns of ``episodes`` expert episodes, each of a fresh world, then ``drills`` recitation drills."""
         level, extra = self._config.level, self._config.extra_lessons
         played = [

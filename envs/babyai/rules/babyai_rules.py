@@ -82,7 +82,7 @@ class BabyAIRules(Environment[RoomPoint]):
         """Every word of every world, sorted."""
         return world.words()
 
-    def rules_expert(self, moment: Moment, key: Key) -> Answer:
+    def expert(self, moment: Moment, key: Key) -> Answer:
         """Not available: a view does not show the whole room."""
         raise MissingPartError(f"{self.name}'s expert plays from a state: use advise")
 
@@ -90,7 +90,7 @@ class BabyAIRules(Environment[RoomPoint]):
         """Bring the thing that the notes of the moment name to the door; without a note, the nearer one of the two."""
         return rules_expert.answer(state, [note.text for note in moment.lessons], key)
 
-    def rules_demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
+    def demonstrations(self, episodes: int, drills: int, key: Key) -> list[Demonstration]:
         """Turns of ``episodes`` expert episodes, each of a fresh world.
 
         Raises:
