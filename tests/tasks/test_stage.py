@@ -12,8 +12,8 @@ from support.batches import batch
 from support.listener import Listener
 from support.prefect_client import secret
 
+from coevo.tasks.draft import PendingRevision
 from coevo.tasks.publish.reporter import counting, in_stage, reporting_to
-from coevo.tasks.session import Draft
 from coevo.tasks.stage import recording, stage, untracked
 
 
@@ -145,7 +145,7 @@ def test_within_a_flow_it_is_a_task_that_hands_over_the_very_objects(prefect_url
     def gate(session):
         assert session.draft.revision == 12
 
-    session = SimpleNamespace(draft=Draft(revision=12))
+    session = SimpleNamespace(draft=PendingRevision(revision=12))
 
     @flow(name="stages")
     def run():
