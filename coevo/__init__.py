@@ -111,8 +111,11 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from coevo.utilities.extras import extras_named
+
     module, attribute = _WHERE[name]
-    return getattr(import_module(module), attribute)
+    with extras_named():
+        return getattr(import_module(module), attribute)
 
 
 def __dir__() -> list[str]:

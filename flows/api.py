@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from coevo.flows.console.options import as_typed
 from coevo.flows.console.options import workspace_of as _place
+from coevo.utilities.extras import extras_named
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 WorkspacePath = Path | str | None
 
 
+@extras_named()
 def run(
     recipe: str,
     overrides: Mapping[str, object] | None = None,
@@ -57,6 +59,7 @@ def run(
     return start_run(config, place, name, RunOptions(quiet=quiet)).run
 
 
+@extras_named()
 def resume(
     run: str,
     iterations: int | None = None,
@@ -87,6 +90,7 @@ def resume(
     return resume_run(run, place, RunOptions(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
 
 
+@extras_named()
 def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """The runs of a workspace, oldest first: ``run``, ``recipe``, ``revision``, ``iteration``, success, seconds.
 
@@ -100,6 +104,7 @@ def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     return pd.DataFrame(run_rows(_place(workspace)), columns=COLUMNS).set_index("run")
 
 
+@extras_named()
 def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Metrics of every revision up to ``RUN[@N]``: one row per revision, one column per metric.
 
@@ -116,6 +121,7 @@ def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     return pd.DataFrame(rows).set_index("revision")
 
 
+@extras_named()
 def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Active entries of ``RUN[@N]`` with their counters: one row per entry, by id.
 
@@ -136,6 +142,7 @@ def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["id", *columns]).set_index("id")
 
 
+@extras_named()
 def evaluate(
     reference: str,
     panel: str | None = None,
@@ -173,6 +180,7 @@ def evaluate(
     return evaluate_revision(reference, request, place)
 
 
+@extras_named()
 def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Paired differences of runs from the first: one row per panel, at their revisions and at equal cost of each kind.
 
@@ -196,6 +204,7 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
     return differences(compared(references, place, partial(evaluate_panels, place=place) if evaluate else None))
 
 
+@extras_named()
 def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Held-out success of runs by episodes, tokens and seconds spent: one row per evaluation.
 
@@ -208,6 +217,7 @@ def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     return frames.curves(sides_of(references, _place(workspace)))
 
 
+@extras_named()
 def package(reference: str, name: str | None = None, *, workspace: WorkspacePath = None) -> str:
     """Register policy, bank and settings of ``RUN[@N]`` as the next version of a model, like ``coevo package``.
 
@@ -227,6 +237,7 @@ def package(reference: str, name: str | None = None, *, workspace: WorkspacePath
     return register_revision(reference, name, _place(workspace))[0].name
 
 
+@extras_named()
 def promote(
     version: str,
     panel: str | None = None,
@@ -249,6 +260,7 @@ def promote(
     return decide(version, panel, tasks, margin, seed, _place(workspace))
 
 
+@extras_named()
 def waiting(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """Admissions and promotions pending approval, one row each; ``says`` has the details."""
     import pandas as pd
@@ -259,6 +271,7 @@ def waiting(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["what", "kind", "since", "says"]).set_index("what")
 
 
+@extras_named()
 def approve(what: str, *, reject: bool = False, by: str | None = None, workspace: WorkspacePath = None) -> str:
     """Approve or reject an admission or a promotion, like ``coevo approve``.
 
@@ -298,9 +311,10 @@ def serve(
     Raises:
         CoevoError: the package does not exist, the port is in use, or the server did not start.
     """
-    from coevo.flows.endpoint.request_limits import DEFAULT
-    from coevo.flows.packages.serving import Address
-    from coevo.flows.packages.serving import serve as serving
+    with extras_named():
+        from coevo.flows.endpoint.request_limits import DEFAULT
+        from coevo.flows.packages.serving import Address
+        from coevo.flows.packages.serving import serve as serving
 
     with serving(what, Address(host, port), DEFAULT, _place(workspace)) as served:
         yield served

@@ -64,7 +64,7 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """What a process has reached in a run.
+    """Name of a run and exit code of the process that started or continued it.
 
     Attributes:
         run: name of the run.

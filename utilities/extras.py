@@ -1,6 +1,9 @@
 """Extras of the package: what each adds, so that a part that is not installed is one line."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
+
+from coevo.utilities.errors import CoevoError
 
 EXTRAS = {
     "train": (
@@ -25,6 +28,18 @@ def missing_extra(error: BaseException) -> str | None:
             if module in _OF_MODULE:
                 return f"{module} is not installed: pip install 'coevo[{_OF_MODULE[module]}]'"
     return None
+
+
+@contextmanager
+def extras_named() -> Iterator[None]:
+    """Raise ``CoevoError`` with that line where an extra is not installed; a decorator too."""
+    try:
+        yield
+    except ImportError as error:
+        line = missing_extra(error)
+        if line is None:
+            raise
+        raise CoevoError(line) from error
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coevo.flows.console.options import as_typed, workspace_of
+from coevo.utilities.extras import extras_named
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
+@extras_named()
 def ablate(
     study: str,
     overrides: Mapping[str, object] | None = None,

@@ -85,7 +85,7 @@ def test_its_own_tests_pass_and_those_of_all_parts(tree):
     for passed in (
         "test_rank.py::test_values_worked_out_by_hand",
         "test_estimate.py::test_rewards_that_say_nothing_mean_nothing_at_any_length[rank]",
-        "test_registry.py::test_each_type_of_the_schema_has_its_part[update.advantage.type]",
+        "test_part_registry.py::test_each_type_of_the_schema_has_its_part[update.advantage.type]",
         "test_papers.py::test_a_named_function_exists[coevo.models.advantages.rank-advantages]",
         "test_papers.py::test_every_part_has_a_row[Advantages]",
         "test_papers.py::test_every_value_that_a_recipe_sets_otherwise_is_stated",

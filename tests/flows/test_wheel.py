@@ -44,6 +44,59 @@ def test_it_holds_the_house_and_nothing_else(wheel):
     assert {f"coevo/{name}" for name in known() if name.split("/")[0] in ROOMS and name.endswith(kinds)} <= shipped
 
 
+@pytest.fixture(scope="module")
+def light(wheel, tmp_path_factory):
+    """The Python of an environment with the wheel and what it needs, without extras."""
+    environment = tmp_path_factory.mktemp("light") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", environment], check=True)
+    python = environment / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-compile", wheel]
+    subprocess.run(pip, check=True, capture_output=True)
+    return python
+
+
+RETRIEVE = """
+import sys
+from pathlib import Path
+from coevo.configs.bank.retrieval_config import TfidfConfig
+from coevo.memory.bank.bank import Bank
+from coevo.memory.bank.change import BankChange
+from coevo.memory.retrieval.index import Index
+from coevo.records.entry import Entry, entry_id
+
+def entry(text):
+    return Entry(entry_id("ivy", text), text, "", "", "", "ivy", "train", (), created=1, edited=1)
+
+bank = Bank(Path(sys.argv[1]))
+bank.merge(BankChange([entry("clean with sink"), entry("cool with freezer")]))
+(hit,) = Index(bank.active(), TfidfConfig(k=1)).search("cool the apple", "ivy")
+print(hit.entry.strategy)
+assert not {"torch", "prefect", "mlflow", "transformers"} & sys.modules.keys()
+"""
+
+
+def test_without_extras_it_is_small_and_has_bank_environments_and_recipes(light, tmp_path):
+    (packages,) = light.parents[1].glob("lib/python*/site-packages")
+    assert len(list(packages.glob("*.dist-info"))) <= 60
+    assert sum(path.stat().st_size for path in packages.rglob("*") if path.is_file()) <= 650 * 2**20
+
+    def python(*arguments, **options):
+        done = subprocess.run([light, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False, **options)
+        return done.returncode, done.stdout, done.stderr
+
+    assert python("-c", RETRIEVE, tmp_path / "bank") == (0, "cool with freezer\n", "")
+    coevo = light.with_name("coevo")
+    for arguments, part in {"envs": "homerules", "recipes": "homerules-coevo-rl", "methods": "replay"}.items():
+        code, said, complaint = python(coevo, arguments)
+        assert (code, part in said) == (0, True), complaint
+    code, said, complaint = python(coevo, "play", "homerules", input="go hall\n" * 40)
+    assert code == 0, complaint
+    code, said, complaint = python(coevo, "run", "homerules-coevo-rl")
+    assert (code, complaint.count("\n")) == (2, 1) and "pip install 'coevo[train]'" in complaint
+    code, said, complaint = python("-c", "import coevo; coevo.runs()")
+    assert complaint.splitlines()[-1].startswith("coevo.utilities.errors.CoevoError: ") and "coevo[train]" in complaint
+
+
 @pytest.fixture
 def installed(wheel, tmp_path):
     """The ``coevo`` program of an environment with the wheel; what coevo depends on is that of this environment."""

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from coevo.utilities.extras import EXTRAS, missing_extra
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import EXTRAS, extras_named, missing_extra
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,6 +23,17 @@ def test_the_line_names_the_extra(module, extra):
 @pytest.mark.parametrize("error", [ModuleNotFoundError("no", name="a_module_of_the_user"), ValueError("no")])
 def test_every_other_error_is_none(error):
     assert missing_extra(error) is None
+
+
+def test_a_function_of_the_python_api_raises_it_and_every_other_error_as_it_is():
+    @extras_named()
+    def load(name):
+        raise ModuleNotFoundError(name, name=name)
+
+    with pytest.raises(CoevoError, match=r"^prefect is not installed: pip install 'coevo\[train\]'$"):
+        load("prefect")
+    with pytest.raises(ModuleNotFoundError, match="^mine$"):
+        load("mine")
 
 
 def test_each_extra_is_one_of_the_package():
