@@ -32,7 +32,7 @@ def test_a_function_of_the_python_api_raises_it_and_every_other_error_as_it_is()
 
     with pytest.raises(CoevoError, match=r"^prefect is not installed: pip install 'coevo\[train\]'$"):
         load("prefect")
-    with pytest.raises(ModuleNotFoundError, match="^mine$"):
+    with pytest.raises(ModuleNotFoundError, match=r"^mine$"):
         load("mine")
 
 
