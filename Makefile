@@ -1,5 +1,6 @@
 # make run    train an agent together with its bank (sets itself up first)
 # make test   checks and the quick tests, the slowest named at the end
+# make site   the documentation as web pages, in build/site; no link may be dead
 # make test SEED=7   the tests in the random order of a seed, as make test-full SEED=7, with sets in another order too
 # make chromium   the browser of the tests of make test-full, from Debian
 # make vllm-cpu, make vllm-gpu   an environment with vLLM in .venv-vllm, for rollout.engine.type=vllm
@@ -23,7 +24,7 @@ VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
 VLLM_VERSION := 0.32.0
 
-.PHONY: run test quick test-full lint bench soak chromium vllm-cpu vllm-gpu clean
+.PHONY: run test quick test-full lint site bench soak chromium vllm-cpu vllm-gpu clean
 .DELETE_ON_ERROR:
 
 run: .venv/installed
@@ -43,6 +44,10 @@ lint: .venv/installed-dev
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/mypy
+	@$(MAKE) --no-print-directory site
+
+site: .venv/installed-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: .venv/installed-bench
 	$(BIN)/python -m benchmarks

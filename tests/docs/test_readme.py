@@ -10,10 +10,17 @@ from coevo.configs.load.load import names
 from coevo.flows.cli.app import app, main
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+ROOMS = ("configs", "envs", "flows", "lineage", "memory", "models", "tasks")
 TEXT = {page: page.read_text(encoding="utf-8") for page in PAGES}
 COMMANDS = sorted({line for text in TEXT.values() for line in re.findall(r"^\$ coevo ([^#\n]+)", text, re.MULTILINE)})
 QUOTED = [(page, line) for page, text in TEXT.items() for line in re.findall(r"`coevo ([a-z][^`]*)`", text)]
+PATHS = [
+    (page, path)
+    for name in ("AGENTS.md", "CONTRIBUTING.md", "docs/architecture.md")
+    for page in [ROOT / name]
+    for path in re.findall(r"`([a-z_]+/(?:[a-z_]+/)*(?:[a-z_]+\.(?:py|yaml|txt|md))?)`", TEXT[page])
+]
 LINKS = [(page, link) for page, text in TEXT.items() for link in re.findall(r"\]\((?!http)([^)#]+)", text)]
 
 
@@ -38,8 +45,9 @@ def test_every_command_of_the_text_is_in_the_command_line():
         assert not (below and rest) or rest[0] in below, f"{page.name}: coevo {line}"
 
 
-def test_the_readme_starts_recipes_that_exist():
-    named = set(re.findall(r"coevo run ([a-z0-9]+-[a-z0-9-]+)(?!\S)", TEXT[ROOT / "README.md"]))
+def test_readme_and_guides_start_recipes_that_exist():
+    text = TEXT[ROOT / "README.md"] + TEXT[ROOT / "docs/guides.md"]
+    named = set(re.findall(r"coevo run ([a-z0-9]+-[a-z0-9-]+)(?!\S)", text))
     assert len(named) > 7
     assert named - {"my-recipe"} <= set(names("recipes"))
 
@@ -47,6 +55,12 @@ def test_the_readme_starts_recipes_that_exist():
 @pytest.mark.parametrize(("page", "link"), LINKS, ids=lambda value: getattr(value, "name", value))
 def test_a_link_leads_to_a_file(page, link):
     assert (page.parent / link).is_file()
+
+
+@pytest.mark.parametrize(("page", "path"), PATHS, ids=lambda value: getattr(value, "name", value))
+def test_a_path_that_a_page_names_is_there(page, path):
+    """A path from the repository's root, or, in the table of rooms, from a layer's folder."""
+    assert (ROOT / path).exists() or any((ROOT / room / path).exists() for room in ROOMS)
 
 
 def test_the_two_commands_come_first_and_every_target_is_there():
