@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 
+from benchmarks import structure
 from benchmarks.bench import Bench
 from benchmarks.command import coevo
 from benchmarks.gpu import gpu
@@ -74,6 +75,7 @@ BENCHMARKS = {
     "pace": episode_pace.run,
     "babyai": babyai.run,
     "mutants": mutants.run,
+    "structure": structure.run,
 }
 COMPARED = list(dict.fromkeys(figure.benchmark for figure in FIGURES))
 
