@@ -4,6 +4,7 @@ A new environment subclasses ``Environment``, implements its abstract methods an
 group ``coevo.envs`` (or is named ``package.module:Class`` in the configuration).
 """
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,6 @@ from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from coevo.envs.failures import EpisodeFailure, attempted, invalid
-from coevo.envs.tools import flawed
 from coevo.records.demonstration import Answer, Demonstration, Moment
 from coevo.records.draws import Key
 from coevo.records.entry import Entry
@@ -21,12 +21,12 @@ from coevo.records.task import Panel, Task
 from coevo.utilities.errors import CoevoError
 
 StateT = TypeVar("StateT")
-
-
 UNTAUGHT = (
     "write `{}` (docs/add-an-environment.md), or take a policy that can read (policy.type=pretrained, warmstart=null)"
 )
 """Remedy where an environment lacks what teaches a policy from scratch, which knows no words."""
+_PARAMETERS = ("parameters", "inputSchema", "input_schema")
+"""Names of the schema of a tool's arguments."""
 
 
 class MissingPartError(CoevoError):
@@ -284,4 +284,24 @@ def _unreadable(*texts: Any) -> EpisodeFailure | None:
             text.encode()
         except UnicodeEncodeError:
             return invalid("text that UTF-8 can encode", text)
+    return None
+
+
+def flawed(tools: Any) -> EpisodeFailure | None:
+    """Loss for the first tool that is no JSON schema of a function, or None."""
+    if not isinstance(tools, tuple | list):
+        return invalid("list of tools", tools)
+    return next((loss for tool in tools if (loss := _flaw(tool)) is not None), None)
+
+
+def _flaw(tool: Any) -> EpisodeFailure | None:
+    if not isinstance(attempted(partial(json.dumps, tool)), str):
+        return invalid("JSON, as a tool has to be", tool)
+    function = tool.get("function", tool) if isinstance(tool, Mapping) else None
+    if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
+        return invalid("tool with a name", tool)
+    schema: Any = next((function[name] for name in _PARAMETERS if name in function), {})
+    required = schema.get("required", []) if isinstance(schema, Mapping) else None
+    if not isinstance(required, tuple | list) or not all(isinstance(name, str) for name in required):
+        return invalid("schema with an object's parameters and the names of those required", schema)
     return None

@@ -1,8 +1,10 @@
 """The loop, the other flows and the command line.
 
-Read ``coevolve`` first: the loop. ``start_run`` is the one way to start it (``cli``, ``console``, ``api``);
-``sessions`` runs it on a schedule. ``evaluate``, ``pending``, ``approve`` and ``packages`` work on its revisions,
-``upkeep`` on the workspace; ``history`` and ``report`` read. ``api`` is the same for Python.
+Read ``coevolve`` first: the loop. ``start_run`` is the one way to start it, with settings from ``configure``;
+``sessions`` runs it on a schedule, ``studies`` runs many, and ``pipeline`` is the four stages of DVC.
+``evaluate_revision``, ``evaluation``, ``pending``, ``packages`` and ``endpoint`` work on its revisions, ``upkeep`` on
+the workspace; ``history`` and ``report`` read. ``start`` is the ``cli`` with its ``console``, ``api`` the same for
+Python. ``servers`` are those of Prefect and MLflow, ``sample`` is the finished run that the package includes.
 """
 
 import coevo.tasks  # noqa: F401  (switches telemetry off before a module here imports Prefect)

@@ -99,7 +99,7 @@ def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
     """
     import pandas as pd
 
-    from coevo.flows.history.run_listing import COLUMNS, run_rows
+    from coevo.flows.history.run_standing import COLUMNS, run_rows
 
     return pd.DataFrame(run_rows(_place(workspace)), columns=COLUMNS).set_index("run")
 
@@ -197,8 +197,7 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
         CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
     """
     from coevo.flows.evaluate_revision import evaluate_panels
-    from coevo.flows.history.comparison import compared
-    from coevo.flows.history.frames import differences
+    from coevo.flows.history.comparison import compared, differences
 
     place = _place(workspace)
     return differences(compared(references, place, partial(evaluate_panels, place=place) if evaluate else None))
@@ -211,10 +210,10 @@ def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     Raises:
         CoevoError: a reference is malformed or does not exist.
     """
-    from coevo.flows.history import frames
+    from coevo.flows.history import comparison
     from coevo.flows.history.comparison import sides_of
 
-    return frames.curves(sides_of(references, _place(workspace)))
+    return comparison.curves(sides_of(references, _place(workspace)))
 
 
 @extras_named()
@@ -289,7 +288,7 @@ def approve(what: str, *, reject: bool = False, by: str | None = None, workspace
     """
     from getpass import getuser
 
-    from coevo.flows.decide import decide_model, decide_run, is_promotion
+    from coevo.flows.pending import decide_model, decide_run, is_promotion
     from coevo.tasks.run.waiting import Vote
 
     vote, place = Vote(not reject, by or getuser()), _place(workspace)

@@ -12,23 +12,20 @@ from coevo.flows.servers.stale import mark_crashed
 from coevo.lineage.status import FIRST_EVALUATION, record_reason, record_stage
 from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
-from coevo.tasks.commit.commit import Committer
+from coevo.tasks.commit import Committer
 from coevo.tasks.preflight.pace import report_pace
 from coevo.tasks.publish.reporter import reporter
 from coevo.tasks.run.limit import RESERVE, Limit
 from coevo.tasks.run.open_run import open_session
 from coevo.tasks.session import Session
-from coevo.tasks.steps.advantage import advantage
+from coevo.tasks.steps.advantage import advantage, shape
 from coevo.tasks.steps.bank_steps import admit, credit, write
-from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
 from coevo.tasks.steps.gate import gate_advantages, gate_candidates, gate_episodes, gate_panels
 from coevo.tasks.steps.internalize import internalize
-from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.judge import judge, trial_is_over, weigh
 from coevo.tasks.steps.retire import retire
-from coevo.tasks.steps.reward import shape
-from coevo.tasks.steps.rollout import rollout
-from coevo.tasks.steps.trial import trial_is_over, weigh
+from coevo.tasks.steps.rollout import rollout, sample
 from coevo.tasks.steps.update import update
 
 
@@ -53,7 +50,7 @@ def coevolve(
         closing(Committer(session)) as committer,
     ):
         mark_crashed(run, workspace)
-        if session.is_new():
+        if session.is_new:
             record_stage(session.stores.paths, FIRST_EVALUATION)
             gate_panels(session)
             session.draft.measure(evaluate(session))
@@ -73,7 +70,8 @@ def iterate(session: Session, committer: Committer) -> None:
     pass before their results are evaluated or committed.
     """
     record = session.draft.record
-    record_stage(session.stores.paths, session.stage(), session.draft.revision)
+    stage = f"iteration {session.iteration + 1} of {session.config.iterations}"
+    record_stage(session.stores.paths, stage, session.draft.revision)
     tasks = record(sample(session))
     episodes = record(rollout(session, tasks))
     committer.wait()
@@ -81,22 +79,24 @@ def iterate(session: Session, committer: Committer) -> None:
         evolve_policy(session, episodes)
         record(credit(session))
         record(weigh(session))
-        if session.writer_is_due() or trial_is_over(session):
+        if session.due.writer() or trial_is_over(session):
             evolve_bank(session)
     measure(session)
     report_pace(session)
+    ends_revision = session.due.commit()
     session.iteration += 1
-    if session.commit_is_due():
+    if ends_revision:
         committer.begin()
 
 
 def measure(session: Session) -> None:
     """Play the held-out panels, if they are due."""
-    if session.evaluation_is_due() or session.internalization_is_due():
+    due = session.due
+    if due.evaluation() or due.internalization():
         gate_panels(session)
-    if session.evaluation_is_due():
+    if due.evaluation():
         session.draft.measure(evaluate(session))
-    if session.internalization_is_due():
+    if due.internalization():
         session.draft.record(internalize(session))
 
 
@@ -105,16 +105,16 @@ def evolve_policy(session: Session, episodes: Sequence[Episode]) -> None:
     record = session.draft.record
     shaped = record(shape(session, episodes))
     session.finish([*shaped.episodes, *shaped.rest])
-    if session.learns():
+    if session.due.policy():
         targets = record(advantage(session, shaped))
         with gate_advantages.beside(session, shaped.episodes, targets.advantages):
             record(update(session, shaped.episodes, targets))
 
 
 def evolve_bank(session: Session) -> None:
-    """Write experience from the latest episodes, and admit what passes; only admit if just a trial is over."""
+    """Write candidates from the latest episodes and admit what passes; when only a trial ended, skip the writer."""
     record = session.draft.record
-    proposal = record(write(session)) if session.writer_is_due() else Proposal()
+    proposal = record(write(session)) if session.due.writer() else Proposal()
     with gate_candidates.beside(session, proposal):
         decision = record(retire(session, record(judge(session, proposal))))
     record(admit(session, proposal, decision))

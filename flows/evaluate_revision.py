@@ -19,6 +19,8 @@ from coevo.memory.writers.writer import writer_of
 from coevo.records.draws import key
 from coevo.records.episode import played
 from coevo.records.task import Panel, key_by
+from coevo.tasks.iteration.held_out import play_panel
+from coevo.tasks.play.discover import DiscoveryAgent, discover
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.reporter import in_stage, reporter
@@ -26,8 +28,7 @@ from coevo.tasks.revision_artifacts import REFERENCES, references_of
 from coevo.tasks.run.assemble import open_engine, player_with
 from coevo.tasks.run.run_author import check_author, open_writing, spent_before
 from coevo.tasks.run.weight_digests import check_weights
-from coevo.tasks.steps.discover import DiscoveryAgent, discover
-from coevo.tasks.steps.evaluate import panel_index, play_panel
+from coevo.tasks.steps.evaluate import panel_index
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
 from coevo.tasks.writing.ask_author import Writing, aside_of
 from coevo.tasks.writing.journal import Journal

@@ -77,7 +77,7 @@ def evaluate(config: RunConfig) -> None:
     """Play every panel with the last revision."""
     from coevo.flows.evaluate_revision import evaluate_revision
     from coevo.flows.evaluation import EvaluationRequest
-    from coevo.tasks.steps.rollout import outcome_metrics
+    from coevo.tasks.play.episode_metrics import outcome_metrics
 
     made = json.loads((OUTPUTS / "coevolve/coevolve.json").read_text(encoding="utf-8"))
     reference, place = f"{made['run']}@{made['revision']}", workspace()

@@ -1,8 +1,8 @@
 """The parts of a flow: plain functions, some of them Prefect tasks.
 
-Rooms in the order of a run: ``preflight``, ``run`` (open and assemble), ``steps`` (one iteration) with ``play`` and
-``gates``, ``commit``, ``publish``; then ``checks`` and ``package``. ``session`` is an open run, ``stage`` how a step
-becomes a Prefect task.
+Rooms in the order of a run: ``preflight``, ``run`` (open and assemble), ``steps`` (one iteration) with ``iteration``
+(what they share), ``play`` and ``gates``, ``commit``, ``publish``; then ``checks`` and ``package``. ``session`` is an
+open run, ``stage`` how a step becomes a Prefect task.
 
 Importing it switches telemetry off, since some of these modules import a library that sends some on import.
 """

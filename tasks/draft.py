@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from coevo.memory.admission.pending_admission import Pending
+from coevo.models.advantages.trajectory import Advantages
+from coevo.models.rewards.rewards import Rewards
 from coevo.records.episode import Episode
 
 T = TypeVar("T")
@@ -119,3 +124,26 @@ class PlayedBatch:
     episodes: list[Episode]
     metrics: dict[str, float]
     rates: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """Episodes with their shaping, and the rewards of their turns.
+
+    Attributes:
+        episodes: those that policy and bank learn from.
+        rewards: theirs.
+        rest: lost episodes, and those whose first prompt was too long.
+    """
+
+    episodes: list[Episode]
+    rewards: Rewards
+    rest: list[Episode]
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Targets of the update: advantages, and the critic's value before each token of each episode."""
+
+    advantages: Advantages
+    values: list[NDArray[np.float64]]

@@ -16,7 +16,7 @@ from coevo.tasks.play.arms import Arms
 from coevo.tasks.play.retrieve import Experience, index_of, is_shown, recall
 from coevo.tasks.play.slots import Slots
 from coevo.tasks.revision_artifacts import read_taught, references_of
-from coevo.tasks.schedule import Phase, phase_of
+from coevo.tasks.schedule import Due
 
 
 class Session:
@@ -50,74 +50,30 @@ class Session:
         self.seconds: dict[str, float] = {}
         self.since = perf_counter()
 
+    @property
     def here(self) -> Position:
         """The present iteration."""
         return Position(self.draft.revision, self.iteration)
 
     def beyond(self) -> Position:
         """The next one."""
-        return Position(self.draft.revision + self.commits_after(self.iteration + 1), self.iteration + 1)
+        return Position(self.draft.revision + self.due.commit(), self.iteration + 1)
 
     def key(self, stage: str, at: Position | None = None) -> Key:
         """Root of a stage's draws in an iteration; in this one where none is named."""
-        at = at or self.here()
+        at = at or self.here
         return key(self.config.seed, at.revision, at.iteration, stage)
 
+    @property
     def is_new(self) -> bool:
         """Return True if revision 0 is not committed yet."""
         return self.draft.revision == 0
 
-    def phase(self) -> Phase:
-        """Phase of the schedule in this iteration."""
-        return phase_of(self.config.schedule, self.iteration, len(self.bank.entries))
-
-    def stage(self) -> str:
-        """The present iteration in words."""
-        return f"iteration {self.iteration + 1} of {self.config.iterations}"
-
-    def learns(self) -> bool:
-        """Return True if this iteration updates the policy."""
-        return self.parts.trainer is not None and self.phase().learns
-
-    def evolves(self) -> bool:
-        """Return True if the bank learns from this iteration."""
-        return self.config.bank is not None and self.phase().evolves
-
-    def critic_learns_alone(self) -> bool:
-        """Return True while the critic warms up and the policy is not updated."""
-        update = self.config.update
-        return update is not None and update.critic is not None and self.iteration < update.critic.warmup
-
-    def writer_is_due(self) -> bool:
-        """Return True if the writer fires in this iteration (every Delta iterations, CoEvo-RL section 3.4)."""
-        bank = self.config.bank
-        return bank is not None and self.evolves() and (self.iteration + 1 - self.phase().since) % bank.every == 0
-
-    def evaluation_is_due(self) -> bool:
-        """Return True if this iteration plays the held-out panels."""
-        done = self.iteration + 1
-        return done % self.config.evaluation.every == 0 or done == self.config.iterations
-
-    def internalization_is_due(self) -> bool:
-        """Return True if this iteration ends a revision that measures the internalization curve, or the run."""
-        every, done = self.config.evaluation.internalization, self.iteration + 1
-        if not every or not self.commits_after(done):
-            return False
-        return self.draft.revision % every == 0 or done == self.config.iterations
-
-    def panels_due(self) -> tuple[str, ...]:
-        """Panels of this evaluation; the first and the last one play more of them."""
-        evaluation = self.config.evaluation
-        ends = self.is_new() or self.iteration + 1 == self.config.iterations
-        return evaluation.panels + (evaluation.final_panels if ends else ())
-
-    def commit_is_due(self) -> bool:
-        """Return True if the iteration just counted ends its revision."""
-        return self.commits_after(self.iteration)
-
-    def commits_after(self, iterations: int) -> bool:
-        """Return True if a revision ends after this number of iterations."""
-        return iterations % self.config.lineage.every == 0 or iterations == self.config.iterations
+    @property
+    def due(self) -> Due:
+        """Steps that are due in this iteration."""
+        entries, trains = len(self.bank.entries), self.parts.trainer is not None
+        return Due(self.config, self.draft.revision, self.iteration, entries, trains)
 
     def finish(self, episodes: Sequence[Episode]) -> None:
         """Keep the episodes that this iteration has ended: for the commit, for counters, and for the writer.
@@ -127,7 +83,7 @@ class Session:
         ended = self.slots.finish(episodes)
         self.ended = played(ended)
         self.draft.episodes.extend(ended)
-        if self.evolves():
+        if self.due.bank():
             self.recent.extend(episode for episode in ended if episode.teaches)
         else:
             self.fire()
@@ -155,13 +111,10 @@ class Session:
             return index
         return self.bank.trying(added, self.recent, removed).over(index)
 
+    @property
     def updates(self) -> int:
         """Iterations that the policy and bank of the revision in the making have behind them, the present one too."""
-        return 0 if self.is_new() else self.iteration + 1
-
-    def warmup(self) -> int:
-        """Iterations that are played without the bank."""
-        return 0 if self.config.bank is None else self.config.bank.retrieval.warmup
+        return 0 if self.is_new else self.iteration + 1
 
     def shown_index(self, iterations: int) -> Index | None:
         """The index, unless the gates of retrieval are closed after so many iterations."""

@@ -11,8 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from coevo.configs.env import HomeRulesConfig
-from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
-from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ShapeConfig
 from coevo.configs.update.update_config import UpdateConfig
 from coevo.envs.registry import make
 from coevo.models.capacity.footprint import CONTEXT, peak, training

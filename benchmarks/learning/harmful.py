@@ -31,7 +31,7 @@ from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.entry import Entry, entry_id
 from coevo.records.task import Task
-from coevo.tasks.play.expert import play_expert
+from coevo.tasks.steps.evaluate import play_expert
 
 LESSONS, PAIRS, REPLAYS, TRIES = 96, 512, 16, 1000
 EFFECT = 0.1

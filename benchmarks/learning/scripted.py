@@ -20,8 +20,7 @@ from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
 from coevo.records.draws import extend, key
 from coevo.records.episode import Completion, Episode
-from coevo.tasks.commit.commit import commit
-from coevo.tasks.commit.seal import seal
+from coevo.tasks.commit import commit, seal
 from coevo.tasks.parts import Stores
 from coevo.tasks.play.attempt import Running
 from coevo.tasks.play.play import Player
@@ -29,12 +28,11 @@ from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import assemble
 from coevo.tasks.session import Session
+from coevo.tasks.steps.advantage import shape
 from coevo.tasks.steps.bank_steps import admit, credit, write
-from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.judge import judge
 from coevo.tasks.steps.retire import retire
-from coevo.tasks.steps.reward import shape
-from coevo.tasks.steps.rollout import rollout
+from coevo.tasks.steps.rollout import rollout, sample
 
 
 class ExpertPlayer(Player):

@@ -17,7 +17,7 @@ CELL = 20
 TARGET = 0.85
 EQUIVALENT = (
     ("*", "*slots=False*", "a class without slots holds the same values in more memory"),
-    ("memory/exchange/entry_rows.py", "ROWS = *", "rows are read in portions of any size"),
+    ("memory/exchange/exchange.py", "ROWS = *", "rows are read in portions of any size"),
     ("memory/admission/replay.py", "admitted=True,", "the verdict is replaced once its gain is known"),
     ("configs/compositions/experience.py", '*type >= "skills"*', "no other type of writer comes later in the alphabet"),
     ("models/losses/vocabulary.py", "*logits.gather(+1,*", "the last dimension of two is dimension 1"),
@@ -26,7 +26,7 @@ EQUIVALENT = (
         "most = * / rows.nbytes",
         "it bounds whole numbers, so its fraction is of no account",
     ),
-    ("memory/exchange/entry_rows.py", "longest = *as_py() or *", "no length of an empty batch exceeds the limit"),
+    ("memory/exchange/exchange.py", "longest = *as_py() or *", "no length of an empty batch exceeds the limit"),
     ("memory/similarity.py", "BUCKETS = *", "the bound holds for any number of buckets"),
     ("memory/catalogue.py", "grown = *", "an array that grows in other steps holds the same values"),
     ("records/draws.py", "*drawn, strict=False*", "the array is made with one row per key"),
@@ -34,7 +34,7 @@ EQUIVALENT = (
     ("memory/bank/compaction.py", "*rows.slice(0, -1)*", "a slice of negative length is empty, as one of length 0"),
     ("memory/retrieval/encoder.py", "BATCH = *", "a vector does not depend on its batch"),
     ("memory/retrieval/encoder.py", "LENGTHS = *", "a vector does not depend on its padding"),
-    ("memory/retrieval/maxscore.py", "READ = *", "rows are read in portions of any size"),
+    ("memory/retrieval/postings.py", "READ = *", "rows are read in portions of any size"),
     ("memory/bank/content_hash.py", "*if len(ids) > 0 else True", "one row is in order"),
     ("memory/exchange/exchange.py", "*default=-1)", "a path without parts is short either way"),
     ("memory/similarity.py", "FEW = *", "the filter for many texts leaves out only those that the comparison would"),

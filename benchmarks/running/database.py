@@ -69,7 +69,7 @@ def record() -> None:
     from prefect import flow
 
     from coevo.tasks.publish.prefect import artifacts_of
-    from coevo.tasks.publish.prune import pruner
+    from coevo.tasks.run.open_run import pruner
     from coevo.tasks.stage import stage
 
     tasks = [stage(name)(lambda: None) for name in names]

@@ -1,5 +1,5 @@
-"""Recipes: read, merged in the order of their ``defaults``, checked.
+"""Recipes: read, merged in the order of their defaults, checked.
 
-Read ``load`` first. ``source`` bounds YAML text, ``switch`` changes the ``type`` of a part, ``place`` names the key
-that an error is about.
+Read ``load`` first. ``source`` bounds YAML text, ``setting_place`` changes the type of a part and names the key that an
+error is about, and ``load_study`` reads studies.
 """

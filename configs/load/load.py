@@ -20,9 +20,8 @@ from pydantic_core import ErrorDetails
 from yaml import MappingNode, YAMLError
 
 from coevo.configs.env import EnvConfig
-from coevo.configs.load.setting_place import located
+from coevo.configs.load.setting_place import fitted, located
 from coevo.configs.load.source import DEEPEST, SourceError, check
-from coevo.configs.load.switch import fitted
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import STORED
 from coevo.utilities.errors import ConfigError, nearest, unknown

@@ -1,6 +1,7 @@
-"""TextWorld: games that are generated from seeds and run in an interpreter of their own (the extra ``textworld``).
+"""TextWorld: games that are generated from seeds and run in an interpreter of their own (an extra).
 
-An import without that package raises ``CoevoError``. ``games`` makes the files of games, ``environment`` plays them.
+An import without that package raises ``CoevoError``. ``games`` makes the files of games, ``textworld_games`` plays
+them.
 """
 
 from importlib.util import find_spec

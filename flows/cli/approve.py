@@ -52,8 +52,7 @@ def approve(
 
 
 def _list(what: str | None, as_json: bool, place: Workspace) -> None:
-    from coevo.flows.decide import is_promotion
-    from coevo.flows.pending import page, waiting
+    from coevo.flows.pending import is_promotion, page, waiting
 
     if what is not None and not is_promotion(what) and not as_json:
         for text in page(what, place).splitlines():
@@ -70,7 +69,7 @@ def _list(what: str | None, as_json: bool, place: Workspace) -> None:
 
 def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, place: Workspace) -> None:
     from coevo.flows.console.trust_prompt import consent_by
-    from coevo.flows.decide import decide_model, decide_run, is_promotion
+    from coevo.flows.pending import decide_model, decide_run, is_promotion
 
     if is_promotion(what):
         name = decide_model(what, vote, place, consent_by(trust, ask=not as_json))

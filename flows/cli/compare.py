@@ -74,7 +74,7 @@ def _played(place: Workspace, trust: str | None, ask: bool, reference: str) -> "
 
 
 def _written(found: Comparison, as_latex: bool) -> str:
-    from coevo.flows.history.frames import differences, latex
+    from coevo.flows.history.comparison import differences, latex
 
     return latex(found) if as_latex else str(differences(found).to_csv(index=False))
 

@@ -9,8 +9,7 @@ from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import reading
-from coevo.flows.history.run_listing import run_row
-from coevo.flows.history.run_standing import Standing, standings
+from coevo.flows.history.run_standing import Standing, run_row, standings
 from coevo.lineage.lock import holder
 
 SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")

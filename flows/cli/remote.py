@@ -10,7 +10,7 @@ from rich.filesize import decimal
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
-from coevo.flows.console.transfer import Bars, bars
+from coevo.flows.console.output import Bars, bars
 from coevo.flows.history.run_standing import faults, standings
 from coevo.lineage.trust import described
 from coevo.lineage.workspace import Workspace

@@ -3,12 +3,15 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from io import TextIOWrapper
 
 import typer
 from rich.cells import cell_len
 from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -17,6 +20,27 @@ from coevo.records.inert import shown
 PIPED_WIDTH = 240
 """Line width in characters if standard output is not a terminal."""
 PLAIN_TERMINALS = ("dumb", "unknown")
+
+
+class Bars:
+    """Progress bars, one per transfer, which count files and show the bytes so far."""
+
+    def __init__(self, progress: Progress, run: str) -> None:
+        self._progress = progress
+        self._run = run
+        self._task: TaskID | None = None
+        self._size = 0
+
+    def begin(self, doing: str, files: int) -> None:
+        """Start a bar for a number of files."""
+        self._task = self._progress.add_task(f"{self._run}: {doing}", total=files, moved="") if files else None
+        self._size = 0
+
+    def advance(self, files: int, size: int) -> None:
+        """Add finished files, and their size in bytes."""
+        self._size += size
+        if self._task is not None:
+            self._progress.update(self._task, advance=files, moved=decimal(self._size))
 
 
 def degrade() -> None:
@@ -111,3 +135,13 @@ def _console() -> Console:
     if not sys.stdout.isatty():
         made.width = PIPED_WIDTH
     return made
+
+
+@contextmanager
+def bars(run: str) -> Iterator[Bars]:
+    """Progress bars on standard error; without a terminal, they show nothing."""
+    moved = TextColumn("files {task.fields[moved]}")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), moved)
+    shown = console(stderr=True)
+    with Progress(*columns, console=shown, transient=True, disable=not shown.is_terminal) as progress:
+        yield Bars(progress, run)

@@ -1,5 +1,6 @@
 """Reading runs: their revisions, their cost, and comparisons.
 
-Read ``reference`` first (``RUN@N``, and a run at a revision), then ``history``. ``standing`` and ``listing`` list the
-runs of a workspace. ``evaluations``, ``cost`` and ``comparison`` compare runs; ``frames`` and ``verdicts`` are tables.
+Read ``revision_reference`` first (``RUN@N``, and a run at a revision), then ``history``. ``run_standing`` lists the
+runs of a workspace. ``evaluations``, ``expenses`` and ``comparison`` compare runs; ``verdicts`` are the measured
+gains of entries.
 """

@@ -1,7 +1,8 @@
 """Standing of each run of a workspace: its revisions, the process that writes to it, and its fault if any."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from coevo.configs.run_config import RunConfig
 from coevo.flows.history import history
@@ -10,6 +11,7 @@ from coevo.lineage.lock import holder
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import LoopRecord, RunStatus, read_record, status_of
 from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.tasks.cost import wall_seconds
 from coevo.utilities.errors import CoevoError
 
 DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
@@ -114,3 +116,34 @@ def _fault(paths: RunPaths, error: Exception) -> str:
     words = str(error) if isinstance(error, CoevoError | OSError) else f"unreadable: {type(error).__name__}: {error}"
     line = " ".join(words.split())[:LONGEST]
     return line if "coevo fsck" in line else f"{line}; see `coevo fsck {paths.name}`"
+
+
+COLUMNS = (
+    "run", "recipe", "parent", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
+    "status", "stage", "reason", "process", "fault",
+)  # fmt: skip
+
+
+def run_rows(place: Workspace) -> list[dict[str, Any]]:
+    """Rows of ``COLUMNS`` for the runs of a workspace, newest last."""
+    return [run_row(one) for one in standings(place)]
+
+
+def run_row(one: Standing) -> dict[str, Any]:
+    """Row of ``COLUMNS`` for one run."""
+    recipe = None if one.config is None else one.config.recipe
+    figures = _figures(one.revisions) if one.revisions else {}
+    about = {"run": one.paths.name, "recipe": recipe, "parent": one.parent, "process": one.process, "fault": one.fault}
+    return dict.fromkeys(COLUMNS) | figures | about | asdict(one.status)
+
+
+def _figures(revisions: Sequence[Manifest]) -> dict[str, object]:
+    head, last = revisions[-1], history.evaluated(revisions)
+    return {
+        "revision": head.revision,
+        "iteration": head.iteration,
+        "start_success": history.held_out(revisions[0]),
+        "final_success": None if last is None else history.held_out(last),
+        "evaluated": None if last is None else last.revision,
+        "seconds": round(sum(map(wall_seconds, revisions)), 3),
+    }

@@ -9,11 +9,11 @@ from coevo.flows.evaluation import Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import reading
 from coevo.lineage.workspace import Workspace
 from coevo.memory.diversity import diversity
+from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.play.endpoint_agent import ServedPlayer
 from coevo.tasks.play.retrieve import NOTHING
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.run.weight_digests import check_weights
-from coevo.tasks.steps.evaluate import play_panel
 from coevo.utilities.errors import CoevoError
 
 

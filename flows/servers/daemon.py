@@ -5,17 +5,19 @@ name, so that two concurrent commands share it. A record is valid if its process
 answers; other records are cleared.
 """
 
+import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import psutil
 from filelock import FileLock
+from pydantic import TypeAdapter, ValidationError
 
 from coevo.configs.proxies import reach_directly
-from coevo.flows.servers.records import is_at, read_records, records_lock, write_records
 from coevo.flows.servers.server_process import Server, ServerError
 from coevo.flows.servers.server_secret import VARIABLE
 from coevo.lineage.atomic_files import make_private
@@ -28,6 +30,7 @@ STARTUP = 120.0
 TITLES = {"prefect": "Prefect", "mlflow": "MLflow"}
 CLOSING = 2.0
 """Seconds for the threads of a killed process to close its port."""
+FILE = TypeAdapter(list[Server])
 
 
 def ensure(workspace: Path, name: str, command: Sequence[str], health: str, settings: Mapping[str, str]) -> Server:
@@ -141,3 +144,56 @@ def _record(workspace: Path, server: Server) -> None:
 def _starting(workspace: Path, name: str) -> FileLock:
     """Lock held while a server starts; servers of other names can start concurrently."""
     return FileLock(workspace / f"{name}-server.lock")
+
+
+def records_lock(workspace: Path) -> FileLock:
+    """Lock held while records are changed."""
+    return FileLock(workspace / "servers.lock")
+
+
+def read_records(workspace: Path) -> dict[str, Server]:
+    """Servers that were started for this workspace, at its path or before it was moved, by name, running or not.
+
+    Raises:
+        ServerError: the file is damaged.
+    """
+    path = workspace / "servers.json"
+    if not path.is_file():
+        return {}
+    try:
+        servers = FILE.validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise _damaged(path, error.errors()[0]["msg"]) from None
+    if len({server.name for server in servers}) < len(servers):
+        raise _damaged(path, "a name occurs twice")
+    return {server.name: server for server in servers if is_at(server, workspace) or _was_moved(server, workspace)}
+
+
+def is_at(server: Server, workspace: Path) -> bool:
+    """Return True if the server was started for the workspace at this path."""
+    return server.workspace in ("", os.path.realpath(workspace))
+
+
+def _was_moved(server: Server, workspace: Path) -> bool:
+    """Return True if the workspace has its server's inode, and the path that the server has does not."""
+    try:
+        there = Path(server.workspace).stat().st_ino
+    except OSError:
+        there = 0
+    return server.folder == workspace.stat().st_ino != there
+
+
+def write_records(workspace: Path, servers: Mapping[str, Server]) -> None:
+    """Replace the file atomically."""
+    part = workspace / "servers.json.part"
+    here, folder = os.path.realpath(workspace), workspace.stat().st_ino
+    whole = [replace(one, workspace=one.workspace or here, folder=one.folder or folder) for one in servers.values()]
+    part.write_text(json.dumps([asdict(server) for server in whole], indent=1))
+    part.replace(workspace / "servers.json")
+
+
+def _damaged(path: Path, why: str) -> ServerError:
+    return ServerError(
+        f"{path}: damaged ({why}), no server was stopped: end those that run by hand, `ps x` lists them as "
+        "coevo.flows.servers.prefect_server and mlflow_server with their port, then remove this file"
+    )

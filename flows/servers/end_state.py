@@ -1,12 +1,17 @@
 """Last state of a flow run: its name is the status of the run, its message has the stage, the reason and the time."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 from prefect import Flow
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.objects import FlowRun, State
+from prefect.client.schemas.objects import FlowRun, State, StateType
+from prefect.events import EventTrigger
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import AutomationCore, Posture
 from prefect.states import Cancelled, Completed
 
 from coevo.envs.registry import find
@@ -61,3 +66,38 @@ def _name_crashed(found: Standing, place: Workspace) -> Iterator[str]:
             mark_crashed(found.paths.name, str(place.root))
     except CoevoError as error:
         yield f"{found.paths.name}: {error}"
+
+
+NAME = "coevo: mark dead runs Crashed"
+SILENCE = timedelta(seconds=120)
+"""Time without heartbeats after which a run counts as dead: four heartbeats, since a busy machine sends some late."""
+ENDS = ("Completed", "Failed", "Cancelled", "Crashed", *IN_ORDER)
+FLOWS = ("session", "coevolve")
+
+
+def ensure_crash_detection(name: str = NAME, silence: timedelta = SILENCE) -> UUID:
+    """Id of the automation of this name; it is created, or brought up to date where an earlier version made it."""
+    wanted = _automation(name, silence)
+    with get_client(sync_client=True) as client:
+        for known in client.read_automations_by_name(name):
+            if known.description != wanted.description:
+                client.update_automation(known.id, wanted)
+            return known.id
+        return client.create_automation(wanted)
+
+
+def _automation(name: str, silence: timedelta) -> AutomationCore:
+    heartbeat = "prefect.flow-run.heartbeat"
+    trigger = EventTrigger(
+        after={heartbeat},
+        expect={heartbeat, *(f"prefect.flow-run.{end}" for end in ENDS)},
+        match={"prefect.resource.id": "prefect.flow-run.*"},
+        match_related={"prefect.resource.role": "flow", "prefect.resource.name": list(FLOWS)},
+        for_each={"prefect.resource.id"},
+        posture=Posture.Proactive,
+        threshold=1,
+        within=silence,
+    )
+    message = "its heartbeats stopped; what it committed is safe, and the next session continues from there"
+    action = ChangeFlowRunState(state=StateType.CRASHED, message=message)
+    return AutomationCore(name=name, description=message, trigger=trigger, actions=[action])

@@ -1,4 +1,5 @@
-"""Scheduled sessions: ``schedules`` are Prefect deployments, a ``worker`` runs each ``session`` when it is due.
+"""Scheduled sessions: ``schedules`` are Prefect deployments, ``session_worker`` runs what is due.
 
-``log`` reports it in Prefect's logs, ``account`` summarises it, and ``notification`` sends the summary.
+``scheduled_session`` plays one, reports it in Prefect's logs and summarises it; ``notification`` sends the summary, and
+``worker_console`` is the worker's terminal.
 """

@@ -1,6 +1,8 @@
 """Session: the flow that a schedule starts. It continues a run from its last committed revision."""
 
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from logging import Logger, LoggerAdapter
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,10 @@ from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.objects import State
 
 from coevo.flows.coevolve import coevolve
+from coevo.flows.history.history import trail
 from coevo.flows.servers.end_state import name_end
 from coevo.flows.servers.servers import going_on
 from coevo.flows.servers.watch import watching
-from coevo.flows.sessions.account import Account
-from coevo.flows.sessions.log import Log
 from coevo.flows.sessions.notification import notify as send
 from coevo.flows.start_run import head_of, lengthen
 from coevo.flows.upkeep.rollback import restore
@@ -23,13 +24,117 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.tasks.publish.prefect import dashed, tag
-from coevo.tasks.publish.reporter import reporting_to
+from coevo.tasks.publish.reporter import headline, reporting_to
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.weight_digests import digests
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.system_faults import fault
 
 PURPOSE = "a scheduled session"
+
+
+class Log:
+    """Reporter of a scheduled session, which writes to Prefect's logs."""
+
+    def __init__(self, logger: "Logger | LoggerAdapter[Logger]") -> None:
+        self._logger = logger
+
+    def note(self, text: str) -> None:
+        """Log nothing: Prefect shows stages as tasks."""
+
+    def warn(self, text: str) -> None:
+        """Log one line."""
+        self._logger.warning(text)
+
+    def revision(self, manifest: Manifest) -> None:
+        """Log one line."""
+        self._logger.info(headline(manifest))
+
+
+@dataclass(frozen=True, slots=True)
+class PanelSuccess:
+    """Success on a panel, before a session and at its end; None if it was not played."""
+
+    name: str
+    start: float | None
+    end: float | None
+
+    def fell(self, by: float) -> bool:
+        """Return True if success dropped by more than ``by``."""
+        return self.start is not None and self.end is not None and self.start - self.end > by
+
+
+@dataclass(frozen=True)
+class Account:
+    """Summary of a session.
+
+    Attributes:
+        run: name of the run.
+        history: all revisions of the run up to the session's last one, without a rollback of the session.
+        start: revision that the session continued from; 0 for a run's first session.
+        reason: reason to stop before the run's last iteration, or None.
+        undone: description of the rollback, or None.
+    """
+
+    run: str
+    history: Sequence[Manifest]
+    start: int
+    reason: str | None = None
+    undone: str | None = None
+
+    @property
+    def waits(self) -> bool:
+        """True if the run is pending approval."""
+        return self.undone is None and waits(self.history[-1])
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations of the session."""
+        return self.history[-1].iteration - self.history[self.start].iteration
+
+    def panels(self) -> list[PanelSuccess]:
+        """Success on the panels that the run is evaluated on."""
+        evaluation = self.history[-1].state["config"]["evaluation"]
+        led = trail(self.history)
+        before = _measured(manifest for manifest in trail(self.history[: self.start + 1]))
+        after = _measured(manifest for manifest in led if manifest.revision > self.start)
+        names = (*evaluation["panels"], *evaluation["final_panels"])
+        return [
+            PanelSuccess(name, before.get(name), after.get(name)) for name in names if name in before or name in after
+        ]
+
+    def subject(self) -> str:
+        """Summary in one line."""
+        if self.undone is not None:
+            return f"coevo: {self.run} was rolled back to revision {self.start}"
+        if self.waits:
+            return f"coevo: {self.run} waits for approval"
+        return f"coevo: {self.run} played {self.iterations} iterations"
+
+    def body(self) -> str:
+        """Summary in Markdown, readable without rendering."""
+        return "\n".join(self._lines()) + "\n"
+
+    def _lines(self) -> Iterator[str]:
+        head = self.history[-1]
+        goal = head.state["config"]["iterations"]
+        yield f"Run {self.run}: revision {self.start} to {head.revision}, {self.iterations} iterations this session."
+        if self.undone is None:
+            yield f"Iteration {head.iteration} of {goal}."
+        if self.waits:
+            name = f"{self.run}@{head.revision}"
+            yield f"It waits for approval: `coevo approve {name}` or `coevo approve {name} --reject`."
+        for said in (self.undone, None if self.waits else self.reason and f"Stopped early: {self.reason}."):
+            if said:
+                yield said
+        yield from self._table()
+
+    def _table(self) -> Iterator[str]:
+        yield ""
+        yield "| panel | before | after |"
+        yield "|---|---|---|"
+        for panel in self.panels():
+            yield f"| {panel.name} | {_shown(panel.start)} | {_shown(panel.end)} |"
 
 
 def flow_run_name() -> str:
@@ -129,3 +234,17 @@ def send_notification(block: str | None, subject: str, body: str, reporter: Log)
 def artifact_key(run: str) -> str:
     """Key of the artifact of the run's sessions."""
     return f"session-{dashed(run)}"
+
+
+def _measured(manifests: Iterator[Manifest]) -> dict[str, float]:
+    """Last success per panel in these revisions."""
+    return {
+        name.removeprefix("agent/success/"): value
+        for manifest in manifests
+        for name, value in manifest.metrics.items()
+        if name.startswith("agent/success/")
+    }
+
+
+def _shown(success: float | None) -> str:
+    return "not played" if success is None else f"{success:.3f}"

@@ -88,7 +88,7 @@ def prepare_server(place: Workspace) -> None:
     """
     with _client(place) as client:
         _ensure_pool(client)
-        from coevo.flows.servers.crashes import ensure_crash_detection
+        from coevo.flows.servers.end_state import ensure_crash_detection
         from coevo.flows.servers.stale import mark_dead_sessions
 
         ensure_crash_detection()

@@ -1,7 +1,6 @@
-"""Studies: runs of several arms and seeds that confirm or reverse a finding (``coevo ablate``).
+"""Studies: runs of several arms and seeds that confirm or reverse a finding.
 
-Read ``plan`` first: the runs of a study and what must be so before they start. ``start`` leads to the flow ``ablate``,
-which plays them,
-``outcome`` reads what they achieved, ``result`` compares the arms, ``publish`` writes the result to MLflow. ``listing``
-lists studies with their cost.
+Read ``study_runs`` first: the runs of a study and what must be so before they start. ``start_study`` leads to the flow
+``ablate``, which plays them and writes the result to MLflow. ``outcome`` reads what they achieved, ``result`` compares
+the arms, ``study_listing`` lists studies with their cost, and ``notebook`` is the same for Python.
 """

@@ -1,5 +1,5 @@
-"""Upkeep of a workspace: ``fsck`` and ``repair``, ``gc``, ``rollback``, ``branch`` and the machine's ``health``.
+"""Upkeep of a workspace: checks and repair, ``gc``, ``rollback``, ``branch`` and the machine's ``health``.
 
-``by_hand`` changes a bank (``coevo bank retire`` and ``import``), and ``publishing`` publishes the revisions that
-these commands commit.
+``workspace_check`` finds damage and ``repair_workspace`` mends it. ``change_by_hand`` changes a bank, and
+``publishing`` publishes the revisions that these commands commit.
 """

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from coevo.flows.history.lookup import find_entry
-from coevo.flows.history.revision_reference import reading
+from coevo.flows.history.revision_reference import find_entry, reading
 from coevo.flows.upkeep.publishing import publish_if_quick
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
@@ -15,8 +14,7 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.exchange.exchange import read_entries
 from coevo.records.entry import Entry
-from coevo.tasks.run.import_entries import import_entries
-from coevo.tasks.run.retire_by_hand import retire_entry
+from coevo.tasks.run.by_hand import import_entries, retire_entry
 
 
 @contextmanager

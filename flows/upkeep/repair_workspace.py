@@ -6,14 +6,13 @@ Copies come first, removals afterwards. A failed step leaves its finding for the
 from collections.abc import Sequence
 from contextlib import suppress
 
-from coevo.flows.upkeep.fsck import Examined
-from coevo.flows.upkeep.workspace_check import Notify, WorkspaceCheck
+from coevo.flows.upkeep.workspace_check import Examined, Notify, WorkspaceCheck
 from coevo.lineage.fsck.artifact_check import mend_artifacts
-from coevo.lineage.fsck.empty_refs import mend_empty_refs
 from coevo.lineage.fsck.history_check import Revision, damaged_objects, read_history
 from coevo.lineage.fsck.line import read_line
-from coevo.lineage.fsck.mend import clear_checkout, clear_leftovers, mend_branch, mend_git, siblings, unlock
 from coevo.lineage.fsck.places import tidy
+from coevo.lineage.fsck.refs import mend_empty_refs
+from coevo.lineage.fsck.run_check import clear_checkout, clear_leftovers, mend_branch, mend_git, siblings, unlock
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.remote.banks import RemoteBanks
@@ -68,8 +67,7 @@ def _mend_stores(
     check: WorkspaceCheck, paths: RunPaths, repository: Repository, revisions: Sequence[Revision], gone: set[int]
 ) -> None:
     from coevo.tasks.checks.bank_check import BankCheck
-    from coevo.tasks.checks.published import check_published
-    from coevo.tasks.checks.republish import republish
+    from coevo.tasks.checks.published import check_published, republish
     from coevo.tasks.publish.mlflow.tracking_store import tracking_store
 
     kept = [one for one in revisions if one.number not in gone]

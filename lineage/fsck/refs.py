@@ -5,12 +5,21 @@ refs/dropped/r<N>   revision N was dropped: its commit and manifest stay, artifa
 refs/tags/<name>    a name that a user gave a revision
 """
 
+import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
+from coevo.lineage.atomic_files import write_atomically
 from coevo.lineage.findings import BACKUP, Finding, lost, mendable
-from coevo.lineage.fsck.line import Line
+from coevo.lineage.fsck.line import Line, read_line, revision_refs
+from coevo.lineage.fsck.places import check_created
 from coevo.lineage.repository import Repository
+from coevo.lineage.workspace import RunPaths, Workspace
+from coevo.utilities.errors import CoevoError
+
+MAIN = "refs/heads/main"
+NUMBERED = re.compile(r"refs/(?:tags|dropped)/r(\d+)")
 
 
 def check_branch(repository: Repository, line: Line, run: str) -> Iterator[Finding]:
@@ -56,3 +65,75 @@ def _check_strays(repository: Repository, line: Line, run: str) -> Iterator[Find
         if commit not in line.full:
             remedy = f"{BACKUP}; or give it up: `coevo tag {run} {name} --delete`"
             yield lost(run, f"the tag {name} is on a commit that is not a revision of this history", remedy)
+
+
+def check_empty_refs(repository: Repository, run: str) -> Iterator[Finding]:
+    """Report empty references."""
+    refs = _empty(repository)
+    commits = _history(repository) if refs else []
+    for ref in refs:
+        what = f"the reference {ref} is empty"
+        if _meant(ref, commits) is not None:
+            yield mendable(run, what, "takes its commit from the other references")
+        elif commits:
+            yield lost(run, what, f"remove {_file(repository, ref)}: its commit is unknown")
+        else:
+            yield lost(run, what)
+
+
+def mend_empty_refs(repository: Repository) -> None:
+    """Rewrite empty references whose commit is known."""
+    refs = _empty(repository)
+    commits = _history(repository) if refs else []
+    for ref in refs:
+        commit = _meant(ref, commits)
+        if commit is not None:
+            write_atomically(_file(repository, ref), f"{commit}\n")
+
+
+def _empty(repository: Repository) -> list[str]:
+    folder = repository.root / ".git"
+    files = (path for path in sorted((folder / "refs").rglob("[!.]*")) if path.is_file() and path.suffix != ".lock")
+    return [path.relative_to(folder).as_posix() for path in files if not path.read_bytes().strip(b"\0\n")]
+
+
+def _meant(ref: str, commits: Sequence[str]) -> str | None:
+    numbered = NUMBERED.fullmatch(ref)
+    number = int(numbered[1]) if numbered else len(commits) - 1
+    return commits[number] if (numbered or ref == MAIN) and 0 <= number < len(commits) else None
+
+
+def _history(repository: Repository) -> list[str]:
+    """Commits by revision number: those of ``main``, or of the highest revision with a readable reference."""
+    tips = [(number, commit) for _, number, commit in revision_refs(repository)]
+    for tip in (MAIN, *(commit for _, commit in sorted(tips, reverse=True))):
+        found = repository.git.attempt("rev-list", "--reverse", tip).stdout.decode().split()
+        if found:
+            return found
+    return []
+
+
+def _file(repository: Repository, ref: str) -> Path:
+    return repository.root / ".git" / ref
+
+
+def require_collectable(place: Workspace, runs: Iterable[RunPaths]) -> None:
+    """Check that these run directories define what they keep, while no writer changes it.
+
+    Raises:
+        CoevoError: fsck finds a fault in a run's file ``created``, branch or tags; names the remedy.
+    """
+    for paths in runs:
+        for finding in check_keeping(place, paths):
+            raise CoevoError(f"{finding.subject}: {finding.problem}: {finding.remedy}; nothing was removed")
+
+
+def check_keeping(place: Workspace, paths: RunPaths) -> Iterator[Finding]:
+    """Report faults that hide a run or shorten its history."""
+    yield from check_created(paths)
+    if paths.lineage.exists():
+        repository = Repository(paths.lineage, place.cache)
+        yield from check_empty_refs(repository, paths.name)
+        line = read_line(repository)
+        yield from check_branch(repository, line, paths.name)
+        yield from check_tags(repository, line, paths.name)

@@ -1,15 +1,16 @@
 """All checks of a run's git history, in order: locks, objects, branch, manifests, tags and files."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from coevo.lineage.atomic_files import remove
+from coevo.lineage.blobs import git_hash
 from coevo.lineage.findings import Finding, lost, mendable
-from coevo.lineage.fsck.empty_refs import check_empty_refs
+from coevo.lineage.fsck.checked_cache import CheckedCache
 from coevo.lineage.fsck.history_check import Revision, check_manifests, damaged_objects, read_history
 from coevo.lineage.fsck.line import read_line
-from coevo.lineage.fsck.mend import git_copy, siblings
-from coevo.lineage.fsck.refs import check_branch, check_tags
-from coevo.lineage.fsck.work_tree import check_files, check_locks
+from coevo.lineage.fsck.refs import check_branch, check_empty_refs, check_tags
+from coevo.lineage.fsck.work_tree import check_files, check_locks, differing, leftovers
 from coevo.lineage.git import Git
 from coevo.lineage.repository import Repository
 from coevo.lineage.workspace import RunPaths, Workspace
@@ -69,3 +70,62 @@ def _broken_objects(repository: Repository, run: str, others: Sequence[Git]) -> 
             yield lost(run, what)
         else:
             yield mendable(run, what, "takes it from a copy that is still right")
+
+
+def unlock(repository: Repository) -> None:
+    """Remove the locks of killed processes."""
+    repository.git.settle()
+    repository.artifacts.discard_locks()
+
+
+def mend_git(repository: Repository, siblings: Sequence[Git]) -> None:
+    """Restore damaged git objects from the work tree or from another run's history."""
+    for name in damaged_objects(repository):
+        content = git_copy(repository, siblings, name)
+        if content is not None:
+            kind, data = content
+            loose = repository.root / ".git" / "objects" / name[:2] / name[2:]
+            loose.unlink(missing_ok=True)
+            repository.git.store(kind, data)
+
+
+def siblings(place: Workspace, paths: RunPaths) -> list[Git]:
+    """Histories of the other runs of a workspace, since branches share objects."""
+    others = [other for other in place.directories() if other.name != paths.name]
+    return [Git(other.lineage) for other in others if (other.lineage / ".git").is_dir()]
+
+
+def git_copy(repository: Repository, siblings: Sequence[Git], name: str) -> tuple[str, bytes] | None:
+    """Kind and content of a git object, from a place that still has it; None if no place has it."""
+    tracked = repository.git.attempt("ls-files", "-z").stdout.decode().split("\0")
+    for path in (repository.root / file for file in tracked if file):
+        data = path.read_bytes() if path.is_file() else b""
+        if git_hash("blob", data) == name:
+            return "blob", data
+    for other in siblings:
+        kind = other.attempt("cat-file", "-t", name).stdout.decode().strip()
+        data = other.attempt("cat-file", kind, name).stdout if kind else b""
+        if kind and git_hash(kind, data) == name:
+            return kind, data
+    return None
+
+
+def mend_branch(repository: Repository) -> None:
+    """Set HEAD to ``main``, and ``main`` to the last revision that has a tag."""
+    repository.git("symbolic-ref", "HEAD", "refs/heads/main")
+    line = read_line(repository)
+    if line.full != line.commits:
+        repository.git("update-ref", "refs/heads/main", line.full[-1])
+
+
+def clear_checkout(repository: Repository, objects: CheckedCache, artifacts: Mapping[str, str]) -> None:
+    """Remove artifacts from the work tree that differ from the last revision, if the cache has all of them."""
+    for name in differing(repository.root, objects, artifacts):
+        if all(objects.problem(content) is None for content in objects.files(artifacts[name]).values()):
+            remove(repository.root / name, repository.root)
+
+
+def clear_leftovers(paths: RunPaths) -> None:
+    """Remove staged and half-written files."""
+    for path in leftovers(paths):
+        remove(path, paths.root)

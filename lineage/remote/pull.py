@@ -5,25 +5,47 @@ versions of tables, the configuration); moving its branch is the commit point, a
 """
 
 import shutil
+from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
 
 from coevo.configs.load.load import validate
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import cache_lock, runs_lock, writer_lock
-from coevo.lineage.remote.arrival import Arrival, check_bank, fetch
-from coevo.lineage.remote.bank_tables import place_bank
-from coevo.lineage.remote.bundle import Bundle, names_in, refs_of, set_refs
+from coevo.lineage.objects.content import files_of
+from coevo.lineage.objects.pointer import Pointer
+from coevo.lineage.remote.bank_tables import check_bank_files, check_tables, place_bank
+from coevo.lineage.remote.bundle import Bundle, Record, names_in, refs_of, set_refs
 from coevo.lineage.remote.compare_histories import HistoryComparison
 from coevo.lineage.remote.header import MAIN
-from coevo.lineage.remote.meter import Meter
 from coevo.lineage.remote.push import Transferred, remote_bundle
-from coevo.lineage.remote.remote_objects import Objects
+from coevo.lineage.remote.remote_objects import Meter, Moved, Objects
 from coevo.lineage.remote.remote_store import Store
 from coevo.lineage.remote.transfer_scratch import scratch_directory
 from coevo.lineage.repository import Repository, own_files
 from coevo.lineage.revision.snapshot import OpenBank
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.utilities.errors import CoevoError
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """Content of a run at a remote, verified and ready to be put in place.
+
+    Attributes:
+        bundle: its history.
+        record: the record that was pushed with it.
+        bank: directory with all files of its bank.
+        fresh: names of the files that the workspace lacks or has with other content.
+        moved: size of the transfer.
+    """
+
+    bundle: Bundle
+    record: Record
+    bank: Path
+    fresh: list[str]
+    moved: Moved
 
 
 def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: Meter) -> Transferred:
@@ -126,3 +148,47 @@ def _new_refs(ours: dict[str, str], bundle: Bundle) -> dict[str, str]:
     }
     names = {name: to for name, to in names_in(bundle.refs).items() if name not in ours}
     return {MAIN: bundle.commits[-1], **kept, **names}
+
+
+def fetch(run: RunPaths, theirs: Bundle, objects: Objects, scratch: Path) -> Arrival:
+    """Fetch everything that the workspace lacks: artifacts into the cache, the bank's files into ``scratch``."""
+    record = theirs.record()
+    roots = theirs.contents()
+    moved, lists = objects.fetch_lists({record.bank, *(root for root in roots if root.endswith(".dir"))}, scratch)
+    wanted, present = lists.pop(record.bank), files_of(run.bank)
+    check_bank_files(wanted, objects.label)
+    moved += objects.fetch({*(roots - lists.keys()), *(oid for files in lists.values() for oid in files.values())})
+    for content in roots:
+        _check_size(theirs.pointers[content], lists.get(content, {".": content}), objects)
+    bank = scratch / "bank"
+    for name in wanted:
+        (bank / name).parent.mkdir(parents=True, exist_ok=True)
+    fresh = [name for name, oid in wanted.items() if present.get(name) != oid]
+    moved += objects.fetch_files({bank / name: wanted[name] for name in fresh})
+    for name in wanted.keys() - set(fresh):
+        shutil.copyfile(run.bank / name, bank / name)
+    return Arrival(theirs, record, bank, fresh, moved)
+
+
+def _check_size(pointer: Pointer, files: Mapping[str, str], objects: Objects) -> None:
+    """Check that an artifact has the number of files and bytes in its ``.dvc`` file."""
+    size = sum(objects.path(oid).stat().st_size for oid in files.values())
+    count = None if "." in files else len(files)
+    if (size, count) != (pointer.size, pointer.files):
+        raise CoevoError(
+            f"remote {objects.label}: {pointer.name}.dvc says {pointer.files} files and {pointer.size} bytes, but the "
+            f"object {pointer.content} has {count} and {size}: do not use this run"
+        )
+
+
+def check_bank(arrival: Arrival, open_bank: OpenBank, where: str) -> None:
+    """Check a fetched bank against the manifests of the run.
+
+    Raises:
+        CoevoError: its tables cannot be opened, or have other content than a manifest records.
+    """
+    try:
+        bank = open_bank(arrival.bank)
+    except CoevoError as error:
+        raise CoevoError(f"{where}: {error}") from None
+    check_tables(bank, arrival.bundle.whole(), where)

@@ -2,17 +2,74 @@
 
 import json
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from coevo.lineage.remote.local_remote import LocalStore
-from coevo.lineage.remote.remote_store import Overtaken, Store
-from coevo.lineage.remote.s3 import S3Store
+from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile, Store
 from coevo.lineage.remote.store_faults import one_line
 from coevo.lineage.workspace import NAME
 from coevo.utilities.errors import CoevoError
 
 MARKER = "coevo.json"
 FORMAT = 1
+PATIENCE = {"connect_timeout": 10, "read_timeout": 60}
+"""Time limits of a connection, in seconds."""
+CONFLICTS = ("PreconditionFailed", "ConditionalRequestConflict")
+
+
+class S3Store:
+    """Objects under a prefix of an existing bucket."""
+
+    def __init__(self, address: str) -> None:
+        self.label = address
+        self.root = address.removeprefix("s3://").strip("/")
+        self._bucket, _, self._prefix = self.root.partition("/")
+
+    @cached_property
+    def fs(self) -> Any:
+        """DVC's file system; creating it reads the user's AWS settings, which may fail."""
+        return _file_system()
+
+    def prepare(self) -> None:
+        """No preparation: a prefix exists with its first object."""
+
+    def names(self, *folder: str) -> list[str]:
+        """Names in a folder."""
+        prefix = "".join(f"{part}/" for part in (self._prefix, *folder) if part)
+        names: list[str] = []
+        page: dict[str, Any] = {"NextContinuationToken": ""}
+        while "NextContinuationToken" in page:
+            after = page["NextContinuationToken"]
+            more = {"ContinuationToken": after} if after else {}
+            page = self._call("list_objects_v2", Prefix=prefix, Delimiter="/", **more)
+            names += [each["Prefix"] for each in page.get("CommonPrefixes", [])]
+            names += [each["Key"] for each in page.get("Contents", [])]
+        return [name.removeprefix(prefix).rstrip("/") for name in names if name != prefix]
+
+    def read(self, *path: str) -> SmallFile | None:
+        """Read a small object, all of one version; None if it does not exist."""
+        if path[-1] not in self.names(*path[:-1]):
+            return None
+        with self.fs.fs.open("/".join((self.root, *path)), "rb") as file:
+            return SmallFile(file.read(LIMIT + 1), file.details["ETag"])
+
+    def write(self, content: bytes, held: SmallFile | None, *path: str) -> None:
+        """Write a small object on the condition that no other process has."""
+        condition = {"IfMatch": held.stamp} if held else {"IfNoneMatch": "*"}
+        key = "/".join(part for part in (self._prefix, *path) if part)
+        try:
+            self._call("put_object", Key=key, Body=content, **condition)
+        except OSError as error:
+            said = getattr(error.__cause__, "response", {}).get("Error", {}).get("Code")
+            if said in CONFLICTS or isinstance(error, FileExistsError):
+                raise Overtaken(f"s3://{self._bucket}/{key} has changed meanwhile") from error
+            raise
+
+    def _call(self, method: str, **arguments: Any) -> dict[str, Any]:
+        answer: dict[str, Any] = self.fs.fs.call_s3(method, Bucket=self._bucket, **arguments)
+        return answer
 
 
 def to_push(text: str) -> Store:
@@ -70,3 +127,15 @@ def _checked(store: Store) -> Store:
     if version != FORMAT:
         raise CoevoError(f"remote {store.label}: its format is {version}, not {FORMAT}: use the coevo that wrote it")
     return store
+
+
+def _file_system() -> Any:
+    try:
+        from dvc_s3 import S3FileSystem
+    except ImportError:
+        raise CoevoError("s3:// needs the extra s3: pip install 'coevo[s3]', or name a local path") from None
+    wrapped = S3FileSystem(**PATIENCE)
+    # s3fs also retries: five times five attempts would take minutes to report a dead server.
+    wrapped.fs_args["config_kwargs"]["retries"] = {"total_max_attempts": 1}
+    wrapped.fs.retries = 4
+    return wrapped

@@ -5,17 +5,16 @@ They are verified by content before they are sent and, since a remote may be dam
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fsspec.callbacks import Callback
 
 from coevo.lineage.atomic_files import check_regular
 from coevo.lineage.objects.cache import LISTING, Cache
 from coevo.lineage.objects.content import check, md5, read_list
-from coevo.lineage.remote.local_remote import LocalStore
-from coevo.lineage.remote.meter import Meter, Moved
-from coevo.lineage.remote.regular_files import careful_disk
+from coevo.lineage.remote.local_remote import LocalStore, careful_disk
 from coevo.lineage.remote.remote_store import Store
 from coevo.lineage.remote.store_faults import one_line
 from coevo.utilities.errors import CoevoError
@@ -28,6 +27,34 @@ OBJECTS = ("cache", "files", "md5")
 HashedPath = tuple[str, Path]
 """Content hash, and a file that has this content or will have it."""
 Copy = Callable[[Sequence[HashedPath], list[BaseException]], Any]
+
+
+class Meter(Protocol):
+    """Receiver of progress; calls may come from several threads."""
+
+    def begin(self, doing: str, files: int) -> None:
+        """Announce the number of files that follow."""
+        ...
+
+    def advance(self, files: int, size: int) -> None:
+        """Report files finished and bytes moved since the last call."""
+        ...
+
+
+@dataclass(frozen=True)
+class Moved:
+    """Size of a transfer; files that existed already do not count.
+
+    Attributes:
+        files: number of files.
+        size: their bytes.
+    """
+
+    files: int = 0
+    size: int = 0
+
+    def __add__(self, other: "Moved") -> "Moved":
+        return Moved(self.files + other.files, self.size + other.size)
 
 
 class Objects:

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence, Set
 from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.memory.admission.admission import Decision, Replay
 from coevo.memory.bank.change import Ruling
-from coevo.memory.edits.pool import Pool
-from coevo.memory.edits.rule import Rule
-from coevo.memory.edits.syntax import KINDS, RefusedError, parse
+from coevo.memory.edit_operations import KINDS, Pool, RefusedError, Rule, parse
 from coevo.memory.library import Library
 from coevo.memory.writers.writer import Edit, Proposal
 from coevo.records.entry import entry_id

@@ -1,5 +1,7 @@
-"""Retrieval: how entries are scored. One module per kind, listed in ``SCORERS`` of ``base``.
+"""Retrieval: how entries are scored. One module per kind, listed in ``scorer``, which is read first, then ``index``.
 
-Each has a function ``scorer(config) -> Scorer``; read ``base`` first, then ``index``. TF-IDF and BM25 count words in
-``lexicon``, list the entries of each word in ``segment``, add up in ``postings`` and skip common words in ``maxscore``.
+``tfidf`` and ``bm25`` count words in ``lexicon``, list the entries of each word in ``segment``, and add up in
+``postings``, which skips common words. ``embedding`` compares vectors of an ``encoder``; ``hybrid`` adds two
+scorers, in ``tfidf_embedding`` and ``bm25_embedding``. ``utility``, ``simutil_ucb``, ``two_phase`` and ``cluster`` use
+what entries were worth. ``quality`` measures a retriever.
 """

@@ -75,7 +75,7 @@ class Edit:
 
     Attributes:
         scope: key of the pool.
-        line: in the syntax of ``coevo.memory.edits.syntax``, if the editor keeps to it.
+        line: in the syntax of ``coevo.memory.edit_operations``, if the editor keeps to it.
         sources: ids of the episodes that it was drawn from.
     """
 
@@ -91,7 +91,7 @@ class Reject:
     Attributes:
         purpose: prompt that was answered.
         episodes: ids of the episodes that it showed.
-        reason: key of ``coevo.memory.writers.model.checks.REASONS``.
+        reason: key of ``coevo.memory.writers.model.answer_lessons.REASONS``.
         text: the part, cut to a bounded length.
     """
 

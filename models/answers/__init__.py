@@ -4,9 +4,8 @@ A model's text is never trusted: it may be cut anywhere, hold several actions, i
 imitate any format. The rule is always the same: the last complete action before the first invented observation.
 
 Read ``read`` first, which applies the rule. ``forms`` has the formats that a prompt can ask for. ``thinking`` removes
-the thinking of a reasoning model, ``labels`` finds actions in text, ``payloads`` finds what belongs to their names,
-``observations`` finds what an answer invents, and ``spans`` the parts that are data. ``extent`` and ``code`` decide
-where an action ends. ``calls`` finds tool calls in the forms of chat templates, of which ``elements`` reads those with
-tags and ``python`` those of Python. ``tools`` compares a call with the tools that an environment offers, whose
-arguments ``schema`` describes.
+the thinking of a reasoning model, ``labels`` finds actions in text with what belongs to their names, ``observations``
+finds what an answer invents, and ``spans`` the parts that are data. ``extent`` decides where an action ends. ``calls``
+finds tool calls in the forms of chat templates, ``python_notation`` reads those in Python's. ``call_tools`` compares a
+call with the tools that an environment offers, whose arguments ``tool_schema`` describes.
 """

@@ -2,7 +2,9 @@
 
 import os
 import re
+import ssl
 from collections.abc import AsyncIterator
+from functools import cache
 from time import monotonic
 from typing import cast
 
@@ -75,10 +77,12 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
         response.encoding = "utf-8"  # any other codec that an endpoint names could fail, or decompress
         response.stream = _Limited(cast(httpx2.AsyncByteStream, response.stream), monotonic() + config.timeout)
 
+    trust_env = not is_here(httpx2.URL(config.url).host)  # a web proxy cannot reach this machine's ports
     http = httpx2.AsyncClient(
+        verify=_certificates(trust_env),
         timeout=httpx2.Timeout(config.timeout, connect=min(CONNECT, config.timeout)),
         limits=httpx2.Limits(max_connections=config.concurrency),
-        trust_env=not is_here(httpx2.URL(config.url).host),  # a web proxy cannot reach this machine's ports
+        trust_env=trust_env,
         event_hooks={"request": [prepare], "response": [limit]},
         follow_redirects=False,
     )
@@ -89,6 +93,12 @@ def client_of(config: EndpointAuthorConfig, key: str) -> AsyncOpenAI:
         max_retries=0,  # the author repeats, at one pace for all questions
         http_client=http,
     )
+
+
+@cache
+def _certificates(trust_env: bool) -> ssl.SSLContext:
+    """Certificates that connections accept, read once: they take a tenth of a second."""
+    return httpx2.create_ssl_context(trust_env=trust_env)
 
 
 class _Limited(httpx2.AsyncByteStream):

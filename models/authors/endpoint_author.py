@@ -4,6 +4,7 @@ Questions wait for their answers side by side, in an event loop of a thread of i
 pauses before its next attempt, ends the moment nobody waits for it any more.
 """
 
+import re
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, replace
@@ -13,17 +14,15 @@ from typing import Any, TypeVar
 import httpx2
 from anyio import CapacityLimiter, Lock, sleep
 from anyio.from_thread import start_blocking_portal
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
+from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI
+from pydantic import AliasChoices, BaseModel, Field, ValidationError
 
 from coevo.configs.bank.author_config import EndpointAuthorConfig
-from coevo.models.authors.answer import read
+from coevo.models.authors.answer import BROKEN, After, Failure, after, message, pause_of, read
 from coevo.models.authors.author import failed
 from coevo.models.authors.connection import CONNECT, check_address, client_of, key_of
 from coevo.models.authors.constraint import Constraint, ConstraintKind
-from coevo.models.authors.failure import BROKEN, After, Failure, after, message, pause_of
-from coevo.models.authors.key_in_text import Secret
 from coevo.models.authors.request_pace import Pace, Traffic, backoff
-from coevo.models.authors.window import stated
 from coevo.records.inert import encodable, visible
 from coevo.records.writing import BYTES, Question, QuestionRoom, Reply, estimated
 
@@ -39,10 +38,47 @@ TEMPLATE = 64
 """Tokens of a chat template around a question."""
 REFUSED = (400, 422)
 """Status of a request with fields that the endpoint does not know."""
-
-
 AnsweredT = TypeVar("AnsweredT", Reply, Failure, Reply | Failure)
 """Result of a request."""
+SECRET = 8
+"""Minimum characters of a key that is hidden where it appears; a shorter one is a placeholder, such as ``EMPTY``."""
+# Bounded and possessive: an endpoint must not be able to write text that takes more than linear time.
+_BLANKS = r"[^!-~]{0,16}+"
+"""White space and invisible characters, which may stand between two characters of a key."""
+_BREAKS = r"(?:[^!-~]|\\{1,8}(?:[bfnrtv]|u(?!00[2-7])[0-9a-fA-F]{4})){0,16}+"
+"""These, and their escapes."""
+STATED = ("max_model_len", "context_length", "context_window", "max_context_length")
+"""Names of the context length in tokens: of vLLM and SGLang, OpenRouter and Together, Groq, Mistral."""
+LONGEST = 2**31
+
+
+class _Meta(BaseModel):
+    n_ctx: int | None = Field(default=None, ge=1, le=LONGEST)
+
+
+class _Model(BaseModel):
+    id: str
+    context: int | None = Field(default=None, ge=1, le=LONGEST, validation_alias=AliasChoices(*STATED))
+    meta: _Meta | None = None
+
+
+class _Models(BaseModel):
+    data: list[_Model]
+
+
+class Secret:
+    """A key to be hidden.
+
+    Args:
+        key: the key; empty if there is none.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._echo = echo_of(key) if len(key) >= SECRET else None
+
+    def hidden(self, text: str) -> str:
+        """Text without the key."""
+        return text if self._echo is None else self._echo.sub("***", text)
 
 
 class EndpointAuthor:
@@ -277,3 +313,39 @@ class _Breaker:
     def stop(self, refusal: str) -> None:
         """Ask nothing for a while, since the next question would be refused too."""
         self.refusal, self.until = refusal, monotonic() + REST
+
+
+def echo_of(key: str) -> re.Pattern[str]:
+    """Pattern of a key of printable ASCII characters in any form in which it may come back."""
+    first, *others = re.findall(r"\\+|[^\\]", key)
+    # In front of a backslash of the key, an escape could be that backslash.
+    rest = [(_BLANKS if part.startswith("\\") else _BREAKS) + _forms(part) for part in others]
+    return re.compile("".join([re.escape(key), "|", _forms(first), *rest]))
+
+
+def _forms(part: str) -> str:
+    """Pattern of a character, or of several backslashes, whose number an escape changes."""
+    code, itself = f"{ord(part[0]):02x}", re.escape(part)
+    if not part.isalnum():
+        itself = r"\\{1,64}+" if part[0] == "\\" else rf"\\{{0,8}}{itself}"
+    return rf"(?:{itself}|(?i:\\{{1,8}}(?:u00|x){code}|%(?:25){{0,2}}{code}|&\#(?:{ord(part[0])}|x{code});))"
+
+
+async def stated(client: AsyncOpenAI, model: str, seconds: float) -> int | None:
+    """Context length of a model in tokens; None if the endpoint states none.
+
+    Args:
+        client: connection to the endpoint.
+        model: its name there.
+        seconds: time for the only attempt.
+    """
+    asked = client.with_options(max_retries=0, timeout=seconds)
+    try:
+        response = await asked.get("/models", cast_to=httpx2.Response)
+        listed = _Models.model_validate_json(response.content).data
+    except (APIError, httpx2.HTTPError, ValidationError):
+        return None
+    found = next((each for each in listed if each.id == model), None)
+    if found is None or found.context is not None:
+        return None if found is None else found.context
+    return None if found.meta is None else found.meta.n_ctx  # of llama.cpp

@@ -20,8 +20,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from coevo.models.capacity.model_shape import ModelShape
-from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW
-from coevo.models.engines.transformers.prefix_tree import SPARE
+from coevo.models.engines.transformers.prefill_rows import FORWARD, ROW, SPARE
 from coevo.models.losses.vocabulary import VALUES
 
 GIB = 2**30

@@ -11,8 +11,13 @@ import torch
 from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, Qwen2Config, Qwen3Config
 
-from coevo.configs.policy_config import LoraConfig, PolicyConfig, PretrainedPolicyConfig, ScratchPolicyConfig
-from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.policy_config import (
+    LoraConfig,
+    PolicyConfig,
+    PretrainedPolicyConfig,
+    ScratchPolicyConfig,
+    ShapeConfig,
+)
 from coevo.models.policy.foreign import absent, check_settings, malformed
 from coevo.models.policy.policy import scratch_config
 from coevo.utilities.errors import CoevoError

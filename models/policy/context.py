@@ -8,7 +8,7 @@ stand before the current observation, and in a conversation in the message in wh
 
 import json
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import compress
@@ -24,17 +24,114 @@ from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.ends import template_end
 from coevo.models.policy.layout import Deviation, Layout
 from coevo.models.policy.prose import Prose
-from coevo.models.policy.shorten import Shortener
 from coevo.models.policy.template import render
-from coevo.models.policy.terse import CONTEXT_WORDS, Terse
-from coevo.records.demonstration import Answer, Moment, Note
+from coevo.models.policy.tokenizer import ROLES
+from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion, Turn
+from coevo.records.inert import COMMON, control_tokens, either, inert, whole_words
 
 __all__ = ["CONTEXT_WORDS", "Context"]
-
 TOOLS = "Tools, as JSON schemas:"
 """Heading of the tools in the system's text, for templates that do not declare them."""
+MARK = "\n[... {count} tokens are left out ...]\n"
+"""Text in place of what was left out."""
+WIDEST = 16
+"""Characters per token up to which a head or tail is looked for."""
+MARKERS = ("lessons", "recent", ">", ":", "think", "act")
+"""Words that begin a block, or a part of a turn."""
+CONTEXT_WORDS = (*MARKERS, ".")
+"""Words that the style adds to an environment's vocabulary."""
+_STRUCTURE = whole_words((*ROLES, *MARKERS))
+_PAST = {"actions": " > {action} : {feedback}", "states": " > {observation} : {action} : {feedback}"}
+"""Format of a previous turn, by its content."""
+
+
+class Terse:
+    """Messages of one tokenizer's prompts, in words."""
+
+    def __init__(self, config: ContextConfig, tokenizer: Any) -> None:
+        self._own = control_tokens(_special_tokens(tokenizer))
+        self._control = either(self._own, COMMON)
+        self._markers = either(self._control, _STRUCTURE)
+        self._past = _PAST[config.history]
+        self._leads = config.placement == "system"
+
+    def line(self, note: Note, instruction: str) -> str:
+        """Lesson in its block, without the words that end that; condition and example are never shown."""
+        return f" . {inert(note.text, self._markers)}"
+
+    def heading(self, zone: str) -> str:
+        """Heading of a zone: none, since all lessons stand in one list."""
+        return ""
+
+    def block(self, lines: Sequence[tuple[str, str]]) -> str:
+        """Lines with their zones as one list, in their order."""
+        return "".join(line for _, line in lines)
+
+    def messages(self, moment: Moment, lessons: str, recent: Sequence[PastTurn]) -> tuple[str, ...]:
+        """System message, if lessons stand there, and user message; the block may be empty, but is never missing."""
+        block = f"lessons{lessons} ."
+        past = "".join(self._past.format(**turn._asdict()) for turn in recent)
+        now = f"recent{self.data(past)} . {self.data(moment.observation)} ."
+        task = f"{self.data(moment.instruction)} ."
+        said = (block, f"{task} {now}") if self._leads else (f"{task} {block} {now}",)
+        # Parts could join to form a control token.
+        return tuple(inert(content, self._own) for content in said)
+
+    def data(self, text: str) -> str:
+        """Text without control tokens."""
+        return inert(text, self._control)
+
+
+class Shortener:
+    """Shortens the observations and the feedback of prompts to a number of tokens.
+
+    Args:
+        limit: maximum tokens of an observation; None for any.
+        cost: number of tokens of a text.
+    """
+
+    def __init__(self, limit: int | None, cost: Callable[[str], int]) -> None:
+        self._limit = limit
+        self._cost = cost
+        self._short = lru_cache(maxsize=512)(self._cut)
+
+    def moment(self, moment: Moment) -> Moment:
+        """A moment with short observations, past ones included."""
+        if self._limit is None:
+            return moment
+        past = (PastTurn(self.text(turn.observation), turn.action, self.text(turn.feedback)) for turn in moment.history)
+        return replace(moment, history=tuple(past), observation=self.text(moment.observation))
+
+    def text(self, text: str) -> str:
+        """A text, shortened if it exceeds the limit."""
+        return text if self._limit is None or len(text.encode(errors="replace")) <= self._limit else self._short(text)
+
+    def _cut(self, text: str) -> str:
+        limit = self._limit or 0
+        total, room = self._cost(text), limit
+        if total <= limit:
+            return text
+        while room > 0:
+            head = self._longest(text, room - room // 2)
+            tail = self._longest(text[len(head) :], room // 2, ends=True)
+            left = total - self._cost(head) - self._cost(tail)
+            short = f"{head}{MARK.format(count=left)}{tail}"
+            over = self._cost(short) - limit
+            if over <= 0:
+                return short
+            room -= over
+        return self._longest(text, limit)
+
+    def _longest(self, text: str, room: int, ends: bool = False) -> str:
+        """Longest beginning, or end, of a text that has at most ``room`` tokens."""
+        low, high = 0, min(len(text), room * WIDEST)
+        while low < high:
+            middle = (low + high + 1) // 2
+            part = text[len(text) - middle :] if ends else text[:middle]
+            low, high = (middle, high) if self._cost(part) <= room else (low, middle - 1)
+        return text[len(text) - low :] if ends else text[:low]
 
 
 class Context:
@@ -201,3 +298,9 @@ class Context:
     def _dialogue_of(self, tools: str) -> Dialogue:
         layout = self._layout(tools).conversation()
         return Dialogue(layout, self._encoder, self._prose, self._config.memory_length)
+
+
+def _special_tokens(tokenizer: Any) -> set[str]:
+    """Texts that the tokenizer would turn into a special token rather than into words."""
+    added = (str(token) for token in tokenizer.added_tokens_decoder.values() if token.special)
+    return {*tokenizer.all_special_tokens, *added}

@@ -11,12 +11,12 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, product
 from typing import Any
 
 from tokenizers import Tokenizer
+from tokenizers.normalizers import NFC
 
-from coevo.models.policy.lines import SHORT, divides, lines_of
 from coevo.models.policy.standin import Guess
 from coevo.records.inert import encodable
 from coevo.utilities.errors import CoevoError
@@ -25,6 +25,10 @@ PromptPart = int | str
 """Id of a control token, or plain text."""
 _CACHED = 1024
 """Maximum characters of a text or line whose token ids are kept for its next use."""
+SHORT = 256
+"""Maximum characters of a text that is encoded in one piece."""
+_BESIDE = "aZé世عह1.,:;!?)(]}>\"'`-_*#$|\\/=+&%@^~<{[😀"
+"""Characters before and after a line break with which a tokenizer is tried: letters, numbers, marks."""
 
 
 class TemplateEncoder:
@@ -121,3 +125,34 @@ def _unprefixed(pre_tokenizer: dict[str, Any] | None) -> None:
     for part in (pre_tokenizer or {}).get("pretokenizers", [pre_tokenizer or {}]):
         if part.get("prepend_scheme") == "first":
             part["prepend_scheme"] = "never"
+
+
+def divides(tokenizer: Tokenizer) -> bool:
+    """Report whether a tokenizer encodes the lines of ``lines_of`` by themselves."""
+    if tokenizer.pre_tokenizer is None or not isinstance(tokenizer.normalizer, NFC | None):
+        return False
+    return all(_pieces(tokenizer, f"x{a}\n", f"{b}y\n") for a, b in product(_BESIDE, repeat=2))
+
+
+def lines_of(text: str) -> list[str]:
+    """Divide a text before each line that begins with no blank and follows one that ends with none."""
+    first, *others = text.split("\n")
+    found = [first]
+    for line in others:
+        if _is_dark(line[:1]) and _is_dark(found[-1][-1:]):
+            found[-1] += "\n"
+            found.append(line)
+        else:
+            found[-1] += f"\n{line}"
+    return found
+
+
+def _pieces(tokenizer: Tokenizer, *lines: str) -> bool:
+    split = tokenizer.pre_tokenizer.pre_tokenize_str
+    alone = [piece for line in lines for piece, _ in split(line)]
+    return [piece for piece, _ in split("".join(lines))] == alone
+
+
+def _is_dark(character: str) -> bool:
+    """True for a character that is neither a blank nor a control character."""
+    return character.isprintable() and bool(character.strip())

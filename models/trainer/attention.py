@@ -8,15 +8,17 @@ import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any, Final
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
+from torch.utils.checkpoint import checkpoint
 from transformers import AttentionInterface
+from transformers.modeling_layers import GradientCheckpointingLayer
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from coevo.records.arrays import Integers
@@ -248,3 +250,12 @@ def _ends(paths: Sequence[Integers], starts: Integers) -> Integers:
     for path, following, start in zip(paths, paths[1:], starts[1:].tolist(), strict=False):
         ends[path[start:]] = following[start]
     return ends
+
+
+def checkpoint_layers(model: nn.Module) -> None:
+    """Keep the inputs of every decoder layer of ``model``; compute the rest again when needed."""
+    for layer in model.modules():
+        if isinstance(layer, GradientCheckpointingLayer):
+            layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
+            for part in layer.modules():
+                setattr(part, CHECKPOINTED, True)

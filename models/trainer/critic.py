@@ -12,7 +12,7 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.trainer import deepspeed_engine as deep
 from coevo.models.trainer import ranks
-from coevo.models.trainer.activations import checkpoint_layers
+from coevo.models.trainer.attention import checkpoint_layers
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, save_trained
 from coevo.models.trainer.packed_forward import CriticForward, bare
 from coevo.models.trainer.update_batch import Batch, mean, minibatches

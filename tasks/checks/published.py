@@ -5,13 +5,19 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
+from coevo.envs.registry import make
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.findings import Finding, lost, mendable
 from coevo.lineage.fsck.history_check import Revision
+from coevo.lineage.status import read_record
 from coevo.lineage.workspace import RunPaths
-from coevo.tasks.publish.mlflow.publication import figures
+from coevo.memory.bank.bank import Bank
+from coevo.tasks.publish.catchup import entries_at, finish
+from coevo.tasks.publish.mlflow.publication import Publication, figures
 from coevo.tasks.publish.mlflow.run_names import is_right, other_names
+from coevo.tasks.publish.mlflow.tracker import Tracker
 from coevo.tasks.publish.mlflow.tracking_store import TrackingError, TrackingStore, client, database_of, translated
+from coevo.tasks.publish.reporter import Silent
 from coevo.utilities.errors import CoevoError
 
 MetricPoint = tuple[float, int]
@@ -151,3 +157,39 @@ def _wrong(published: Published, revision: Revision) -> list[str]:
 
 def _some(names: Sequence[str]) -> str:
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")
+
+
+def republish(store: TrackingStore, paths: RunPaths, revisions: Sequence[Revision], dropped: set[int]) -> None:
+    """Correct the cursor, and publish all revisions up to it that MLflow lacks; the last one sets the tags.
+
+    The cursor is never ahead of MLflow: after a kill at any point, the rest is published later.
+
+    Args:
+        store: MLflow's store.
+        paths: paths of the run, whose lock the caller holds.
+        revisions: the whole history.
+        dropped: revisions whose bank is not kept.
+
+    Raises:
+        TrackingError: MLflow cannot be reached.
+    """
+    head, said = len(revisions) - 1, cursor_of(paths)
+    last = head if said is None else min(said, head)
+    cursor = Cursor(paths.published)
+    if last < 0:
+        cursor.advance(last)
+        return
+    lacking = gaps(read_published(store, paths), revisions[: last + 1])
+    wanted = sorted({*lacking, last})
+    cursor.advance(wanted[0] - 1)
+    origin = paths.created.read_text(encoding="utf-8").strip()
+    tracker = Tracker(store, make(paths.read_config().env).name, paths.name, origin)
+    bank = Bank(paths.bank)
+    for number in wanted:
+        revision = revisions[number]
+        entries = None if number in dropped else entries_at(bank, revision.manifest, Silent())
+        tracker.publish(Publication(revision.manifest, revision.commit, entries))
+        cursor.advance(number)
+    tracker.rename()
+    finish(tracker, paths, [revision.manifest for revision in revisions], read_record(paths))
+    cursor.close()

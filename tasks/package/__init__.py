@@ -1,6 +1,5 @@
 """Packages: the policy, the bank and the settings of one revision in plain files, and their agent.
 
-Read ``package`` first (``tools`` finds those of the environment), then ``agent`` (answers one turn), ``signature`` and
-``pyfunc`` (the agent as a model of MLflow), ``registry`` (versions of a registered model) and ``champion`` (which
-version serves).
+Read ``package`` first, then ``agent`` (answers one turn), ``signature`` and ``pyfunc`` (the agent as a model of
+MLflow), ``model_registry`` (versions of a registered model) and ``champion`` (which version serves).
 """

@@ -18,13 +18,14 @@ from coevo.records.draws import key
 from coevo.records.episode import Episode
 from coevo.records.intervals import paired
 from coevo.records.task import Panel
+from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.package.model_registry import Registered
 from coevo.tasks.package.package import Package
 from coevo.tasks.play.retrieve import recall
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, reached
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.run.waiting import Vote
-from coevo.tasks.steps.evaluate import panel_index, play_panel
+from coevo.tasks.steps.evaluate import panel_index
 from coevo.utilities.errors import CoevoError
 
 CHAMPION = "champion"

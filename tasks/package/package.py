@@ -12,8 +12,9 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -22,20 +23,27 @@ from pydantic import TypeAdapter, ValidationError
 from coevo.configs.base import is_name
 from coevo.configs.load.load import validate
 from coevo.configs.run_config import RunConfig
+from coevo.configs.sections import EvaluationConfig
+from coevo.envs.base import Environment
+from coevo.envs.registry import make
 from coevo.memory.exchange.plain import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
 from coevo.models.policy.policy import Policy, bundle
 from coevo.models.policy.sound import load_sound
+from coevo.records.draws import key
 from coevo.records.entry import Entry
-from coevo.tasks.package.package_tools import declared_tools
+from coevo.records.task import Task
 from coevo.tasks.play.retrieve import index_of, is_shown
+from coevo.tasks.preflight.environment_calls import asked, guided, sampled
 from coevo.utilities.errors import CoevoError
 
 ENCODERS = "encoders"
 """Folder of a package with its encoders."""
 PACKED = re.compile(rf"{ENCODERS}/\d+")
 """Name of an encoder inside a package."""
+LOOKED_AT = 4
+"""Number of training tasks, and of tasks per panel, whose tools are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,3 +191,28 @@ def _packed(model: str, directory: Path, number: int) -> str:
     inside = f"{ENCODERS}/{number}"
     shutil.copytree(model, directory / inside)
     return inside
+
+
+def declared_tools(config: RunConfig) -> list[Mapping[str, Any]]:
+    """Tools that every prompt of a run declares, as JSON schemas; empty for the ``words`` style, which has no guide.
+
+    Raises:
+        CoevoError: the tools differ from task to task, or the environment fails.
+    """
+    if config.context.style == "words":
+        return []
+    with closing(make(config.env)) as env:
+        tasks = [*sampled(env, LOOKED_AT, key("tools")), *_of_panels(env, config.evaluation)]
+        declared = {json.dumps(guided(env, task).tools) for task in tasks}
+    if len(declared) > 1:
+        raise CoevoError(
+            f"{env.name} declares other tools from task to task, and a package holds one list: declare all of them in "
+            "every guide, and refuse a call that a task does not allow"
+        )
+    found: list[Mapping[str, Any]] = json.loads(declared.pop())
+    return found
+
+
+def _of_panels(env: Environment[Any], evaluation: EvaluationConfig) -> list[Task]:
+    names, size = dict.fromkeys((*evaluation.panels, *evaluation.final_panels)), min(LOOKED_AT, evaluation.tasks)
+    return [task for name in names for task in asked(env, "panel", partial(env.panel, name, size)).tasks]

@@ -1,7 +1,7 @@
 """Playing episodes: a batch of tasks, turn by turn, with entries of the bank in the prompt.
 
-Read ``attempt`` (an attempt in progress), ``play`` (the turn loop) and ``pace`` (one loop, or one per episode) first,
-then ``retrieve`` (entries for a prompt), ``slots`` and ``unfinished`` (episodes that continue after an update).
-``clusters`` assigns observations to clusters, ``retrieval_metrics`` measures retrieval, ``endpoint`` and ``expert``
-play without a policy, the latter by ``turns``: the turns of a single episode.
+Read ``attempt`` (an attempt in progress) and ``play`` (the turn loop) first, then ``retrieve`` (entries for a prompt),
+``arms`` (who sees a candidate), ``slots`` and ``unfinished`` (episodes that continue after an update),
+``episode_metrics`` (outcomes, and episodes that an error ended). ``discover`` attempts tasks repeatedly.
+``endpoint_agent`` plays without a policy, and ``turns`` are those of a single episode.
 """

@@ -2,9 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from threading import Event, Lock
+from typing import TypeVar
 
 from coevo.envs.base import Environment, Step
 from coevo.envs.failures import EpisodeFailure
@@ -14,8 +16,14 @@ from coevo.records.demonstration import Moment
 from coevo.records.draws import extend
 from coevo.records.episode import Episode
 from coevo.tasks.play.attempt import Attempt, Running, group_of, overlong
-from coevo.tasks.play.batch_pace import ItemT, Loop, ResultT, each_alone, in_step
 from coevo.tasks.publish.reporter import counting
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+Loop = Callable[[Sequence[ItemT], Event], list[ResultT]]
+"""Function that plays some items until they are over or the event is set, and returns results in their order."""
+LOOPS = 1024
+"""Maximum number of loops at a time; further items wait for one that ends."""
 
 
 class Playing(ABC):
@@ -137,3 +145,26 @@ class Player(Playing):
     def _group(self, live: Running) -> str:
         """Name of the prompt's group; if lessons lead the prompt, a turn's own lessons are part of the shared start."""
         return group_of(live.attempt.task, live.shown) if self.context.leads else live.attempt.group
+
+
+def in_step(loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
+    """Play all items in one loop."""
+    return loop(items, Event())
+
+
+def each_alone(loop: Loop[ItemT, ResultT], items: Sequence[ItemT]) -> list[ResultT]:
+    """Play each item in a loop of its own, in threads; return results in the order of the items.
+
+    The first error is raised once the other loops have ended, each after the turn that it is in.
+    """
+    halted = Event()
+    with ThreadPoolExecutor(max(1, min(len(items), LOOPS)), thread_name_prefix="episode") as threads:
+        loops = [threads.submit(loop, [item], halted) for item in items]
+        try:
+            ended, _ = wait(loops, return_when=FIRST_EXCEPTION)
+            for failed in filter(None, (future.exception() for future in ended)):
+                raise failed
+        finally:
+            halted.set()
+            threads.shutdown(cancel_futures=True)
+    return [result for future in loops for result in future.result()]

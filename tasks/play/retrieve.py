@@ -1,6 +1,7 @@
 """Retrieval: entries of the bank for a task and for an observation (CoEvo-RL Eq. 2, SLEA-RL section 3.3)."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from time import perf_counter
 from typing import Protocol
@@ -13,6 +14,7 @@ from coevo.memory.exchange.plain import Readable
 from coevo.memory.retrieval.index import Hit, Index
 from coevo.records.draws import Key, extend, generator
 from coevo.records.entry import Entry
+from coevo.records.episode import Episode
 from coevo.records.task import About, Task, key_by
 from coevo.utilities.errors import nearest
 
@@ -183,3 +185,23 @@ def is_shown(config: AnyRetrievalConfig, iterations: int, entries: int) -> bool:
 def sees(config: AnyRetrievalConfig, replica: int, group: int) -> bool:
     """Report whether a rollout is among the first of its training group, which see the bank."""
     return replica < round(config.share * group)
+
+
+def assign_clusters(clusters: Clusters, episodes: Sequence[Episode]) -> list[Episode]:
+    """Assign every turn to a cluster; new clusters are created in the order of episodes and turns."""
+    return [
+        replace(
+            episode, turns=tuple(replace(turn, cluster_id=clusters.assign(turn.observation)) for turn in episode.turns)
+        )
+        for episode in episodes
+    ]
+
+
+def link_answers(clusters: Clusters, episodes: Iterable[Episode], seen: Experience) -> None:
+    """Link the entries that an observation found in the whole library to its cluster (SLEA-RL Eq. 2)."""
+    if not isinstance(seen, Retrieved):
+        return
+    for episode in episodes:
+        for turn in episode.turns:
+            hits = seen.answers["step"].get((seen.index.key(episode.task), turn.observation), [])
+            clusters.link(turn.cluster_id, [hit.entry.id for hit in hits])

@@ -1,18 +1,37 @@
 """Duration of an iteration and of the whole run, by step; rough, since episodes are those of a random agent."""
 
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
 from coevo.configs.bank.admission_config import ReplayAdmissionConfig
-from coevo.configs.rollout.engine_config import VllmEngineConfig
+from coevo.configs.bank.author_config import FrozenAuthorConfig, PolicyAuthorConfig
+from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.iteration_time import decoding, generator, on_host, storing, updating
 from coevo.models.capacity.model_shape import ModelShape
 from coevo.models.capacity.storage import optimizer, weights
-from coevo.tasks.preflight.elsewhere import elsewhere
 from coevo.tasks.preflight.memory import Lengths, processes_of
 from coevo.tasks.preflight.writing_time import asking, writing
+from coevo.tasks.run.run_author import author_config
 
 CANDIDATES = 16
 """Tasks that a replay plays, for writers without a maximum of candidates."""
+PLAYED = ("rollout", "judging", "evaluation", "sync")
+"""Steps of the servers that generate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """Steps on other machines.
+
+    Attributes:
+        steps: their names.
+        machines: the machines, with the setting that names them.
+    """
+
+    steps: tuple[str, ...]
+    machines: str
 
 
 def durations(
@@ -104,3 +123,47 @@ def _updating(config: RunConfig, machine: Machine, shape: ModelShape, tokens: fl
     on = machine.gpus[0] if update.deepspeed.device == "cuda" and machine.gpus else here
     processes = processes_of(update.deepspeed)
     return updating(shape, tokens, on, policy + critic, processes)
+
+
+def elsewhere(config: RunConfig, machine: Machine) -> list[Elsewhere]:
+    """Steps on other machines; none on an assumed machine, which stands for these as well."""
+    return [] if machine.assumed else [*_served(config), *_trained(config)]
+
+
+def untimed_steps(config: RunConfig, machine: Machine, steps: Collection[str]) -> Iterator[str]:
+    """Notice of the steps of a run that other machines compute, one per setting that names these.
+
+    Args:
+        config: the run.
+        machine: machine of the run.
+        steps: steps that an iteration has.
+    """
+    for each in elsewhere(config, machine):
+        *first, last = [step for step in steps if step in each.steps] or [""]
+        if last:
+            named, verb = (f"{', '.join(first)} and {last}", "are") if first else (last, "is")
+            yield (
+                f"{named} {verb} not in the time, since {each.machines} may be of any speed: `--on MACHINE` estimates "
+                "with a machine such as these"
+            )
+
+
+def _served(config: RunConfig) -> Iterator[Elsewhere]:
+    engine, author = config.rollout.engine, author_config(config)
+    writes = ("writing",)
+    if urls := _urls(engine):
+        asked = writes if isinstance(author, PolicyAuthorConfig) else ()
+        yield Elsewhere((*PLAYED, *asked), f"rollout.engine.urls={urls}")
+    if isinstance(author, FrozenAuthorConfig) and (urls := _urls(author.engine)):
+        yield Elsewhere(writes, f"bank.writer.author.engine.urls={urls}")
+
+
+def _trained(config: RunConfig) -> Iterator[Elsewhere]:
+    if config.update is not None and config.update.deepspeed.hostfile is not None:
+        yield Elsewhere(("update",), f"the machines of update.deepspeed.hostfile={config.update.deepspeed.hostfile}")
+
+
+def _urls(engine: EngineConfig) -> str:
+    """Servers that run elsewhere, as the command line names them; empty without any."""
+    urls = engine.urls if isinstance(engine, VllmEngineConfig) else ()
+    return f"[{','.join(urls)}]" if urls else ""

@@ -1,23 +1,49 @@
 """Forecast of a run before its start: needed memory and time, whether they suffice, and changes that would."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from shlex import join
 from typing import Any
 
+from coevo.configs.policy_config import PretrainedPolicyConfig
+from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
-from coevo.models.capacity.devices import Machine, here
+from coevo.models.capacity.devices import GIB, Machine, here
+from coevo.models.capacity.footprint import peak
 from coevo.models.capacity.model_shape import ModelShape, shape_of
-from coevo.tasks.preflight.disk_use import disk_of, full
+from coevo.models.capacity.storage import stored
+from coevo.models.policy.foreign import absent
+from coevo.tasks.preflight.duration import durations, remote, untimed_steps
 from coevo.tasks.preflight.gpus import MissingGpusError
-from coevo.tasks.preflight.lacking import lacking
 from coevo.tasks.preflight.memory import Lengths, Need, needs
-from coevo.tasks.preflight.prompt_lengths import cut_short, talkative, too_long, too_short
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
-from coevo.tasks.preflight.remedy import Offer, remedy
-from coevo.tasks.preflight.timing import timing
+from coevo.tasks.preflight.remedy import Offer, changed_by, remedy, spread, used
+from coevo.tasks.preflight.writing_time import untimed
+from coevo.tasks.run.run_author import check_author
 from coevo.utilities.errors import CoevoError
+
+THOUGHT = 256
+"""Tokens of a short thought; reasoning models take several times as many."""
+MOST = 0.5
+"""Share of episodes up to which a limit of turns is not noticed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Time of an iteration.
+
+    Attributes:
+        seconds: rough seconds by step.
+        untimed: steps that are not in ``seconds``, since their speed is not known.
+        notices: settings that would use idle GPUs, and what is not in the time, one line each.
+    """
+
+    seconds: dict[str, float]
+    untimed: tuple[str, ...]
+    notices: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +136,138 @@ def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer:
 def lengths_of(config: RunConfig, rehearsal: Rehearsal) -> Lengths:
     """Lengths of prompts and answers in tokens."""
     return Lengths(rehearsal.shortest, rehearsal.longest, config.rollout.sampling.max_new_tokens, rehearsal.last)
+
+
+def disk_of(config: RunConfig, machine: Machine, shape: ModelShape) -> Need:
+    """Disk of all revisions of a run, episodes and bank aside.
+
+    Args:
+        config: the run.
+        machine: machine of the run, with the free space of its workspace.
+        shape: shape of its policy.
+    """
+    revisions = config.iterations // config.lineage.every if config.update is not None else 0
+    critic = config.update is not None and config.update.critic is not None
+    items = stored(shape, 1 + revisions, config.lineage.optimizer_every, critic)
+    return Need("the disk", peak(items), machine.disk, tuple(items))
+
+
+def full(config: RunConfig, disk: Need) -> Iterator[str]:
+    """Notice of a disk that fills during the run."""
+    if disk.fits or disk.there is None:
+        return
+    yield (
+        f"{config.iterations} iterations keep {disk.bytes / GIB:.0f} GiB of policies, and {disk.there / GIB:.0f} are "
+        "free: set lineage.every higher or policy.lora, or run `coevo gc` on the way"
+    )
+
+
+def lacking(config: RunConfig, guessed: bool = False) -> Iterator[str]:
+    """Reasons why a run cannot start here, one line each.
+
+    Args:
+        config: the run.
+        guessed: True if its prompts were estimated without the policy's files.
+    """
+    if isinstance(config.policy, PretrainedPolicyConfig) and guessed:
+        yield str(absent(config.policy.path))
+    yield from _lacking_key(config)
+
+
+def _lacking_key(config: RunConfig) -> Iterator[str]:
+    """Reason why the author's endpoint cannot be asked; it would be found once the policy has warmed up."""
+    try:
+        check_author(config)
+    except CoevoError as error:
+        yield str(error)
+
+
+def timing(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> Timing:
+    """Time of an iteration; arguments as of ``durations``."""
+    seconds = durations(config, machine, shape, lengths, turns)
+    away, asked = remote(config, machine, shape, lengths, turns), list(untimed(config))
+    idle = _idle(config, machine, shape, lengths, turns)
+    left = (*away, *(["writing"] if asked else []))
+    return Timing(seconds, left, (*idle, *untimed_steps(config, machine, away), *asked))
+
+
+def _idle(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, turns: float) -> Iterator[str]:
+    """Settings that use all GPUs of the machine, if some are idle and these are quicker."""
+    count, busy = len(machine.gpus), used(config)
+    overrides = spread(config, count) if 0 < busy < count else ()
+    if not overrides:
+        return
+    wider = changed_by(config, overrides)
+    before, after = (sum(durations(each, machine, shape, lengths, turns).values()) for each in (config, wider))
+    away = remote(config, machine, shape, lengths, turns)
+    if after < before and all(need.fits for need in needs(wider, machine, shape, lengths)):
+        yield (
+            f"{busy} of {count} GPUs are used: set {join(overrides)} for about {after:.0f} s per iteration "
+            f"instead of {before:.0f}" + (f", without {', '.join(away)}" if away else "")
+        )
+
+
+def too_long(config: RunConfig, shape: ModelShape, lengths: Lengths, offer: Callable[[], Offer]) -> Iterator[str]:
+    """Problem of a prompt that leaves no room for an answer; ``offer`` is how its user changes settings."""
+    limit, name = _limit(config, shape)
+    if lengths.longest + lengths.answer > limit:
+        yield (
+            f"the longest prompt and answer come to {lengths.longest} + {lengths.answer} tokens, {name} attends to "
+            f"{limit}: lower context.experience_tokens, context.memory_length or rollout.sampling.max_new_tokens, "
+            f"or set context.observation_tokens, which shortens observations{offer().example}"
+        )
+
+
+def cut_short(config: RunConfig, cut: float) -> Iterator[str]:
+    """Notice of a limit of turns that most episodes of a random agent reach; ``cut`` is their share."""
+    if cut > MOST:
+        yield (
+            f"rollout.max_turns={config.rollout.max_turns} ended {cut:.0%} of a random agent's episodes, not the "
+            "environment: a task that takes more turns cannot succeed; raise it if some do"
+        )
+
+
+def too_short(config: RunConfig, rehearsal: Rehearsal) -> Iterator[str]:
+    """Notice of answers that have no room for an action, or for the thinking before it."""
+    most, need = config.rollout.sampling.max_new_tokens, rehearsal.answer
+    thinks = rehearsal.thinking == "on"
+    if need > most:
+        yield (
+            f"rollout.sampling.max_new_tokens={most} cuts off the action {rehearsal.action!r:.60}, an answer of {need} "
+            f"tokens: set rollout.sampling.max_new_tokens={_enough(need + thinks * THOUGHT)}"
+        )
+    elif thinks and need + THOUGHT > most:
+        yield (
+            f"rollout.sampling.max_new_tokens={most} leaves {most - need} tokens for thinking before the action: set "
+            f"rollout.sampling.max_new_tokens={_enough(need + 4 * THOUGHT)}, or "
+            "context.template={enable_thinking: false}"
+        )
+
+
+def _enough(tokens: int) -> int:
+    """The next power of two."""
+    return 1 << (tokens - 1).bit_length()
+
+
+def talkative(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, at_most: int) -> Iterator[str]:
+    """Notices of conversations that fit with short answers alone: past ``_limit``, or past the memory."""
+    limit, name = _limit(config, shape)
+    if at_most + lengths.answer > limit:
+        yield (
+            f"if all answers of a conversation have {lengths.answer} tokens, the longest prompt and answer come to "
+            f"{at_most} + {lengths.answer}, and {name} attends to {limit}, where the episode ends (overlong): lower "
+            "context.memory_length, rollout.max_turns or rollout.sampling.max_new_tokens"
+        )
+    longest = max(lengths.longest, min(at_most, limit - lengths.answer))
+    lacking = (need for need in needs(config, machine, shape, replace(lengths, longest=longest)) if not need.fits)
+    for need in islice(lacking, 1):
+        yield f"if all answers of a conversation have {lengths.answer} tokens, {need.lack}"
+
+
+def _limit(config: RunConfig, shape: ModelShape) -> tuple[int, str]:
+    """Tokens that the policy attends to, or its server if that is less, and which of the two it is."""
+    engine = config.rollout.engine
+    served = engine.max_model_len if isinstance(engine, VllmEngineConfig) else None
+    if served is not None and served < shape.positions:
+        return served, "rollout.engine.max_model_len"
+    return shape.positions, "the policy"

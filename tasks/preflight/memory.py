@@ -25,9 +25,8 @@ from coevo.models.capacity.footprint import (
 )
 from coevo.models.capacity.model_shape import SIZES, ModelShape
 from coevo.models.capacity.storage import saving
-from coevo.tasks.preflight.author_memory import author_on_gpu, author_on_host
+from coevo.tasks.preflight.author_memory import author_on_gpu, author_on_host, least, serving, share
 from coevo.tasks.preflight.gpus import author_servers, check_gpus, server_gpus, started, trainer_gpus
-from coevo.tasks.preflight.server_memory import least, serving, share
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""

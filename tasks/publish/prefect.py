@@ -45,7 +45,7 @@ class FlowPages:
         iterations: iterations of the whole run.
         flow_run: flow run that they belong to.
         warn: receives a line when requests begin to fail.
-        prune: deletes old task runs from the server, see ``coevo.tasks.publish.prune``.
+        prune: deletes old task runs from the server, see ``coevo.tasks.run.open_run``.
     """
 
     def __init__(

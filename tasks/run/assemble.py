@@ -22,10 +22,10 @@ from coevo.models.policy.policy import Policy
 from coevo.models.policy.sound import check_files, check_values, load_sound
 from coevo.models.trainer.trainer_client import Trainer
 from coevo.records.task import key_by
+from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
 from coevo.tasks.publish.reporter import in_stage
-from coevo.tasks.steps.gate import episode_limits
 from coevo.tasks.writing.ask_author import Writing
 from coevo.utilities.errors import ConfigError
 

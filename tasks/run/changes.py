@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 
 from coevo.configs.run_config import RunConfig
-from coevo.lineage.revision.code_version import changes
+from coevo.lineage.revision.code_version import changes, code_of_run
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.revision.modules import code_of_run
 from coevo.tasks.run.weight_digests import changed
 from coevo.utilities.errors import CoevoError
 

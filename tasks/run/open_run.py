@@ -1,11 +1,16 @@
 """Opening a run: take its lock, recover its stores, and find where it stands."""
 
+import os
 import shutil
-from collections.abc import Iterator
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
+
+import torch
 
 from coevo.configs.placement_config import SharedPlacement
 from coevo.configs.run_config import RunConfig
@@ -13,36 +18,53 @@ from coevo.lineage.atomic_files import check_file_system
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.objects.cache import disk_usage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import trail_since
 from coevo.lineage.status import PREPARATION, WARM_START, record_stage, recording_status, waits
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.engines.requests import Engine
+from coevo.models.policy.policy import PEFT_WEIGHTS, WEIGHTS
 from coevo.models.trainer.trainer_client import Trainer
+from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
 from coevo.tasks.draft import PendingRevision, Result
+from coevo.tasks.iteration import ahead
 from coevo.tasks.parts import Stores
 from coevo.tasks.placement import trainer_environment
 from coevo.tasks.play import unfinished
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
-from coevo.tasks.publish.prune import pruner
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.revision_artifacts import BASELINES, REFERENCES, STANDINGS, TAUGHT, TRIALS
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.run_author import is_budgeted, journal_after, open_writing, spent_before
-from coevo.tasks.run.run_space import require_start
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 from coevo.tasks.run.weight_digests import digests
 from coevo.tasks.session import Session
 from coevo.tasks.stage import recording
-from coevo.tasks.steps import ahead
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.artifact import read_writing
 from coevo.tasks.writing.ask_author import Writing
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.free_space import require_space
+
+VARIABLE = "COEVO_PREFECT_TASK_RUNS"
+KEEP = 1000
+"""Task runs to keep, of all runs of a workspace: some 90 revisions of the default recipe, in 5 MB."""
+AT_ONCE = 500
+"""Most task runs deleted per revision."""
+PATIENCE = 5.0
+"""Timeout in seconds, since the server also writes to its database."""
+OLD = f"""
+DELETE FROM task_run WHERE id IN (
+    SELECT id FROM task_run WHERE state_type IN ('COMPLETED', 'FAILED', 'CANCELLED', 'CRASHED')
+    ORDER BY end_time DESC LIMIT {AT_ONCE} OFFSET ?
+)
+"""
 
 
 @contextmanager
@@ -144,7 +166,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
         take_up_unfinished(session, head)
     if ahead.FOLDER in head.artifacts and session.config.rollout.ahead and not session.accepted:
         session.ahead = ahead.read_ahead(lineage.path(ahead.FOLDER))
-    if session.evolves():
+    if session.due.bank():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(lineage, head, session.fired, scratch)
 
@@ -183,3 +205,68 @@ def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) 
     trail = trail_since(lineage.manifest, head, fired)
     found = (episode for revision in trail for episode in revision_artifacts.episodes_of(lineage, revision, scratch))
     return [episode for episode in found if episode.teaches]
+
+
+def require_start(config: RunConfig, policy: Path, sizes: Mapping[str, int], place: Path) -> None:
+    """Check that the disk has room for what a run writes until its next revision.
+
+    Args:
+        config: of the run.
+        policy: directory of the policy that it starts from.
+        sizes: bytes of each artifact of its last revision; empty before the first one, which copies the policy.
+        place: directory of the run.
+
+    Raises:
+        CoevoError: it has not.
+    """
+    held = disk_usage(policy)
+    trained = 0 if config.update is None else held + (sizes.get("optimizer") or _optimizer(config, policy))
+    require_space(place, trained + (0 if sizes else held), f"the next revision of run {place.name!r}")
+
+
+def _optimizer(config: RunConfig, policy: Path) -> int:
+    """Bytes of the optimizer's state before there is one: two moments and, for half precision, float32 weights."""
+    assert config.update is not None
+    path = next((policy / name for name in (PEFT_WEIGHTS, WEIGHTS) if (policy / name).is_file()), None)
+    if path is None:
+        return 0
+    with path.open("rb") as file:
+        specs = [spec for spec, _ in read_layout(file).values()]
+    critic = sum(4 * _numbers(spec) + _state(spec) for spec in specs) if config.update.critic else 0
+    return sum(map(_state, specs)) + critic
+
+
+def _state(spec: Spec) -> int:
+    return _numbers(spec) * (8 if spec.dtype == torch.float32 else 12)
+
+
+def _numbers(spec: Spec) -> int:
+    return spec.bytes // spec.dtype.itemsize
+
+
+def pruner(root: Path) -> Callable[[], None] | None:
+    """Function that prunes a workspace's server; None if nothing is to be deleted.
+
+    This is the case if the server is not the workspace's own, or ``COEVO_PREFECT_TASK_RUNS`` is 0.
+
+    Raises:
+        CoevoError: ``COEVO_PREFECT_TASK_RUNS`` is not a number.
+    """
+    written = os.environ.get(VARIABLE, str(KEEP))
+    if not written.isdecimal():
+        raise CoevoError(f"{VARIABLE}={written!r}: set the number of task runs that Prefect keeps, 0 for all")
+    home = root.resolve() / "prefect"
+    own = os.environ.get("PREFECT_HOME") == str(home)
+    return partial(prune, home / "prefect.db", int(written)) if own and int(written) else None
+
+
+def prune(database: Path, keep: int) -> None:
+    """Delete the oldest finished task runs of all runs, with their states; the latest ``keep`` stay.
+
+    Raises:
+        sqlite3.Error: the database is busy for too long, or has an unexpected schema.
+    """
+    address = f"{database.as_uri()}?mode=rw"
+    with closing(sqlite3.connect(address, uri=True, timeout=PATIENCE)) as opened, opened:
+        opened.execute("PRAGMA foreign_keys = ON")
+        opened.execute(OLD, (keep,))

@@ -5,19 +5,22 @@ import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from filelock import FileLock
 
+from coevo.configs.bank.writer import ModelReflectionConfig
 from coevo.configs.policy_config import PretrainedPolicyConfig, WarmStartConfig
 from coevo.configs.run_config import RunConfig, digest
 from coevo.envs.base import Environment
 from coevo.lineage.atomic_files import as_made, content_hash, hash_beside, write_atomically
 from coevo.lineage.revision.code_version import code_of, packages
-from coevo.memory.writers.model.words import WORDS
+from coevo.memory.writers.model.words import CHOICES, PREDICTIONS, WORDS
+from coevo.memory.writers.writer import writer_of
+from coevo.models.authors.prompt import Prompts
 from coevo.models.policy.apart import build_apart
-from coevo.models.policy.clone import ProbeResult, WarmStartReport, clone
-from coevo.models.policy.cloning import agreement
+from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport, agreement, clone
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.foreign import folder_of
 from coevo.models.policy.policy import Policy, build, save
@@ -25,14 +28,14 @@ from coevo.records.demonstration import Demonstration
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry, entry_id
 from coevo.records.episode import played
-from coevo.records.task import Task
+from coevo.records.task import Task, key_by
 from coevo.tasks.gates.incoming import check_demonstrations
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.losses import check_losses
+from coevo.tasks.play.episode_metrics import check_losses
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import player_of
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.reflection_examples import reflections, teaches, undetermined
+from coevo.tasks.writing.teacher import Chance, answered
 
 REPORT = "warmstart.json"
 """File with the reading probe of a warm-started policy."""
@@ -177,3 +180,39 @@ def probe(config: RunConfig, warm: WarmStartConfig, env: Environment[object], po
 
 def _entries(task: Task, texts: Sequence[str]) -> tuple[Entry, ...]:
     return tuple(Entry(entry_id(task.scope, text), text, "", "", "", task.scope, "probe", (), 0, 0) for text in texts)
+
+
+def teaches(config: RunConfig) -> ModelReflectionConfig | None:
+    """Writer whose questions the warm start teaches; None if it teaches none."""
+    writer, warm = None if config.bank is None else config.bank.writer, config.warmstart
+    asks = warm is not None and warm.reflections > 0
+    return writer if asks and isinstance(writer, ModelReflectionConfig) else None
+
+
+def reflections(config: RunConfig, env: Environment[object], tokenizer: Any) -> Callable[[int], Examples]:
+    """Function that returns answered questions of a step, in token ids, each step's about another world."""
+    asked, warm, bank = teaches(config), config.warmstart, config.bank
+    if asked is None or warm is None or bank is None:
+        return lambda step: ()
+    pool, base = key_by(bank.key), key(config.seed, "warmstart", "reflections")
+    writer, prompts, count = writer_of(asked, pool), Prompts(tokenizer, config.context.template), warm.reflections
+    chance = Chance(warm.predictions == "random", warm.lessons, warm.asides)
+
+    def examples(step: int) -> Examples:
+        draw = extend(base, step)
+        found = answered(env, writer, pool, env.probe(count, draw).tasks, 1, draw, chance)
+        return [(prompts.ids(question), prompts.target(answer)) for question, answer in found]
+
+    return examples
+
+
+def undetermined(warm: WarmStartConfig, tokenizer: Any) -> list[int]:
+    """Ids of the tokens of a taught answer that its teacher draws: predictions, and which steps have a line.
+
+    All other tokens of a line follow from its step. Steps and counts of subtasks have the same tokens, so that the
+    counts are left out with the steps.
+    """
+    guesses = PREDICTIONS if warm.predictions == "random" else ()
+    steps = (*CHOICES, tokenizer.eos_token) if warm.lessons < 1 or warm.asides else ()
+    found: list[int] = tokenizer.convert_tokens_to_ids([*guesses, *steps])
+    return found

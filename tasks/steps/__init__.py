@@ -1,6 +1,6 @@
 """The steps of an iteration, one module per step; a step is a Prefect task unless it takes milliseconds.
 
-In the order of the loop (CoEvo-RL Algorithm 1): ``batch`` (sample), ``rollout`` (with ``ahead``), ``gate``, ``reward``,
-``advantage`` (with ``score``), ``update``, ``bank`` (credit, write, admit), ``judge``. ``evaluate`` and ``discover``
-measure a revision on held-out tasks.
+In the order of the loop (CoEvo-RL Algorithm 1): ``rollout`` (sample, play), ``gate``, ``advantage`` (with the
+rewards), ``update``, ``bank_steps`` (credit, write, admit), ``judge`` (weigh trials, replay), ``retire``. ``evaluate``
+and ``internalize`` measure a revision. What two steps share stands in ``coevo.tasks.iteration``.
 """

@@ -1,36 +1,46 @@
-"""Advantages of an iteration's tokens, by the configured estimator."""
+"""Rewards of an iteration's episodes, and advantages of their tokens, by the configured estimator."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coevo.configs.update.advantage_config import AdvantageConfig
 from coevo.configs.update.loss import LossConfig
+from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.advantages import estimate
 from coevo.models.advantages.groups import zero_variance
-from coevo.models.advantages.trajectory import Advantages, Trajectory, roundings, totals
+from coevo.models.advantages.trajectory import Trajectory, roundings, totals
+from coevo.models.losses.kl import kl_penalties
+from coevo.models.rewards import reward
 from coevo.models.rewards.rewards import Rewards
+from coevo.models.trainer.samples import write_turns
+from coevo.records.arrays import Floats
 from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
-from coevo.tasks.draft import Result
+from coevo.tasks.draft import Result, Shaped, Targets
+from coevo.tasks.iteration.reflect import reflected
+from coevo.tasks.iteration.trials import group_of
+from coevo.tasks.placement import make_room
+from coevo.tasks.revision_artifacts import write_baselines
 from coevo.tasks.session import Session
-from coevo.tasks.stage import part_name, stage
-from coevo.tasks.steps.reward import Shaped
-from coevo.tasks.steps.trainer_scores import EpisodeScores, score
-from coevo.tasks.steps.trial import group_of
+from coevo.tasks.stage import part_name, stage, untracked
 
 HISTOGRAM = np.linspace(-3.0, 3.0, 13)
 """Edges of the advantage histogram; values beyond them count in the outer bins."""
 
 
 @dataclass(frozen=True, slots=True)
-class Targets:
-    """Targets of the update: advantages, and the critic's value before each token of each episode."""
+class EpisodeScores:
+    """An episode's scores over all its action tokens, [tokens]; empty where they are not needed.
 
-    advantages: Advantages
-    values: list[NDArray[np.float64]]
+    ``bootstrap`` is the value of the state after them: 0 where the episode is over.
+    """
+
+    penalties: Floats = field(default_factory=lambda: np.zeros(0))
+    values: Floats = field(default_factory=lambda: np.zeros(0))
+    bootstrap: float = 0.0
 
 
 @stage("advantage")
@@ -123,3 +133,64 @@ def advantage_metrics(advantages: NDArray[np.float64], flat: NDArray[np.bool_]) 
         "policy/advantage/max": float(advantages.max()),
         "policy/advantage/zero_variance_share": float(flat.mean()),
     } | {f"policy/advantage_histogram/from_{low:.1f}": float(n) for low, n in zip(HISTOGRAM[:-1], counts, strict=True)}
+
+
+def score(session: Session, episodes: Sequence[Episode]) -> list[EpisodeScores]:
+    """KL penalties where they are part of the reward, values where there is a critic; one per episode."""
+    update, trainer = session.config.update, session.parts.trainer
+    assert update is not None
+    assert trainer is not None
+    if not update.needs_scores():
+        return [EpisodeScores() for _ in episodes]
+    paths = session.stores.paths
+    paths.scratch.mkdir(parents=True, exist_ok=True)
+    turns = paths.scratch / "turns.parquet"
+    write_turns(turns, episodes)
+    make_room(session.config, session.parts.player.engine)
+    scores = trainer.score(turns, paths.scratch / "scores.parquet")
+    ends = np.cumsum([len(episode.turns) for episode in episodes])
+    starts = ends - [len(episode.turns) for episode in episodes]
+    beyond = iter(scores.values[sum(len(episode.turns) for episode in episodes) :])
+    return [
+        EpisodeScores(
+            penalties=_penalties(episode, np.concatenate(scores.reference[start:end]), update.loss),
+            values=np.concatenate(scores.values[start:end]),
+            bootstrap=_first(next(beyond)) if episode.following else 0.0,
+        )
+        for episode, start, end in zip(episodes, starts.tolist(), ends.tolist(), strict=True)
+    ]
+
+
+def _first(values: Floats) -> float:
+    """The value of a state, if there is a critic."""
+    return float(values[0]) if values.size else 0.0
+
+
+def _penalties(episode: Episode, reference: Floats, loss: LossConfig) -> Floats:
+    """KL penalty of each action token; none where KL is in the loss."""
+    if not reference.size:
+        return reference
+    behaviour = [logprob for turn in episode.turns for logprob in turn.completion.logprobs]
+    return kl_penalties(behaviour, reference.tolist(), loss)
+
+
+@untracked("shape")
+def shape(session: Session, episodes: Sequence[Episode]) -> Result[Shaped]:
+    """Shape the episodes and raise the run's baselines. A frozen policy needs no shaping."""
+    update = session.config.update or UpdateConfig()
+    rest = [episode for episode in episodes if not episode.teaches]
+    episodes = [episode for episode in episodes if episode.teaches]
+    progress = reflected(session, episodes)
+    rewards = reward(progress.value, update.invalid_penalty, update.reward, session.baselines)
+    if rewards.baselines:
+        session.baselines = dict(rewards.baselines)
+        write_baselines(session.baselines, session.stores.paths.staging)
+    extras = rewards.shaping.tolist()
+    shaped = Shaped(
+        [episode.with_shaping(extra) for episode, extra in zip(episodes, extras, strict=True)], rewards, rest
+    )
+    if session.config.update is None:
+        return Result(shaped, progress.metrics, spent=progress.spent)
+    worth = sum(episode.shaped for episode in shaped.episodes) / len(shaped.episodes)
+    shaping = {f"policy/reward/{part_name(update.reward.type)}": worth, **rewards.metrics}
+    return Result(shaped, {**progress.metrics, **shaping}, spent=progress.spent)

@@ -22,7 +22,7 @@ def credit(session: Session) -> Result[None]:
     config, bank, episodes = session.config.bank, session.bank, session.ended
     if config is None:
         return Result(None)
-    bank.credit(episodes, utilities=session.evolves())
+    bank.credit(episodes, utilities=session.due.bank())
     metrics = count_metrics(retrieval_counts((entry.id for entry in bank.entries), bank.stats)) | unshown(session)
     silent = sum(not episode.turns for episode in episodes)
     unread = {UNREAD: silent} if silent else {}
@@ -41,7 +41,7 @@ def unshown(session: Session) -> dict[str, float]:
     draft, head = session.draft.metrics, session.stores.lineage.head()
     last = draft if session.iteration > session.sealed_at or head is None else head.metrics
     before, entries = last.get(UNSHOWN, 0.0), bool(session.bank.entries)
-    known = not entries or (session.iteration >= session.warmup() and any(each.turns for each in session.ended))
+    known = not entries or (session.due.is_warm() and any(each.turns for each in session.ended))
     shown = any(turn.retrieved for episode in session.ended for turn in episode.turns)
     now = before if not known else before + 1 if entries and not shown else 0.0
     return {UNSHOWN: now} if now or UNSHOWN in draft else {}
@@ -98,13 +98,13 @@ def admit(session: Session, proposal: Proposal, decision: Decision) -> Result[No
     bank.proceed(decision, session.recent)
     if session.config.approval.admission == "person" and changes_anything(decision):
         change = replace(decision, begun=(), ended=())
-        session.wait_for(Pending(session.draft.revision, change, tuple(proposed), session.writer_is_due()))
+        session.wait_for(Pending(session.draft.revision, change, tuple(proposed), session.due.writer()))
         waiting = {"bank/proposed": float(len(proposed)), "bank/size": float(len(bank.entries))}
         return Result(None, {**decision.metrics, **waiting})
     before = {entry.id for entry in bank.entries}
     bank.apply(decision, session.recent)
     idle = {}
-    if session.writer_is_due():
+    if session.due.writer():
         idle = idle_firings(session, UNTAKEN, takes_anything(decision, bool(bank.trials)))
         session.fire()
     judged = decision.ended if config.admission.type == "within-group" else proposed  # the others wait, or have no room

@@ -1,37 +1,41 @@
 """Held-out measurement: panels played once per task, the bank read-only."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from coevo.configs.bank.bank_config import BankConfig
+from coevo.configs.rollout.rollout_config import MAX_TURNS
 from coevo.envs.base import Environment
+from coevo.envs.failures import EpisodeFailure, attempted, sound
 from coevo.memory.diversity import diversity
 from coevo.memory.retrieval.index import Index
-from coevo.records.draws import extend, key
+from coevo.records.demonstration import Answer, Moment, Note
+from coevo.records.draws import Key, extend, key
 from coevo.records.episode import Episode
-from coevo.records.task import Panel
+from coevo.records.task import Panel, Task
 from coevo.tasks.draft import PanelOutcomes, Result
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.expert import expert_success
-from coevo.tasks.play.losses import check_losses, loss_metrics, report_losses
-from coevo.tasks.play.play import Playing
+from coevo.tasks.iteration.held_out import panel_of, play_panel
+from coevo.tasks.iteration.reflect import panel_reflections
+from coevo.tasks.iteration.retrieval_quality import retrieval_quality
+from coevo.tasks.play.discover import DiscoveryAgent, discover
+from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
 from coevo.tasks.play.retrieve import Experience, recall
+from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.steps.discover import DiscoveryAgent, discover
-from coevo.tasks.steps.gate import panel_of
-from coevo.tasks.steps.reflect import panel_reflections
-from coevo.tasks.steps.retrieval_quality import retrieval_quality
-from coevo.tasks.steps.rollout import outcome_metrics
 from coevo.tasks.writing.ask_author import aside_of
+
+REPEATS = 8
+"""Episodes per task if the expert guesses; they cost almost nothing."""
 
 
 @stage("evaluate")
 def evaluate(session: Session) -> Result[dict[str, PanelOutcomes]]:
     """Outcomes of the panels that are due, with the policy and bank of the revision in the making."""
     outcomes, metrics = dict[str, PanelOutcomes](), retrieval_quality(session)
-    for name in session.panels_due():
+    for name in session.due.panels():
         panel = panel_of(session, name)
-        index = panel_index(session.parts.env, name, session.shown_index(session.updates()), session.config.bank)
+        index = panel_index(session.parts.env, name, session.shown_index(session.updates), session.config.bank)
         seen = recall(index, key(session.config.seed, "evaluate"))
         episodes = play_panel(session.parts.player, panel, seen, session.config.seed, session.draft.revision)
         report_losses(session.stores.reporter, episodes, name)
@@ -40,7 +44,7 @@ def evaluate(session: Session) -> Result[dict[str, PanelOutcomes]]:
         metrics |= panel_reflections(session, name, episodes)
         scores = diversity(episodes, session.config.evaluation.encoder)
         metrics |= {f"agent/vendi/{name}/{side}": score for side, score in scores.items()}
-        metrics |= blind_expert(session, panel) if session.is_new() else {}
+        metrics |= blind_expert(session, panel) if session.is_new else {}
         outcomes[name] = PanelOutcomes(
             panel.hash, "".join("-" if each.lost else "01"[each.success] for each in episodes)
         )
@@ -76,7 +80,7 @@ def learner_of(session: Session) -> DiscoveryAgent:
         references=session.references,
         ask=aside_of(parts.writing, revision),
         revision=revision,
-        iterations=session.updates(),
+        iterations=session.updates,
     )
 
 
@@ -89,20 +93,37 @@ def blind_expert(session: Session, panel: Panel) -> dict[str, float]:
     return {f"agent/expert/{panel.name}": expert_success(env, panel.tasks, base, most)}
 
 
-def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
-    """One episode per task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
-    base, stage = key(seed, "evaluate"), f"evaluate-{panel.name}"
-    return player.play(
-        [
-            Attempt(task, 0, seen.of_task(task), stage, revision, extend(base, task.id), partial(seen.of_step, task))
-            for task in panel.tasks
-        ]
-    )
-
-
 def panel_index(env: Environment[object], panel: str, own: Index | None, bank: BankConfig | None) -> Index | None:
     """Index for a panel: over the run's bank, over the true entries of the panel's world, or None."""
     entries = env.panel_bank(panel)
     if entries is None:
         return own
     return Index(entries, (bank or BankConfig()).retrieval) if entries else None
+
+
+def expert_success(env: Environment[object], tasks: Sequence[Task], key: Key, max_turns: int = MAX_TURNS) -> float:
+    """Success rate of the scripted expert without notes, over several episodes per task if it guesses.
+
+    Episodes that the environment loses are left out; 0 if it loses all.
+    """
+    repeats = REPEATS if env.expert_guesses else 1
+    episodes = [
+        attempted(partial(play_expert, env, task, (), extend(key, task.id, n), max_turns))
+        for task in tasks
+        for n in range(repeats)
+    ]
+    solved = [shown[-1][2] for shown in episodes if not isinstance(shown, EpisodeFailure)]
+    return sum(solved) / max(1, len(solved))
+
+
+def play_expert(
+    env: Environment[object], task: Task, lessons: tuple[str, ...], key: Key, max_turns: int = MAX_TURNS
+) -> list[tuple[Moment, Answer, bool]]:
+    """Play one expert episode of at most ``max_turns``; return each moment, answer, and success."""
+    guide, notes = sound(env.try_guide(task)), tuple(map(Note, lessons))
+
+    def act(state: object, moment: Moment) -> Answer:
+        return env.advise(state, moment, extend(key, len(moment.history)))
+
+    played = turn_by_turn(env, task, guide, act, max_turns, notes)
+    return [(turn.moment, turn.answer, turn.step.success) for turn in played]

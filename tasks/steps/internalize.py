@@ -12,12 +12,11 @@ from coevo.records.episode import Episode
 from coevo.records.intervals import paired
 from coevo.records.task import Panel
 from coevo.tasks.draft import Result, cost, under
-from coevo.tasks.play.losses import check_losses, report_losses
+from coevo.tasks.iteration.held_out import panel_of, play_panel
+from coevo.tasks.play.episode_metrics import check_losses, report_losses
 from coevo.tasks.play.retrieve import NOTHING, Best, Experience, at_random, recall
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.steps.evaluate import play_panel
-from coevo.tasks.steps.gate import panel_of
 from coevo.utilities.errors import CoevoError
 
 

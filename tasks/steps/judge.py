@@ -1,28 +1,25 @@
-"""Judgement of a proposal; by replay, if the admission asks for it: do the candidates help the current policy on the
-tasks that taught them? (CoEvo-RL Eq. 7)"""
+"""Judgement of a proposal, by replay or by trials within the rollout, if the admission asks for one (CoEvo-RL Eq. 7).
 
-import math
+The rewards of both halves of a group on trial are added to the candidate's sums, which the revision holds.
+"""
+
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import islice
+from itertools import chain
+from statistics import fmean
 
-from coevo.memory.admission.admission import Decision, Trial
+from coevo.memory.admission.admission import Decision
 from coevo.memory.admission.retirement import allowed
 from coevo.memory.writers.writer import Proposal
-from coevo.records.draws import extend
-from coevo.records.entry import Entry
 from coevo.records.episode import Episode
-from coevo.records.task import Task
-from coevo.tasks.draft import Result, apart, cost
-from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.losses import check_losses, loss_counts, report_losses
+from coevo.tasks.draft import Result, apart
+from coevo.tasks.iteration.replay import replay
+from coevo.tasks.iteration.trials import trial_config
+from coevo.tasks.play.arms import Arms
 from coevo.tasks.session import Session
-from coevo.tasks.stage import stage
+from coevo.tasks.stage import stage, untracked
 from coevo.tasks.writing.writer_rewards import gains_of, replayed, unmatched
-
-MOST_READERS = 4
-"""Most tasks on which the removal of an entry is replayed."""
 
 
 @stage("judge")
@@ -51,67 +48,46 @@ def _reward(session: Session, proposal: Proposal, decision: Decision) -> dict[st
     return {"policy/writer/unmatched": float(unmatched(proposal.authored, gains, rewarded))}
 
 
-def replay(session: Session, spent: Counter[str], trials: Sequence[Trial], replicas: int) -> list[list[float]]:
-    """Rewards of each trial, NaN where the environment failed; trials are played together, in batches of a rollout.
+@untracked("trial")
+def weigh(session: Session) -> Result[None]:
+    """Add this iteration's rewards to the sums of the candidates on trial.
 
-    Args:
-        session: whose policy plays.
-        spent: receives the cost of the episodes, and the number of lost and of cut ones.
-        trials: candidates on trial.
-        replicas: episodes per task.
-
-    Raises:
-        CoevoError: the environment lost too many of the episodes, or none of them has a turn.
+    ``bank/trial/seen_share`` is the share of the treated episodes that saw their candidate in a prompt.
+    ``bank/trial/success_lost`` is the success that trying costs, as a share of all episodes: what the treated halves
+    lack compared with the control halves. Below 0, trying has gained.
     """
-    rewards, rollout, played = [list[float]() for _ in trials], session.config.rollout, list[Episode]()
-    attempts = (
-        (mine, attempt)
-        for mine, trial in zip(rewards, trials, strict=True)
-        for attempt in _attempts(session, trial, replicas)
+    tried = session.arms
+    if tried is None:
+        return Result(None)
+    ended = session.ended
+    groups = {trial.entry.id: tried.groups(ended, trial.entry.id) for trial in session.bank.trials}
+    session.bank.trials = [trial.after(groups[trial.entry.id]) for trial in session.bank.trials]
+    saw = [pair.saw for pairs in chain(*groups.values()) for pair in pairs]
+    counts = {
+        "candidates": len(groups),
+        "groups": sum(map(len, groups.values())),
+        "seen_share": fmean(saw) if saw else 0.0,
+        "success_lost": _lost(tried, ended),
+    }
+    return Result(None, {f"bank/trial/{name}": float(count) for name, count in counts.items()})
+
+
+def _lost(tried: Arms, episodes: Sequence[Episode]) -> float:
+    sides: dict[str, tuple[list[float], list[float]]] = {}
+    for episode in episodes:
+        if tried.sees(episode.replica):
+            treated = tried.treats(episode.task.id, episode.replica)
+            sides.setdefault(episode.task.id, ([], []))[treated].append(float(episode.success))
+    lost = [len(ours) * (fmean(theirs) - fmean(ours)) for theirs, ours in sides.values() if ours and theirs]
+    return sum(lost) / len(episodes) if episodes else 0.0
+
+
+def trial_is_over(session: Session) -> bool:
+    """Report whether a candidate's trial has ended, so that it has to be judged; a bank changes with a revision."""
+    config = trial_config(session)
+    return (
+        config is not None
+        and session.due.bank()
+        and session.due.commit()
+        and any(trial.iterations >= config.iterations for trial in session.bank.trials)
     )
-    while batch := list(islice(attempts, rollout.tasks * rollout.group_size)):
-        episodes = session.parts.player.play([attempt for _, attempt in batch])
-        played += episodes
-        spent.update(cost(episodes))
-        spent.update(loss_counts(episodes, "replay"))
-        for (mine, _), episode in zip(batch, episodes, strict=True):
-            mine.append(math.nan if episode.lost else episode.reward)
-    report_losses(session.stores.reporter, played, "replay")
-    check_losses(played, rollout.lost_limit, "replay")
-    return rewards
-
-
-def _attempts(session: Session, trial: Trial, replicas: int) -> list[Attempt]:
-    """Draws depend on task and replica alone: two trials on the same tasks are paired."""
-    seen = session.recall(session.index_with(trial.added, trial.removed))
-    key, revision = session.key("replay"), session.draft.revision
-    return [
-        Attempt(task, n, seen.of_task(task), "replay", revision, extend(key, task.id, n), partial(seen.of_step, task))
-        for task in [*source_tasks(session, trial.taught), *readers(session, trial.read)]
-        for n in range(trial.first, trial.first + replicas)
-    ]
-
-
-def source_tasks(session: Session, candidates: Sequence[Entry]) -> list[Task]:
-    """The tasks that produced the candidates, in the order they were played, with the facts in force."""
-    sources = {source for entry in candidates for source in entry.sources}
-    return in_force(session, (episode.task for episode in session.recent if episode.id in sources))
-
-
-def readers(session: Session, entries: Sequence[Entry]) -> list[Task]:
-    """At most ``MOST_READERS`` tasks since the last firing that retrieved one of the entries, in playing order.
-
-    They have the facts in force.
-    """
-    shown, ids = session.recent, {entry.id for entry in entries}
-    found = (e.task for e in shown if any(ids.intersection(turn.retrieved) for turn in e.turns))
-    return in_force(session, found)[:MOST_READERS]
-
-
-def in_force(session: Session, tasks: Iterable[Task]) -> list[Task]:
-    """Different tasks of this or earlier iterations, in their order, with the facts of this iteration.
-
-    A lesson about facts that have changed since is no longer true for the rest of the run.
-    """
-    env = session.parts.env.at(session.iteration + 1)
-    return list({task.id: task for task in map(env.renewed, tasks)}.values())

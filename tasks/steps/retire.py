@@ -24,9 +24,9 @@ from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import extend, generator
 from coevo.records.entry import Entry, Verdict
 from coevo.tasks.draft import Result, apart
+from coevo.tasks.iteration.replay import replay
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.steps.judge import replay
 
 MARGIN = 0.1
 """Gain beyond delta that measurements must rule out: none that ends can tell delta from a little more."""
@@ -39,7 +39,7 @@ Reasons = list[tuple[Entry, str]]
 def retire(session: Session, decision: Decision) -> Result[Decision]:
     """A decision with the entries that retire; replays count towards the cost of learning."""
     bank = session.config.bank
-    if bank is None or bank.retirement is None or not session.writer_is_due():
+    if bank is None or bank.retirement is None or not session.due.writer():
         return Result(decision)
     config, revision, spent = bank.retirement, session.draft.revision, Counter[str]()
     chosen, session.bank.standings = _chosen(session, config, decision)

@@ -7,12 +7,11 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.writer_loss import advantages
 from coevo.models.trainer.samples import write_answers, write_samples
 from coevo.records.episode import Episode
-from coevo.tasks.draft import Result
+from coevo.tasks.draft import Result, Targets
+from coevo.tasks.iteration.ahead import check_fresh, playing_ahead
 from coevo.tasks.placement import make_room
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage
-from coevo.tasks.steps.advantage import Targets
-from coevo.tasks.steps.ahead import check_fresh, playing_ahead
 
 
 @stage("update")
@@ -31,7 +30,7 @@ def update(session: Session, episodes: Sequence[Episode], targets: Targets) -> R
     counts = write_samples(batch, episodes, targets.advantages, targets.values)
     make_room(session.config, session.parts.player.engine)
     with playing_ahead(session):
-        if session.critic_learns_alone():
+        if session.due.critic_alone():
             report = trainer.update_critic(batch, session.key("update"))
         else:
             report = trainer.update(batch, session.key("update"), _answers(session, config))

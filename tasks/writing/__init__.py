@@ -1,4 +1,6 @@
 """Questions of a writer to its author: a journal of the answers, a budget, and the artifact of a revision.
 
-``author`` puts the questions, ``journal`` keeps every answer as it arrives, ``artifact`` commits them.
+``ask_author`` puts the questions within what may be ``spent``, ``journal`` keeps every answer as it arrives, and
+``artifact`` commits them. ``writer_rewards`` are what a trained writer learns from; ``train`` and ``teacher`` teach one
+before a run.
 """

@@ -1,26 +1,49 @@
 """Training of a small author on other worlds."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from coevo.configs.bank.writer import ModelWriterConfig
 from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.envs.base import Environment
-from coevo.memory.writers.writer import writer_of
+from coevo.memory.evidence.references import References
+from coevo.memory.library import Library
+from coevo.memory.writers.writer import AskFunction, Evidence, Writer, writer_of
+from coevo.models.authors.author import Author, in_order, room_of
 from coevo.models.authors.engine_author import EngineAuthor
 from coevo.models.authors.student import student, train
 from coevo.models.engines.transformers.embedded_engine import TransformersEngine
 from coevo.models.policy.policy import save
 from coevo.records.draws import Key, extend, key
-from coevo.records.task import key_by
-from coevo.tasks.writing.exam import REPLICAS, Grade, examine
-from coevo.tasks.writing.teacher import TeacherAnswer, answered
+from coevo.records.task import BY_SCOPE, key_by
+from coevo.records.writing import Question, Reply
+from coevo.tasks.writing.teacher import TeacherAnswer, answered, episode
 from coevo.utilities.errors import ConfigError
 
 VOCABULARY_TASKS = 96
 """Tasks whose questions give the tokenizer its words."""
+TASKS, REPLICAS = 32, 2
+"""Tasks of the examination, and episodes of each task."""
+NONE = References(BY_SCOPE, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """Result of an examination in a world that was not trained on.
+
+    Attributes:
+        proposed: number of lessons that the author wrote.
+        true: number of them that are true notes of the world.
+        revealed: number of true notes that the episodes of the questions reveal.
+    """
+
+    proposed: int
+    true: int
+    revealed: int
 
 
 def train_author(
@@ -60,3 +83,23 @@ def train_author(
     unfinished.rename(directory)
     engine = TransformersEngine(author, TransformersEngineConfig(), config.rollout.sampling)
     return examine(env, writer, EngineAuthor(asked, engine, {}, config.seed), extend(base, "exam"))
+
+
+def examine(env: Environment[object], writer: Writer, author: Author, draw: Key) -> Grade:
+    """Compare the lessons that an author writes in another world with its true notes."""
+    played = [
+        episode(env, task, replica, extend(draw, task.id, replica))
+        for task in env.probe(TASKS, draw).tasks
+        for replica in range(REPLICAS)
+    ]
+    shown = set[str]()
+
+    def ask(questions: Sequence[Question]) -> list[Reply]:
+        shown.update(name for question in questions for name in question.episodes)
+        return in_order(author, questions)
+
+    evidence = Evidence(played, Library(()), NONE, 0, AskFunction(ask, partial(room_of, author)))
+    said = {entry.strategy for entry in writer.write(evidence).entries}
+    # A writer does not ask about every episode.
+    true = {found.note for each in played if each.id in shown for found in env.revealed(each)}
+    return Grade(len(said), len(said & true), len(true))

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.policy_config import ShapeConfig
 
 QWEN2 = {
     "architecture": "qwen2", "vocabulary": 99, "hidden_size": 64, "layers": 2, "heads": 4, "kv_heads": 2,

@@ -6,7 +6,7 @@ import pytest
 
 from coevo.configs.base import Config
 from coevo.configs.load.load import load_recipe, validate
-from coevo.configs.load.switch import classes
+from coevo.configs.load.setting_place import classes
 from coevo.configs.run_config import RunConfig
 from coevo.configs.trust_settings import STORED, chosen, marked
 from coevo.utilities.errors import ConfigError

@@ -17,7 +17,7 @@ from coevo.flows.cli.app import main
 from coevo.lineage.trust import extend_path
 from coevo.records.draws import key
 from coevo.tasks.gates.incoming import check_demonstrations, check_panel
-from coevo.tasks.play.expert import expert_success, play_expert
+from coevo.tasks.steps.evaluate import expert_success, play_expert
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```\w+ (?P<file>\S+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

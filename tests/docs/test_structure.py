@@ -1,6 +1,7 @@
 """Structure of the project: no file and no function is too long to read in one go."""
 
 import ast
+import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -35,6 +36,18 @@ def test_a_class_or_alias_name_stands_in_one_module():
         for name in _named(ast.parse(text)):
             places.setdefault(name, set()).add(str(path.relative_to(ROOT)))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_the_docstring_of_a_room_names_modules_that_are_there():
+    rooms = [path for path in FILES if path.name == "__init__.py" and "benchmarks" not in path.parts]
+    assert {
+        room: gone for room in rooms if (gone := _names(room) - {path.stem for path in room.parent.iterdir()})
+    } == {}
+
+
+def _names(room):
+    """Names in a room's docstring that are spelt as those of modules are."""
+    return set(re.findall(r"``([a-z_]+)``", ast.get_docstring(ast.parse(FILES[room])) or ""))
 
 
 def _named(module):

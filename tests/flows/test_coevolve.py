@@ -10,7 +10,7 @@ from support.sessions import opened
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows.coevolve import iterate
-from coevo.tasks.commit.commit import Committer
+from coevo.tasks.commit import Committer
 from coevo.tasks.gates.frame_gate import GateError
 
 SMALL = ["warmstart=null", "iterations=2", "rollout.tasks=2", "rollout.group_size=2", "bank.admission.replays=1"]

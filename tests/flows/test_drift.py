@@ -18,10 +18,12 @@ from coevo.flows.evaluation import EvaluationRequest
 from coevo.lineage.workspace import Workspace
 from coevo.records.entry import Entry, entry_id
 from coevo.tasks.draft import Position
+from coevo.tasks.iteration.batch import tasks_of
+from coevo.tasks.iteration.held_out import limits_at
+from coevo.tasks.iteration.replay import MOST_READERS, readers, source_tasks
 from coevo.tasks.steps.bank_steps import write
-from coevo.tasks.steps.batch import tasks_of
-from coevo.tasks.steps.gate import gate_episodes, limits_at
-from coevo.tasks.steps.judge import MOST_READERS, judge, readers, source_tasks
+from coevo.tasks.steps.gate import gate_episodes
+from coevo.tasks.steps.judge import judge
 
 SETTINGS = [
     "warmstart=null", "env.drift=2", "env.houses=2", "rollout.tasks=4", "rollout.group_size=2", "iterations=6",

@@ -10,13 +10,13 @@ from support.runs import SMALL, coevo, share, states
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 
 PUSH = (
-    "coevo.lineage.remote.regular_files:copy_regular@3+",
+    "coevo.lineage.remote.local_remote:copy_regular@3+",
     "coevo.lineage.remote.remote_objects:Objects._send@1+",
     "coevo.lineage.remote.local_remote:LocalStore.write@1",
     "os:fsync@1+",
 )
 CREATE = (
-    "coevo.lineage.remote.regular_files:copy_regular@3+",
+    "coevo.lineage.remote.local_remote:copy_regular@3+",
     "coevo.lineage.remote.remote_objects:Objects._fetch_files@1",
     "coevo.lineage.repository:Repository.reset@1+",
     "coevo.lineage.lineage:Lineage.recover@1+",

@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from coevo.flows.upkeep.fsck import examine
+from coevo.flows.upkeep.workspace_check import examine
 from coevo.lineage.workspace import Workspace
 
 

@@ -11,21 +11,19 @@ from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.writers.writer import Proposal, writer_of
 from coevo.records.task import key_by
-from coevo.tasks.commit.commit import commit
-from coevo.tasks.commit.seal import seal
+from coevo.tasks.commit import commit, seal
+from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts, Stores
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.open_run import position
 from coevo.tasks.session import Session
+from coevo.tasks.steps.advantage import shape
 from coevo.tasks.steps.bank_steps import admit, credit, write
-from coevo.tasks.steps.batch import sample
 from coevo.tasks.steps.evaluate import evaluate
-from coevo.tasks.steps.gate import episode_limits, gate_candidates, gate_episodes
-from coevo.tasks.steps.judge import judge
+from coevo.tasks.steps.gate import gate_candidates, gate_episodes
+from coevo.tasks.steps.judge import judge, trial_is_over, weigh
 from coevo.tasks.steps.retire import retire
-from coevo.tasks.steps.reward import shape
-from coevo.tasks.steps.rollout import rollout
-from coevo.tasks.steps.trial import trial_is_over, weigh
+from coevo.tasks.steps.rollout import rollout, sample
 
 
 @contextmanager
@@ -90,11 +88,11 @@ def iterate(session):
     shaped(session, episodes)
     do(session, credit)
     do(session, weigh)
-    if session.writer_is_due() or trial_is_over(session):
-        proposal = do(session, write) if session.writer_is_due() else Proposal()
+    if session.due.writer() or trial_is_over(session):
+        proposal = do(session, write) if session.due.writer() else Proposal()
         gate_candidates(session, proposal)
         do(session, admit, proposal, do(session, retire, do(session, judge, proposal)))
-    if session.evaluation_is_due():
+    if session.due.evaluation():
         session.draft.measure(evaluate(session))
     metrics = dict(session.draft.metrics)
     session.iteration += 1

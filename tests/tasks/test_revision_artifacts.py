@@ -14,7 +14,7 @@ from coevo.memory.bank.bank import Bank
 from coevo.tasks.draft import PendingRevision
 from coevo.tasks.revision_artifacts import BASELINES, read_baselines, write_baselines
 from coevo.tasks.run.open_run import position
-from coevo.tasks.steps.reward import shape
+from coevo.tasks.steps.advantage import shape
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def session(built, tmp_path):
             draft=PendingRevision(revision=4),
             bank=SimpleNamespace(trials=[]),
             baselines={},
-            evolves=lambda: False,
+            due=SimpleNamespace(bank=lambda: False),
         )
 
 

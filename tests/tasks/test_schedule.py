@@ -70,8 +70,8 @@ class Quoting:
 def step(session):
     """One iteration of the loop but for the update, committed; whether there would have been one."""
     shaped(session, batch(session))
-    learns = session.learns()
-    if session.writer_is_due():
+    learns = session.due.policy()
+    if session.due.writer():
         proposal = do(session, write)
         do(session, admit, proposal, do(session, judge, proposal))
     session.iteration += 1
@@ -133,4 +133,4 @@ def test_a_policy_without_bank_keeps_nothing_for_a_writer(tmp_path):
 
 def test_a_frozen_policy_is_updated_in_no_phase(tmp_path):
     with opened(tmp_path, load_recipe("homerules-experience-only", SMALL), writer=Quoting()) as session:
-        assert (session.learns(), session.writer_is_due()) == (False, True)
+        assert (session.due.policy(), session.due.writer()) == (False, True)

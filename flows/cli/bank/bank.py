@@ -14,8 +14,7 @@ from coevo.flows.cli.bank.why import why
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
 from coevo.flows.history.history import bank_sizes
-from coevo.flows.history.lookup import find_entry
-from coevo.flows.history.revision_reference import Reading, reading
+from coevo.flows.history.revision_reference import Reading, find_entry, reading
 from coevo.flows.history.verdicts import (
     CREDIT_COLUMNS,
     RULING_COLUMNS,

@@ -26,7 +26,7 @@ def rejects(
 
     Example: coevo bank rejects homerules-retroagent-policy-1
     """
-    from coevo.memory.writers.model.checks import REASONS
+    from coevo.memory.writers.model.answer_lessons import REASONS
 
     with reading(run, workspace_at(workspace)) as opened:
         rows, name = list(_rows(opened)), opened.name

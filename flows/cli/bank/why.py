@@ -9,8 +9,7 @@ import typer
 
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, WorkspaceOption, workspace_at
-from coevo.flows.history.lookup import find_entry, ids_of
-from coevo.flows.history.revision_reference import Reading, reading
+from coevo.flows.history.revision_reference import Reading, find_entry, ids_of, reading
 from coevo.flows.history.verdicts import (
     CREDIT_COLUMNS,
     RULING_COLUMNS,

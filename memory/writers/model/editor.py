@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coevo.configs.bank.writer import ModelEditorConfig
-from coevo.memory.edits.syntax import KINDS, Operation, RefusedError, parse
+from coevo.memory.edit_operations import KINDS, Operation, RefusedError, parse
 from coevo.memory.evidence.reward_extremes import foremost, worst
 from coevo.memory.text import LONGEST, content_words
+from coevo.memory.writers.model.answer_lessons import foreign, refusal
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
-from coevo.memory.writers.model.checks import foreign, refusal
 from coevo.memory.writers.model.prompts import EDIT, posed
 from coevo.memory.writers.writer import Edit, Evidence, Proposal, room_of
 from coevo.records.entry import Entry

@@ -5,28 +5,159 @@ row begins with those of its prompt. Rows keep their true positions and see noth
 depend on its neighbours. Answers to one prompt share one row as long as they have drawn the same tokens.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
+from torch import nn
 from torch.nn.utils.rnn import pad_sequence
+from transformers import LogitsProcessorList, TopKLogitsWarper, TopPLogitsWarper
 
 from coevo.configs.rollout.engine_config import TransformersEngineConfig
 from coevo.configs.rollout.rollout_config import RolloutConfig, SamplingConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
-from coevo.models.engines.transformers.branches import Branches
 from coevo.models.engines.transformers.key_values import NodeStore
-from coevo.models.engines.transformers.lean_forward import forward_of
-from coevo.models.engines.transformers.model_forward import Columns
-from coevo.models.engines.transformers.prefill import Pack, packs
-from coevo.models.engines.transformers.prefix_tree import SPARE, Nodes, PrefixTree
-from coevo.models.engines.transformers.sampling import Sampler
-from coevo.models.policy.memory_format import lay_out
+from coevo.models.engines.transformers.lean_forward import Columns, forward_of
+from coevo.models.engines.transformers.prefill_rows import SPARE, Nodes, PrefixTree, PromptRow, forwards
 from coevo.models.policy.policy import Policy, load_weights
 from coevo.records.draws import uniforms
 from coevo.records.episode import Completion
+
+NodeParts = tuple[Nodes, Nodes, Nodes]
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Prompts that one forward computes.
+
+    Attributes:
+        tokens: (rows, new) token ids, 0 in padding columns.
+        positions: (rows, new) of each in its prompt.
+        held: (rows, columns) nodes computed before that some of them attend to.
+        mask: (rows, 1, new, columns + new) attention of each: everything before it in its prompt, and itself.
+        added: (nodes,) row and column of each added node, in the order of their numbers.
+        paths: the nodes of each prompt.
+        last: (prompts,) place of each prompt's last token in the last ``ends`` columns, row after row.
+        ends: maximum number of prompts per row.
+    """
+
+    tokens: torch.Tensor
+    positions: torch.Tensor
+    held: torch.Tensor
+    mask: torch.Tensor
+    added: tuple[torch.Tensor, torch.Tensor]
+    paths: Sequence[Nodes]
+    last: torch.Tensor
+    ends: int
+
+
+class _Page:
+    """Empty arrays of a pack; ``widths`` are the widths of the parts of its columns."""
+
+    def __init__(self, rows: int, widths: Sequence[int]) -> None:
+        width, new = widths[0], sum(widths[1:])
+        self._starts = np.cumsum([0, *widths[:-1]])
+        self.tokens, self.positions = np.zeros((2, rows, new), dtype=np.int64)
+        self.held = np.zeros((rows, width), dtype=np.int64)
+        self.mask = np.zeros((rows, 1, new, width + new), dtype=bool)
+        # Padding attends to itself: attention to nothing is NaN, which spreads.
+        self.mask[:, 0, range(new), range(width, width + new)] = True
+
+    def write(self, number: int, row: PromptRow, parts: NodeParts) -> Nodes:
+        """Write a row; return row number and column, (2, nodes), of the nodes that it adds."""
+        self.held[number, : len(parts[0])] = parts[0]
+        columns = np.concatenate(
+            [start + np.arange(len(part)) for start, part in zip(self._starts, parts, strict=True)]
+        )
+        columns = columns[np.argsort(np.concatenate(parts))]
+        before = np.tri(max(map(len, row.paths)), dtype=bool)
+        for prompt, path in zip(row.prompts, row.paths, strict=True):
+            self._prompt(number, prompt, columns[np.searchsorted(row.nodes, path)], before)
+        own = columns[row.nodes >= row.begin]
+        return np.stack([np.full_like(own, number), own])
+
+    def _prompt(self, number: int, prompt: Sequence[int], columns: Nodes, before: npt.NDArray[np.bool_]) -> None:
+        """Write a prompt whose tokens have these columns."""
+        length, width = len(prompt), self.held.shape[1]
+        known = int(np.count_nonzero(columns < width))
+        new = columns[known:] - width
+        self.tokens[number, new], self.positions[number, new] = prompt[known:], range(known, length)
+        self.mask[number, 0, new[:, None], columns] = before[known:length, :length]
+
+
+class Sampler:
+    """Samples at a temperature, optionally from the nucleus or the top k."""
+
+    def __init__(self, config: SamplingConfig) -> None:
+        self._temperature = config.temperature
+        self._filters = LogitsProcessorList()
+        if config.top_k > 0:
+            self._filters.append(TopKLogitsWarper(config.top_k))
+        if config.top_p < 1:
+            self._filters.append(TopPLogitsWarper(config.top_p))
+
+    def draw(
+        self, logits: torch.Tensor, rows: torch.Tensor, uniforms: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draw one token per answer.
+
+        Args:
+            logits: (rows, vocabulary).
+            rows: (answers,) the row that each answer is drawn from.
+            uniforms: (answers,) in [0, 1).
+
+        Returns:
+            Token ids (answers,), and their log-probabilities (answers,) in the distribution they were drawn from.
+        """
+        scaled = logits.double() / self._temperature
+        kept = self._filters(None, scaled)
+        # Scaled to the last sum, so that rounding never points beyond the vocabulary.
+        sums = kept.softmax(-1).cumsum(-1)[rows]
+        tokens = torch.searchsorted(sums, (uniforms.double() * sums[:, -1]).unsqueeze(-1), right=True)
+        tokens = tokens.squeeze(-1).clamp(max=logits.shape[-1] - 1)
+        return tokens, kept.log_softmax(-1)[rows, tokens]
+
+
+@dataclass(frozen=True)
+class Branches:
+    """Rows of the running answers.
+
+    Attributes:
+        answers: (running,) indices of the answers that have not ended.
+        rows: (running,) row of each.
+        prompts: (rows,) index of the prompt that each row continues.
+    """
+
+    answers: torch.Tensor
+    rows: torch.Tensor
+    prompts: torch.Tensor
+
+    @classmethod
+    def begin(cls, asked: Sequence[Hashable]) -> "Branches":
+        """Start with one row for all answers to one prompt, in the order in which prompts first appear."""
+        place = {prompt: row for row, prompt in enumerate(dict.fromkeys(asked))}
+        rows = torch.tensor([place[prompt] for prompt in asked])
+        return cls(torch.arange(len(asked)), rows, torch.arange(len(place)))
+
+    def grow(self, tokens: torch.Tensor, goes_on: torch.Tensor) -> tuple["Branches", torch.Tensor, torch.Tensor]:
+        """Split the rows by the tokens that the running answers have drawn.
+
+        Args:
+            tokens: (running,) one token of each answer.
+            goes_on: (running,) mask of answers that continue, at least one.
+
+        Returns:
+            The next rows; the parent row of each, in order, and its token, both (rows,).
+        """
+        tokens = tokens[goes_on]
+        count = int(tokens.max()) + 1
+        pairs, rows = torch.unique(self.rows[goes_on] * count + tokens, return_inverse=True)
+        parents = pairs // count
+        return Branches(self.answers[goes_on], rows, self.prompts[parents]), parents, pairs % count
 
 
 class TransformersEngine:
@@ -147,3 +278,47 @@ def embedded_engine(policy: Policy, rollout: RolloutConfig) -> TransformersEngin
     if not isinstance(engine, TransformersEngineConfig):
         engine = TransformersEngineConfig(threads=engine.threads)
     return TransformersEngine(policy, engine, rollout.sampling)
+
+
+def packs(tree: PrefixTree, prompts: Sequence[tuple[int, ...]]) -> Iterator[Pack]:
+    """Packs for all prompts, in their order; each must be computed before the next is requested."""
+    for rows in forwards(tree, prompts):
+        yield _pack(rows)
+
+
+def _pack(rows: Sequence[PromptRow]) -> Pack:
+    parts = [_parts(row, rows[0].begin) for row in rows]
+    widths = [max(map(len, part)) for part in zip(*parts, strict=True)]
+    page, ends = _Page(len(rows), widths), widths[-1]
+    added = [page.write(number, row, part) for number, (row, part) in enumerate(zip(rows, parts, strict=True))]
+    last = [number * ends + place for number, row in enumerate(rows) for place in range(len(row.paths))]
+    row_of, column_of = torch.from_numpy(np.concatenate(added, axis=1))
+    return Pack(
+        tokens=torch.from_numpy(page.tokens),
+        positions=torch.from_numpy(page.positions),
+        held=torch.from_numpy(page.held),
+        mask=torch.from_numpy(page.mask),
+        added=(row_of, column_of),
+        paths=[path for row in rows for path in row.paths],
+        last=torch.tensor(last),
+        ends=ends,
+    )
+
+
+def _parts(row: PromptRow, first: int) -> NodeParts:
+    """Nodes of a row by the parts of its columns; those from ``first`` on are new."""
+    nodes, ends = row.nodes, np.array([path[-1] for path in row.paths])
+    inner = nodes >= first
+    inner[np.searchsorted(nodes, ends)] = False
+    return nodes[nodes < first], nodes[inner], ends
+
+
+def lay_out(policy: Policy) -> None:
+    """Change the float32 matrices of a policy to the layout that is fast for decoding on a CPU; values stay.
+
+    Embeddings are read by row and stay unchanged, also if they are the output layer as well.
+    """
+    shared = policy.model.get_input_embeddings().weight
+    for part in policy.model.modules():
+        if isinstance(part, nn.Linear) and part.weight is not shared and part.weight.dtype == torch.float32:
+            part.weight.data = part.weight.data.t().contiguous().t()

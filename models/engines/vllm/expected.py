@@ -1,17 +1,67 @@
 """Weights of a server, and what proves that it has them: digests of their tensors, and the policy's probe."""
 
 import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from io import BufferedReader
 from pathlib import Path
 from threading import Lock
 from typing import Self
 
 import torch
+from torch import Tensor
 
 from coevo.configs.rollout.engine_config import VllmEngineConfig
-from coevo.models.engines.vllm.digests import ExpectedDigests
 from coevo.models.engines.vllm.probe import probe_apart
-from coevo.models.engines.vllm.server_check import ServerProbe
+from coevo.models.engines.vllm.server_check import ServerProbe, WeightsError
+from coevo.models.weights.tensor_digest import chunk_length, digest
+from coevo.models.weights.tensor_file import Spec, read_layout
+
+
+@dataclass(frozen=True)
+class ExpectedDigests:
+    """Expected digests of a server's weights.
+
+    Attributes:
+        shapes: of the tensors in its files, by name.
+        values: digest of each, in the server's precision.
+    """
+
+    shapes: Mapping[str, Sequence[int]]
+    values: Mapping[str, str]
+
+    @classmethod
+    def of(cls, directory: Path, dtype: torch.dtype) -> Self:
+        """Read the weights in a directory, one chunk in memory at a time.
+
+        Args:
+            directory: with safetensors files.
+            dtype: precision of the server.
+        """
+        shapes: dict[str, Sequence[int]] = {}
+        values: dict[str, str] = {}
+        for path in sorted(directory.glob("*.safetensors")):
+            with path.open("rb") as file:
+                for name, (spec, start) in read_layout(file).items():
+                    shapes[name] = spec.shape
+                    values[name] = digest(_chunks(file, spec, start, dtype))
+        return cls(shapes, values)
+
+    def check(self, found: Sequence[Mapping[str, str]], url: str) -> bool:
+        """Compare with the digests that each worker of a server reports; True if they have one of every tensor.
+
+        Raises:
+            WeightsError: one differs; names the tensor.
+        """
+        for name, value in ((name, value) for worker in found for name, value in worker.items()):
+            if value != self.values.get(name):
+                raise WeightsError(
+                    f"the vLLM server at {url} does not have the policy's weights: its {name} is not that of the files "
+                    f"(digest {value or 'none'}, expected {self.values.get(name, 'none')}); see its log"
+                )
+        there = {name for worker in found for name in worker}
+        return bool(there) and there == self.values.keys()
 
 
 class Weights:
@@ -19,7 +69,7 @@ class Weights:
 
     Args:
         policy: directory of the policy; read by the first use of ``probe``.
-        directory: the same, laid out by ``coevo.models.engines.vllm.server_weights``.
+        directory: the same, laid out by ``coevo.models.engines.vllm.vllm_engine``.
         adapter: name of the adapters in it; empty for full weights.
         config: precision of the servers, and threads of the probe.
         temperature: of the rollouts.
@@ -82,3 +132,12 @@ class Weights:
             with path.open("rb") as file:
                 whole.update(hashlib.file_digest(file, "blake2b").digest())
         return whole.hexdigest()
+
+
+def _chunks(file: BufferedReader, spec: Spec, start: int, dtype: torch.dtype) -> Iterator[Tensor]:
+    into = dtype if spec.dtype.is_floating_point else spec.dtype
+    step = chunk_length(into) * spec.dtype.itemsize
+    file.seek(start)
+    for first in range(0, spec.bytes, step):
+        part = bytearray(file.read(min(step, spec.bytes - first)))
+        yield torch.frombuffer(part, dtype=spec.dtype).to(into)

@@ -12,36 +12,132 @@ no draw can be repeated. (One ``seed`` for a whole request, which is all that vL
 of its prompts: a group would be N copies of one rollout.)
 """
 
+import json
 import os
 import re
 import secrets
 import shutil
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from peft import PeftModel
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.requests import Request, check_lengths, completions_of, ends_of, limit_of
-from coevo.models.engines.vllm.engine_launch import EngineLaunch
 from coevo.models.engines.vllm.expected import Weights
-from coevo.models.engines.vllm.replica import Replica, closeness_metrics
-from coevo.models.engines.vllm.routing import Routing
+from coevo.models.engines.vllm.replica import Replica, Start, closeness_metrics
+from coevo.models.engines.vllm.sender import FILES, Delivery, Sender, SenderLaunch
 from coevo.models.engines.vllm.server_client import KEY, Client
-from coevo.models.engines.vllm.server_command import ServerSettings, interpreter, sender_settings
-from coevo.models.engines.vllm.server_weights import serve_adapters, serve_model
-from coevo.models.policy.policy import base_of, check_fits, outline
+from coevo.models.engines.vllm.server_command import (
+    ServerSettings,
+    command,
+    interpreter,
+    sender_command,
+    sender_settings,
+    settings,
+)
+from coevo.models.engines.vllm.vllm_server import VllmServer, inherited
+from coevo.models.policy.foreign import weights_at
+from coevo.models.policy.policy import PEFT_CONFIG, PEFT_WEIGHTS, WEIGHTS, base_of, check_fits, outline
 from coevo.records.draws import seed_of
 from coevo.records.episode import Completion
 from coevo.utilities.errors import CoevoError
 
 TokenLogprobs = list[tuple[int, float]]
 """Token ids of one completion, with their log-probs."""
+CONFIG, HEAD = "config.json", "lm_head.weight"
+HEAD_FILE = "model-lm_head.safetensors"
+EMBEDDINGS = "embed_tokens.weight"
+
+
+class Routing:
+    """Groups divided among replicas by the number of their rows.
+
+    Args:
+        replicas: number of replicas.
+    """
+
+    def __init__(self, replicas: int) -> None:
+        self._replicas = replicas
+        self._of: dict[str, int] = {}
+        self._settled: dict[str, int] = {}
+        self._settling = Lock()
+
+    def settle(self, group: str) -> int:
+        """Replica of a group whose requests come one by one; a new group gets the one with the fewest groups."""
+        with self._settling:
+            if group in self._of:  # the last row of a batch
+                return self._of[group]
+            if group not in self._settled:
+                groups = Counter(self._settled.values())
+                self._settled[group] = min(self._all(), key=lambda replica: groups[replica])
+            return self._settled[group]
+
+    def forget(self) -> None:
+        """Place every group anew from now on."""
+        with self._settling:
+            self._settled.clear()
+
+    def divide(self, groups: Sequence[str]) -> list[list[int]]:
+        """Rows of each replica, in order; ``groups`` names the group of each row.
+
+        A group keeps its replica as long as it has requests; a new one, the largest first, goes to the replica with the
+        fewest rows.
+        """
+        sizes = Counter(groups)
+        self._of = {group: replica for group, replica in self._of.items() if group in sizes}
+        loads = [sum(sizes[group] for group, at in self._of.items() if at == replica) for replica in self._all()]
+        for group, size in sizes.most_common():
+            if group not in self._of:
+                self._of[group] = loads.index(min(loads))
+                loads[self._of[group]] += size
+        return [[row for row, group in enumerate(groups) if self._of[group] == replica] for replica in self._all()]
+
+    def _all(self) -> range:
+        return range(self._replicas)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLaunch:
+    """Start of the processes of an engine.
+
+    Attributes:
+        config: of the engine.
+        key: API key of the servers.
+        place: directory of their logs.
+    """
+
+    config: VllmEngineConfig
+    key: str
+    place: Path
+
+    def server(self, number: int, serving: Callable[[Weights], ServerSettings]) -> Start:
+        """Function that starts a server with weights; ``serving`` gives its settings."""
+        log = self.place / f"server-{number}.log"
+
+        def start(weights: Weights) -> VllmServer:
+            return VllmServer(command(self.config, serving(weights)), settings(self.config, number, self.key), log)
+
+        return start
+
+    def sender(self, number: int) -> Delivery:
+        """Start what delivers weights to a server, if ``rollout.engine.sync`` needs a process for it."""
+        config = self.config
+        if config.sync == "files":
+            return FILES
+        environment = {**inherited(), **sender_settings(config, number, self.key)}
+        log = self.place / f"sender-{number}.log"
+        return Sender(SenderLaunch(sender_command(config), environment, log, config.startup_timeout))
 
 
 class VllmEngine:
@@ -236,3 +332,45 @@ def _key(config: VllmEngineConfig) -> str:
 
 def _drawn(choice: dict[str, Any]) -> TokenLogprobs:
     return list(zip(choice["token_ids"], choice["logprobs"]["token_logprobs"], strict=True))
+
+
+def serve_model(policy: Path, into: Path) -> Path:
+    """Lay out a policy's full weights; return the directory.
+
+    Raises:
+        CoevoError: the policy has no weights, or no embedding to untie.
+    """
+    _link(policy, into, [path.name for path in policy.iterdir() if path.is_file() and path.name != CONFIG])
+    config = json.loads((policy / CONFIG).read_text(encoding="utf-8"))
+    if config.get("tie_word_embeddings"):
+        _untie(weights_at(policy / WEIGHTS), into)
+        config["tie_word_embeddings"] = False
+    (into / CONFIG).write_text(json.dumps(config, indent=1), encoding="utf-8")
+    return into
+
+
+def serve_adapters(policy: Path, into: Path) -> Path:
+    """Lay out a policy's adapters; return the directory."""
+    weights_at(policy / PEFT_WEIGHTS)
+    _link(policy, into, (PEFT_CONFIG, PEFT_WEIGHTS))
+    return into
+
+
+def _untie(weights: Path, into: Path) -> None:
+    with safe_open(weights, framework="pt") as tensors:
+        names = [name for name in tensors.keys() if name.endswith(EMBEDDINGS)]  # noqa: SIM118
+        if len(names) != 1:
+            raise CoevoError(f"{weights}: no {EMBEDDINGS} to tie the output layer to; untie the model's embeddings")
+        save_file({HEAD: tensors.get_tensor(names[0])}, into / HEAD_FILE, metadata={"format": "pt"})
+
+
+def _link(source: Path, into: Path, names: Iterable[str]) -> None:
+    """Hard-link files into another directory, so that they survive their source; copy them if links fail."""
+    shutil.rmtree(into, ignore_errors=True)
+    into.mkdir(parents=True)
+    for name in names:
+        path = (source / name).resolve()
+        try:
+            os.link(path, into / name)
+        except OSError:  # another disk or mount, or a file of another user
+            shutil.copyfile(path, into / name)

@@ -5,6 +5,7 @@ traces have fixed ids, and the tag of the last revision is written in the same b
 else. The constructor does not contact MLflow, so an unreachable server does not prevent a run from starting.
 """
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +14,10 @@ from typing import Any
 
 from filelock import FileLock
 
+from coevo.configs.run_config import digest
 from coevo.lineage.revision.code_version import flat
 from coevo.lineage.status import RunStatus
 from coevo.models.policy.decoder import Decode
-from coevo.tasks.publish.mlflow.checkpoints import publish_checkpoint
-from coevo.tasks.publish.mlflow.datasets import publish_datasets
 from coevo.tasks.publish.mlflow.experiment import writable_experiment
 from coevo.tasks.publish.mlflow.page_tables import TAG as TABLES
 from coevo.tasks.publish.mlflow.page_tables import publish_bank
@@ -42,6 +42,10 @@ Runs that differ in their seed alone share `coevo.setting`.
 Artifacts: the bank as a table wherever it changed (`bank/`), pictures of success and advantages (`pictures/`).
 Episodes are under *Traces*, evaluated revisions under *Models*.
 """
+KIND = "policy-and-bank"
+COMMIT = "coevo.commit"
+LONGEST = 36
+"""Longest digest of MLflow, in characters."""
 
 
 @dataclass(frozen=True)
@@ -220,3 +224,63 @@ class Tracker:
 
     def _set_tags(self, run_id: str, tags: Mapping[str, str]) -> None:
         self._client.log_batch(run_id, tags=[package().entities.RunTag(*pair) for pair in tags.items()])
+
+
+def publish_checkpoint(client: Any, run: Any, reference: str, publication: Publication) -> None:
+    """Log a revision as a model named after its reference, once, with the metrics of the panels.
+
+    Args:
+        client: MLflow's client.
+        run: MLflow's info of the run.
+        reference: ``RUN@N``.
+        publication: publication of an evaluated revision.
+    """
+    model = _model(client, run, reference.replace("@", "-r"), publication.commit)
+    # Tags are written last: a model with tags is complete.
+    if COMMIT in model.tags:
+        return
+    client.log_batch(run.run_id, metrics=_points(run, model, publication))
+    if all(output.model_id != model.model_id for output in client.get_run(run.run_id).outputs.model_outputs):
+        from mlflow.entities import LoggedModelOutput
+
+        client.log_outputs(run.run_id, [LoggedModelOutput(model.model_id, publication.revision)])
+    client.finalize_logged_model(model.model_id, "READY")
+    client.set_logged_model_tags(model.model_id, {"coevo.reference": reference, COMMIT: publication.commit})
+
+
+def _model(client: Any, run: Any, name: str, commit: str) -> Any:
+    """The model of a commit, even if a killed attempt left it incomplete; otherwise a new one."""
+    query = f"name = '{name}' AND source_run_id = '{run.run_id}'"
+    found = client.search_logged_models([run.experiment_id], filter_string=query)
+    mine = [model for model in found if model.tags.get(COMMIT, commit) == commit]
+    # Prefer a complete one.
+    made = max(mine, key=lambda model: COMMIT in model.tags, default=None)
+    return made or client.create_logged_model(run.experiment_id, name, run.run_id, model_type=KIND)
+
+
+def _points(run: Any, model: Any, publication: Publication) -> list[Any]:
+    from mlflow.entities import Metric
+
+    where = {"model_id": model.model_id, "run_id": run.run_id}
+    return [
+        Metric(name, value, publication.timestamp, publication.revision, **where)
+        for name, value in publication.manifest.metrics.items()
+        if name.removeprefix("agent/success/") in publication.manifest.state["panels"]
+    ]
+
+
+def publish_datasets(client: Any, run_id: str, env: str, publication: Publication) -> None:
+    """Log the tasks and the panels of a revision; MLflow stores each once."""
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    state = publication.manifest.state
+    settings = state["config"]["env"]
+    hashes = {env: digest(settings), **{f"{env}/{name}": value for name, value in state["panels"].items()}}
+    inputs = [
+        DatasetInput(
+            Dataset(name, value[:LONGEST], "coevo", json.dumps(settings)),
+            [InputTag("mlflow.data.context", "training" if name == env else "evaluation")],
+        )
+        for name, value in hashes.items()
+    ]
+    client.log_inputs(run_id, inputs)

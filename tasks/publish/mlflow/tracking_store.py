@@ -14,13 +14,23 @@ from urllib.parse import unquote, urlsplit
 
 from filelock import FileLock
 
-from coevo.tasks.publish.mlflow.moved import FOLDER, bring_along
 from coevo.utilities.errors import CoevoError
 
 SQLITE = "sqlite:///"
 DATABASE = "mlflow.db"
 LOCKED = 2.0
 """Timeout for a database that another process has locked, in seconds."""
+FOLDER = "mlartifacts"
+"""Folder of a workspace for the artifacts of its experiments, one folder each."""
+PLACES = (
+    ("experiments", "artifact_location"),
+    ("runs", "artifact_uri"),
+    ("logged_models", "artifact_location"),
+    ("model_versions", "source"),
+    ("model_versions", "storage_location"),
+    ("trace_tags", "value"),
+)
+"""Tables and columns in which MLflow stores the URI of an experiment's folder, or of a file in it."""
 
 
 class TrackingError(CoevoError):
@@ -180,3 +190,36 @@ def _make_default_experiment(uri: str, artifacts: str) -> None:
 def database_of(store: TrackingStore) -> Path | None:
     """File of the store's database, without the options of its URI; None for any other store."""
     return Path(store.uri.removeprefix(SQLITE).partition("?")[0]) if store.uri.startswith(SQLITE) else None
+
+
+def bring_along(database: sqlite3.Connection, artifacts: str) -> None:
+    """Correct the folders of experiments, within a transaction of the caller.
+
+    Args:
+        database: MLflow's database of one workspace.
+        artifacts: URI of the workspace's folder of artifacts.
+    """
+    known = f"SELECT artifact_location FROM experiments WHERE artifact_location LIKE 'file://%/{FOLDER}/%'"
+    for (before,) in database.execute(known).fetchall():
+        root, _, name = before.rpartition("/")
+        after = f"{artifacts}/{name}"
+        if root.endswith(f"/{FOLDER}") and root != artifacts and _has_moved(before, after):
+            _rename(database, before, after)
+
+
+def _has_moved(before: str, after: str) -> bool:
+    """Report whether a folder has moved; not so if another workspace that has it publishes to this database."""
+    return _path(after).is_dir() or not _path(before).exists()
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlsplit(uri).path))
+
+
+def _rename(database: sqlite3.Connection, before: str, after: str) -> None:
+    for table, column in PLACES:
+        database.execute(
+            f"UPDATE {table} SET {column} = :after || substr({column}, length(:before) + 1) "
+            f"WHERE {column} = :before OR substr({column}, 1, length(:before) + 1) = :before || '/'",
+            {"before": before, "after": after},
+        )

@@ -11,8 +11,7 @@ from benchmarks.bench import ROOT, Bench
 from benchmarks.gpu import gpu, updates
 from benchmarks.gpu.cases import Case
 from coevo.configs.load.load import load_recipe
-from coevo.configs.policy_config import LoraConfig
-from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.policy_config import LoraConfig, ShapeConfig
 from coevo.lineage.workspace import Workspace
 
 TINY = ShapeConfig(

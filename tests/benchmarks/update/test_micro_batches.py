@@ -5,7 +5,7 @@ import pytest
 from benchmarks.gpu.cases import Case
 from benchmarks.update import micro_batches
 from benchmarks.update.update_turns import TARGETS
-from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.policy_config import ShapeConfig
 from coevo.utilities.errors import CoevoError
 
 TINY = ShapeConfig(

@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.configs.load.load import change, load_recipe
-from coevo.configs.load.switch import fitted
+from coevo.configs.load.setting_place import fitted
 from coevo.configs.run_config import RunConfig
 from coevo.utilities.errors import ConfigError
 

@@ -7,7 +7,7 @@ from coevo.envs.babyai.babyai_contents import ACTIONS, KINDS
 from coevo.envs.base import MissingPartError
 from coevo.records.demonstration import Moment
 from coevo.records.draws import key
-from coevo.tasks.play.expert import expert_success
+from coevo.tasks.steps.evaluate import expert_success
 from coevo.utilities.errors import CoevoError
 
 

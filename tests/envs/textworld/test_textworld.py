@@ -18,8 +18,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.envs.registry import make
 from coevo.models.policy.policy import Policy, save
 from coevo.records.draws import key
-from coevo.tasks.play.expert import expert_success
 from coevo.tasks.preflight.actions import Rehearsed, rehearse_actions
+from coevo.tasks.steps.evaluate import expert_success
 from coevo.utilities.errors import ConfigError
 
 LAPTOP = (

@@ -12,7 +12,7 @@ from support.kept import recovered, retained, whole
 from support.small_run import MUG
 
 from coevo.lineage.cursor import Cursor
-from coevo.lineage.fsck.mend import mend_branch
+from coevo.lineage.fsck.run_check import mend_branch
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.objects.cache import Cache, disk_usage

@@ -108,7 +108,7 @@ def test_a_hostile_list_of_files_is_refused(refused, remote, scene, tmp_path, at
 
 
 def test_what_is_small_only_as_long_as_it_is_packed_is_refused(refused, remote, monkeypatch):
-    monkeypatch.setattr("coevo.lineage.remote.vet.TOTAL", 1000)
+    monkeypatch.setattr("coevo.lineage.remote.bundle.TOTAL", 1000)
     assert "its objects have" in refused(remote)
 
 
@@ -210,7 +210,7 @@ def test_a_file_system_that_clones_files_does_not_pass_the_check(remote, scene, 
         clones.append(os.write(target, os.pread(source, os.fstat(source).st_size, 0)))
         os.lseek(target, 0, os.SEEK_SET)
 
-    monkeypatch.setattr("coevo.lineage.remote.regular_files.fcntl.ioctl", clone)
+    monkeypatch.setattr("coevo.lineage.remote.local_remote.fcntl.ioctl", clone)
     assert coevo("pull", remote.address, "first", "--workspace", tmp_path / "whole").code == 0
     assert len(clones) > 20
     path = _objects(remote, scene)["weights"]

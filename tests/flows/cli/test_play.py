@@ -9,7 +9,7 @@ from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
 from coevo.records.demonstration import Answer
 from coevo.records.draws import key
-from coevo.tasks.play.expert import expert_success, play_expert
+from coevo.tasks.steps.evaluate import expert_success, play_expert
 
 WORLD = '''
 from coevo.envs.base import Environment, Guide, Step

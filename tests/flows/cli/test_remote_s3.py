@@ -9,8 +9,8 @@ from support.remotes import advance, content, copy_run
 from support.runs import coevo as command
 from support.s3_server import BUCKET, Server
 
+from coevo.lineage.remote.remote_address import S3Store
 from coevo.lineage.remote.remote_store import Overtaken
-from coevo.lineage.remote.s3 import S3Store
 
 pytestmark = pytest.mark.full
 REMOTE = f"s3://{BUCKET}/team/coevo"

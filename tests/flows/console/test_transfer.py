@@ -6,7 +6,7 @@ import re
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
-from coevo.flows.console.transfer import Bars, bars
+from coevo.flows.console.output import Bars, bars
 
 
 def test_files_and_bytes_are_shown():

@@ -56,7 +56,7 @@ def test_internalization(workspace):
         "evaluation.internalization=1",
         "evaluation.every=1",
     )
-    kills = ("coevo.tasks.steps.internalize:_play@2", "coevo.tasks.steps.evaluate:play_panel@2+")
+    kills = ("coevo.tasks.steps.internalize:_play@2", "coevo.tasks.iteration.held_out:play_panel@2+")
     *_, last = survived(workspace, "internalization", settings, *kills)
     folder = "bank/internalization/seen-houses"
     assert last["metrics"].keys() >= {
@@ -71,7 +71,7 @@ def test_internalization(workspace):
 def test_unfinished_episodes(workspace):
     """Killed after a rollout that went on with what was unfinished, and amid a commit after another one that did."""
     settings = ("homerules-context-lite", *BRIEF, "rollout.tasks=4", "rollout.turns=2", "update.critic.warmup=1")
-    kills = ("coevo.tasks.play.slots:Slots.play@2+", "coevo.tasks.commit.seal:write_unfinished@1+")
+    kills = ("coevo.tasks.play.slots:Slots.play@2+", "coevo.tasks.commit:write_unfinished@1+")
     found = survived(workspace, "truncation", settings, *kills)
     theirs = {
         "policy/critic/bootstrap",
@@ -104,7 +104,7 @@ def test_unfinished_episodes_of_a_stateful_environment(workspace, tmp_path):
 def test_a_batch_played_ahead_beside_the_update(workspace):
     """Killed while it plays, amid the commit that holds it, and after it was taken."""
     settings = ("homerules-coevo-rl", *SMALL, "iterations=4", "seed=5", "rollout.ahead=1")
-    kills = ("stage:play ahead@2~0.1", "coevo.tasks.steps.ahead:write_ahead@1+", "stage:rollout@2+")
+    kills = ("stage:play ahead@2~0.1", "coevo.tasks.iteration.ahead:write_ahead@1+", "stage:rollout@2+")
     found = survived(workspace, "ahead", (*settings, "update.loss.importance_cap=2.0"), *kills)
     assert {"update", "play ahead"} <= set(now(workspace / "ahead-trace-0").split(" + "))
     assert [state["metrics"].get("policy/staleness") for state in found] == [None, 0.0, 1.0, 1.0, 1.0]

@@ -7,8 +7,8 @@ import pytest
 from starlette.exceptions import HTTPException
 from support.endpoint import LARGE, ROW, WRONG, changed, rows
 
+from coevo.flows.endpoint.endpoint_app import question
 from coevo.flows.endpoint.origin_guard import Guard, hosts_of
-from coevo.flows.endpoint.question import question
 from coevo.flows.endpoint.request_limits import DEFAULT
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.flows.history.lookup import find_entry
+from coevo.flows.history.revision_reference import find_entry
 from coevo.utilities.errors import CoevoError
 
 IDS = ("3f2a9c01b7de", "3f2b00000000", "77aa00000000")

@@ -52,7 +52,7 @@ def test_a_run_says_the_same_of_itself_everywhere_at_every_stage(tmp_path):
     row = same_everywhere(tmp_path, "whole", of_prefect=False)
     assert (row["status"], row["reason"]) == ("stopped", "rolled back to revision 1")
 
-    dead = coevo("run", *BRIEF, "--name", "dead", workspace=tmp_path, kill="coevo.tasks.commit.commit:commit@2")
+    dead = coevo("run", *BRIEF, "--name", "dead", workspace=tmp_path, kill="coevo.tasks.commit:commit@2")
     assert dead.returncode == -signal.SIGKILL
     assert [listed(tmp_path, "dead")[name] for name in ("status", "reason")] == ["crashed", "its process was killed"]
     shown = coevo("ui", workspace=tmp_path)

@@ -7,7 +7,7 @@ from support.loop import novice, played
 from support.soak import mostly_soak
 
 from coevo.configs.load.load import load_recipe, names
-from coevo.tasks.writing.reflection_examples import teaches
+from coevo.tasks.run.warmstart import teaches
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1800)]
 SMALL = (

@@ -9,11 +9,11 @@ import pytest
 from support.packages import packaged
 
 from coevo.flows.console.trust_prompt import consent_by
-from coevo.flows.decide import decide_model
 from coevo.flows.endpoint.request_limits import DEFAULT
 from coevo.flows.packages.promotion import demote, promote
 from coevo.flows.packages.proof import prove
 from coevo.flows.packages.serving import Address, serve
+from coevo.flows.pending import decide_model
 from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import APPROVAL, HISTORY, OVER, champion
 from coevo.tasks.package.model_registry import Registered, fetch, find, register

@@ -12,7 +12,7 @@ from support.prefect_client import client_of
 from support.runs import ROOT
 from support.scheduled import wait_for
 
-from coevo.flows.servers.crashes import ensure_crash_detection
+from coevo.flows.servers.end_state import ensure_crash_detection
 
 NIGHT = """
 import sys, time

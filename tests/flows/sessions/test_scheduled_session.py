@@ -5,9 +5,7 @@ import logging
 import pytest
 from support import asking, small_run
 
-from coevo.flows.sessions.account import Account
-from coevo.flows.sessions.log import Log
-from coevo.flows.sessions.scheduled_session import artifact_key, goal_of, guard, history_of, play
+from coevo.flows.sessions.scheduled_session import Account, Log, artifact_key, goal_of, guard, history_of, play
 from coevo.lineage.cursor import Cursor
 from coevo.lineage.workspace import Workspace
 

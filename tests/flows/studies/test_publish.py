@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coevo.configs.load.load_study import stored_study
+from coevo.flows.studies.ablate import publish_result
 from coevo.flows.studies.outcome import outcomes
-from coevo.flows.studies.publish import publish_result
 from coevo.flows.studies.result import compared
 from coevo.flows.studies.study_runs import runs_of
 from coevo.lineage.workspace import Workspace

@@ -6,7 +6,7 @@ import textwrap
 import pytest
 
 from coevo.configs.load.load import load_recipe
-from coevo.lineage.revision.modules import _installed_parts, _own_modules, own_modules
+from coevo.lineage.revision.code_version import _installed_parts, _own_modules, own_modules
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from coevo.configs.bank.admission_config import EditsAdmissionConfig
 from coevo.memory.admission.edits import SHOWN, admission, audited
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
-from coevo.memory.edits.syntax import Operation
+from coevo.memory.edit_operations import Operation
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats, initial_stats
 from coevo.memory.writers.writer import Edit, Proposal

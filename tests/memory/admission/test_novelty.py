@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.entries import entry
 
-from coevo.memory.admission.novelty import Known
+from coevo.memory.admission.score import Known
 from coevo.memory.library import Library
 from coevo.memory.similarity import TOKEN
 

@@ -6,7 +6,7 @@ import pytest
 from attempts import SAFE, STOVE, attempt
 from support.batches import entry
 
-from coevo.memory.evidence.support import Support, contradiction, duplicates, follows
+from coevo.memory.writers.quote.editor import Support, contradiction, duplicates, follows
 
 MICROWAVE, STOVE_ONLY = "lotus heat with microwave", "lotus heat with stove"
 """Lesson of ``SAFE``, and a statement that differs from it in one word."""

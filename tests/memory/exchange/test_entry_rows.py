@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.batches import entry
 
-from coevo.memory.exchange import entry_rows
-from coevo.memory.exchange.entry_rows import json_rows, parquet_rows
+from coevo.memory.exchange import exchange
+from coevo.memory.exchange.exchange import json_rows, parquet_rows
 from coevo.records.arrow import ENTRIES
 from coevo.utilities.errors import CoevoError
 
@@ -69,7 +69,7 @@ def test_entries_without_a_source_are_read(tmp_path):
     ],
 )
 def test_a_file_that_its_footer_says_is_too_large_is_not_decoded(sizes, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(entry_rows, "sizes", lambda path: sizes)
+    monkeypatch.setattr(exchange, "sizes", lambda path: sizes)
     path = parquet(tmp_path / "bank.parquet", made())
     if said:
         with pytest.raises(CoevoError, match=said):

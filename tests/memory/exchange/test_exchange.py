@@ -13,8 +13,7 @@ from support.batches import entry
 
 from coevo.memory.bank.content_hash import content_hash
 from coevo.memory.exchange import exchange
-from coevo.memory.exchange.entry_rows import LARGEST, LONGEST_LINE
-from coevo.memory.exchange.exchange import read_entries, write_entries
+from coevo.memory.exchange.exchange import LARGEST, LONGEST_LINE, read_entries, write_entries
 from coevo.records.arrow import ENTRIES, entries_to_table
 from coevo.records.entry import LONGEST, entry_id
 from coevo.utilities.errors import CoevoError

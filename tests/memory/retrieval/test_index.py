@@ -10,7 +10,7 @@ import pytest
 from support.entries import entry
 
 from coevo.configs.bank.retrieval_config import Bm25Config, ClustersConfig, FieldWeights, TfidfConfig
-from coevo.memory.admission.novelty import Known
+from coevo.memory.admission.score import Known
 from coevo.memory.clusters import Cluster, Clusters
 from coevo.memory.library import Library
 from coevo.memory.retrieval import postings

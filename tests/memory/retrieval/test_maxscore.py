@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from coevo.memory.retrieval import maxscore
-from coevo.memory.retrieval.maxscore import PostingList, ScorePart, Sum, best, leading
+from coevo.memory.retrieval import postings
+from coevo.memory.retrieval.postings import PostingList, ScorePart, Sum, best, leading
 from coevo.records.draws import generator, key
 
 SIZE = 200
@@ -29,7 +29,7 @@ def drawn(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_the_best_and_all_that_tie_with_the_last_are_found(seed, dense, monkeypatch):
     for name, value in {"SAMPLE": 1, "READ": 50, "BLOCK": 4, "DENSE": dense}.items():
-        monkeypatch.setattr(maxscore, name, value)
+        monkeypatch.setattr(postings, name, value)
     total, half = drawn(seed)
     for pool in (None, half):
         every = total.all() if pool is None else total.all() * pool
@@ -49,7 +49,7 @@ def test_a_sum_has_the_entries_of_all_its_words():
 
 @pytest.mark.parametrize("long", [0, 1 << 16])
 def test_words_are_added_up_in_their_order_however_many_postings_they_have(long, monkeypatch):
-    monkeypatch.setattr(maxscore, "LONG", long)
+    monkeypatch.setattr(postings, "LONG", long)
     first = ScorePart(1.0, PostingList(np.array([0, 2], np.int32), np.array([1e16, 1.0]), 1e16))
     second = ScorePart(2.0, PostingList(np.array([0], np.int32), np.array([0.5]), 0.5))
     third = ScorePart(1.0, PostingList(np.array([0, 1], np.int32), np.array([-1e16, 3.0]), 3.0))

@@ -8,7 +8,7 @@ import pytest
 from support.entries import bank, entry, questions
 
 from coevo.configs.bank.retrieval_config import Bm25Config, FieldWeights, SimUtilUcbConfig, TfidfConfig, TfidfSimilarity
-from coevo.memory.retrieval import lexicon, maxscore, postings, tfidf
+from coevo.memory.retrieval import lexicon, postings, tfidf
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import generator, key
 
@@ -96,9 +96,9 @@ def test_the_best_are_those_of_a_full_reading(name, monkeypatch):
     indexes = [Index(entries[:1400], kind).over(entries[50:]) for kind in kinds]
     expected = [answers(index) for index in indexes]
     monkeypatch.setattr(postings, "MANY", -1)
-    monkeypatch.setattr(maxscore, "SAMPLE", 1)
+    monkeypatch.setattr(postings, "SAMPLE", 1)
     for read in (1, 1 << 14):
-        monkeypatch.setattr(maxscore, "READ", read)
+        monkeypatch.setattr(postings, "READ", read)
         assert [answers(index) for index in indexes] == expected
 
 
@@ -121,14 +121,14 @@ def test_the_best_are_those_of_all_scores(name):
 
 def test_common_words_are_skipped(monkeypatch):
     monkeypatch.setattr(postings, "MANY", -1)
-    monkeypatch.setattr(maxscore, "READ", 100)
+    monkeypatch.setattr(postings, "READ", 100)
     entries = [entry(f"the rare{n} thing", edited=n % 5) for n in range(2000)]
     index = Index(entries, Bm25Config(type="bm25", k=1, scoped=False))
-    added, add_to = [], maxscore.ScorePart.add_to
-    monkeypatch.setattr(maxscore.ScorePart, "add_to", lambda part, sums: (added.append(part.size), add_to(part, sums)))
-    looked, of = [], maxscore.ScorePart.of
+    added, add_to = [], postings.ScorePart.add_to
+    monkeypatch.setattr(postings.ScorePart, "add_to", lambda part, sums: (added.append(part.size), add_to(part, sums)))
+    looked, of = [], postings.ScorePart.of
     monkeypatch.setattr(
-        maxscore.ScorePart, "of", lambda part, numbers: (looked.append(len(numbers)), of(part, numbers))[1]
+        postings.ScorePart, "of", lambda part, numbers: (looked.append(len(numbers)), of(part, numbers))[1]
     )
     (hit,) = index.search("the thing rare7", "")
     assert hit.entry == entries[7]

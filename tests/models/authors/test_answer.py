@@ -10,9 +10,8 @@ from support.authors import question
 from support.completions import Answer, completions, said
 
 from coevo.configs.bank.author_config import EndpointAuthorConfig
-from coevo.models.authors.answer import FILTERED, INTERRUPTED, LARGEST, read, reply_of
+from coevo.models.authors.answer import FILTERED, INTERRUPTED, LARGEST, After, Failure, read, reply_of
 from coevo.models.authors.endpoint_author import EndpointAuthor
-from coevo.models.authors.failure import After, Failure
 from coevo.records.writing import Reply
 
 GOOD = said("x").parts()[0]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevo.models.authors.failure import LONGEST_PAUSE, After, after, pause_of, status_in, words_of
+from coevo.models.authors.answer import LONGEST_PAUSE, After, after, pause_of, status_in, words_of
 
 NOW = datetime(2026, 11, 28, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ from support.authors import model, question
 
 from coevo.configs.bank.author_config import FrozenAuthorConfig
 from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEngineConfig
-from coevo.models.authors.frozen import FrozenAuthor
+from coevo.models.authors.open_author import FrozenAuthor
 from coevo.models.policy.policy import save
 from coevo.utilities.errors import CoevoError
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from coevo.models.authors.key_in_text import Secret
+from coevo.models.authors.endpoint_author import Secret
 
 KEYS = ["sk-of-a-test+", "n" * 12, "a%20b%20c%20", "a\\nb\\c\\'de", "${key}.*[?]"]
 

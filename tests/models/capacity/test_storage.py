@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from coevo.configs.policy_config import PretrainedPolicyConfig
-from coevo.configs.shape_config import ShapeConfig
+from coevo.configs.policy_config import PretrainedPolicyConfig, ShapeConfig
 from coevo.models.capacity.model_shape import shape_of
 from coevo.models.capacity.storage import optimizer, saving, stored, weights
 

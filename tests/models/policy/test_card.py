@@ -6,7 +6,7 @@ import pytest
 
 from coevo.configs.policy_config import PretrainedPolicyConfig, ScratchPolicyConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
-from coevo.models.policy.card import CARD, ignored
+from coevo.models.policy.ends import CARD, ignored
 from coevo.utilities.errors import CoevoError
 
 QWEN3 = {

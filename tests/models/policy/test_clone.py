@@ -4,8 +4,7 @@ from support.policies import WORDS
 
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig, ScratchPolicyConfig, WarmStartConfig
-from coevo.models.policy.clone import ProbeResult, WarmStartReport, batches, clone
-from coevo.models.policy.cloning import IGNORED, agreement, padded
+from coevo.models.policy.cloning import IGNORED, ProbeResult, WarmStartReport, agreement, batches, clone, padded
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.policy import build, load, save
 from coevo.records.demonstration import Answer, Demonstration, Moment, Note

@@ -10,8 +10,7 @@ from support.templates import tokenizer
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from coevo.models.policy.encoding import TemplateEncoder
-from coevo.models.policy.lines import divides, lines_of
+from coevo.models.policy.encoding import TemplateEncoder, divides, lines_of
 
 TEXTS = st.text(st.sampled_from("aZ1é世😀 \n\r\t.,'-{}<>|\x0b\u0301\u3000\u200b\x1c"), min_size=257, max_size=600)
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"

@@ -2,7 +2,7 @@ import torch
 from support.policies import llama, qwen
 
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
-from coevo.models.policy.memory_format import lay_out
+from coevo.models.engines.transformers.embedded_engine import lay_out
 from coevo.models.policy.policy import build, load, load_weights, save
 from coevo.records.draws import key
 

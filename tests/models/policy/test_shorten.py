@@ -10,11 +10,10 @@ from pydantic import ValidationError
 from support.chat import chat
 
 from coevo.configs.context_config import ContextConfig
-from coevo.models.policy.context import Context
-from coevo.models.policy.shorten import Shortener
+from coevo.models.policy.context import Context, Shortener
 from coevo.records.demonstration import Moment, PastTurn
 from coevo.records.metric_names import CUT
-from coevo.tasks.steps.batch import _cut_observations
+from coevo.tasks.iteration.batch import _cut_observations
 
 COSTS = {
     "characters": len,

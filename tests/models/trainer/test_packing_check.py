@@ -10,11 +10,10 @@ from transformers import AutoModelForCausalLM, GraniteConfig, Qwen3NextConfig, S
 
 from coevo.configs.update.update_config import OptimizerConfig, UpdateConfig
 from coevo.models.losses.vocabulary import LogitScale
-from coevo.models.trainer import packing_check
+from coevo.models.trainer import training_session
 from coevo.models.trainer.packed_forward import PolicyForward
 from coevo.models.trainer.packing import pack_rows
-from coevo.models.trainer.packing_check import check_trie
-from coevo.models.trainer.training_session import TrainingSession
+from coevo.models.trainer.training_session import TrainingSession, check_trie
 from coevo.utilities.errors import CoevoError
 
 SIZES = {
@@ -77,12 +76,12 @@ def test_a_model_that_does_not_is_stopped_and_trains_row_by_row(config):
 
 def test_half_precision_may_differ_by_twice_what_padding_changes():
     for noise, allowed in [(0.0, 0.02), (0.009, 0.02), (0.03, 0.06), (0.2, 0.1)]:
-        assert packing_check.allowed(torch.tensor([noise / 2, noise * 3 / 2])) == pytest.approx(allowed)
+        assert training_session.allowed(torch.tensor([noise / 2, noise * 3 / 2])) == pytest.approx(allowed)
 
 
 @pytest.mark.parametrize("config", [Qwen3NextConfig, StableLmConfig])
 def test_what_is_wrong_in_half_precision_is_not_taken_for_rounding(config, monkeypatch):
-    monkeypatch.setattr(packing_check, "_padded", lambda rows: replace(rows, positions=rows.positions * 7))
+    monkeypatch.setattr(training_session, "_padded", lambda rows: replace(rows, positions=rows.positions * 7))
     with pytest.raises(CoevoError, match=r"nats, allowed is 0\.1 on average"):
         check_trie(Engine(made(config).bfloat16()), batch_of(*ragged()), 10_000)
 
@@ -126,12 +125,12 @@ def session(policy_path, **settings):
 def test_a_trainer_checks_its_first_samples_only(policy_path, samples_path, empty_path, joined, monkeypatch):
     strict = session(policy_path)
     strict.update(str(empty_path), [0])
-    monkeypatch.setattr(packing_check, "MOST", -1.0)
+    monkeypatch.setattr(training_session, "MOST", -1.0)
     with pytest.raises(CoevoError, match=r"set update\.packing=rows"):
         strict.update(str(samples_path), [0])
     monkeypatch.undo()
     strict.update(str(samples_path), [0])
-    monkeypatch.setattr(packing_check, "MOST", -1.0)
+    monkeypatch.setattr(training_session, "MOST", -1.0)
     one = strict.update(str(samples_path), [1])
     rows = session(policy_path, packing="rows")
     rows.update(str(samples_path), [0])

@@ -18,8 +18,8 @@ from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.replay import admission
 from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import entry_id
+from coevo.tasks.iteration.replay import replay
 from coevo.tasks.steps.bank_steps import write
-from coevo.tasks.steps.judge import replay
 
 SEEDS, FIRINGS = (100, 101), 3
 SMALL = ["warmstart=null", "update=null", "evaluation.tasks=4"]

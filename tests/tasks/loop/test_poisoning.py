@@ -10,7 +10,7 @@ from support.sessions import iterate
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
-from coevo.tasks.run.retire_by_hand import retire_entry
+from coevo.tasks.run.by_hand import retire_entry
 
 JUDGED = {
     "batch": "{type: replay}",

@@ -105,7 +105,7 @@ def test_a_cluster_without_entries_asks_the_library(first):
     assert metrics["bank/retrieval/clusters"] > 3
     bare = [n for n in range(len(session.bank.clusters)) if not session.bank.clusters.entries(n)]
     assert bare
-    seen, task = session.experience(session.here()), episodes[0].task
+    seen, task = session.experience(session.here), episodes[0].task
     (turn, *_) = [turn for episode in episodes for turn in episode.turns if turn.cluster_id in bare]
     assert seen.of_step(task, turn.observation) == ()
     assert seen.tally()["fallbacks"] == 1

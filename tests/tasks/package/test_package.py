@@ -17,11 +17,11 @@ from coevo.envs.base import Guide
 from coevo.models.policy.policy import save
 from coevo.records.demonstration import PastTurn
 from coevo.records.draws import key
+from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.package.agent import Agent, TurnRequest
 from coevo.tasks.package.package import Package, pack
 from coevo.tasks.play.retrieve import NOTHING, index_of, recall
 from coevo.tasks.run.assemble import player_of
-from coevo.tasks.steps.evaluate import play_panel
 from coevo.utilities.errors import CoevoError
 
 SEED = 7

@@ -15,7 +15,7 @@ from coevo.envs.homerules import HomeRules
 from coevo.models.policy.context import Context
 from coevo.records.draws import extend, key
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.losses import check_losses, loss_metrics
+from coevo.tasks.play.episode_metrics import check_losses, loss_metrics
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.slots import RolloutPlan, Slots
 from coevo.utilities.errors import CoevoError

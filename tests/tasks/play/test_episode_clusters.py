@@ -7,8 +7,7 @@ from coevo.configs.bank.retrieval_config import ClusterRetrievalConfig, Clusters
 from coevo.memory.clusters import Clusters
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
-from coevo.tasks.play.episode_clusters import assign_clusters, link_answers
-from coevo.tasks.play.retrieve import NOTHING, Retrieved
+from coevo.tasks.play.retrieve import NOTHING, Retrieved, assign_clusters, link_answers
 
 HALL, SAFE = "at hall hold nothing", "at safe hold mug . seen safe"
 

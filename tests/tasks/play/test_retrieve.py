@@ -9,7 +9,7 @@ from support.entries import entry
 from coevo.configs.bank.retrieval_config import Bm25Config, ClusterRetrievalConfig, TfidfConfig, TwoPhaseConfig
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
-from coevo.tasks.play.retrieval_metrics import retrieval_metrics, retrieval_rates
+from coevo.tasks.iteration.batch import retrieval_metrics, retrieval_rates
 from coevo.tasks.play.retrieve import NOTHING, Given, Lacking, Retrieved, is_shown, recall, sees
 
 MUG, FORK, TASK = (entry(text, scope="s") for text in ("mug in safe", "fork in chest", "do 1"))

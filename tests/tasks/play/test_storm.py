@@ -12,9 +12,8 @@ from support.storm import Storm
 
 from coevo.records.draws import key
 from coevo.tasks.play.attempt import Attempt
-from coevo.tasks.play.losses import loss_metrics
+from coevo.tasks.play.episode_metrics import loss_metrics, outcome_metrics
 from coevo.tasks.play.play import Player
-from coevo.tasks.steps.rollout import outcome_metrics
 
 
 @pytest.mark.full

@@ -12,8 +12,7 @@ from coevo.flows.console.dry_run import report, show
 from coevo.models.capacity.devices import GIB, Device, Machine, named
 from coevo.models.capacity.model_shape import shape_of
 from coevo.models.policy.policy import save
-from coevo.tasks.preflight.duration import durations, remote
-from coevo.tasks.preflight.elsewhere import untimed_steps
+from coevo.tasks.preflight.duration import durations, remote, untimed_steps
 from coevo.tasks.preflight.forecast import forecast
 from coevo.tasks.preflight.memory import Lengths
 from coevo.tasks.preflight.rehearse import glance

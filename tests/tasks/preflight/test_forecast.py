@@ -11,9 +11,8 @@ from coevo.envs.registry import make
 from coevo.models.capacity.devices import GIB, KNOWN, Device, Machine, here, named
 from coevo.models.policy.policy import save
 from coevo.models.policy.standin import Guess, tokenizer_of
-from coevo.tasks.preflight.forecast import check_fits, forecast, lengths_of
+from coevo.tasks.preflight.forecast import check_fits, cut_short, forecast, lengths_of
 from coevo.tasks.preflight.memory import needs
-from coevo.tasks.preflight.prompt_lengths import cut_short
 from coevo.tasks.preflight.rehearse import TASKS, TURNS, glance, rehearse
 from coevo.utilities.errors import CoevoError
 

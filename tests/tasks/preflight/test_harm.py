@@ -9,8 +9,8 @@ from support.tools import ToolHouse
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
 from coevo.records.task import Panel
+from coevo.tasks.preflight.forecast import too_short
 from coevo.tasks.preflight.notices import notices
-from coevo.tasks.preflight.prompt_lengths import too_short
 from coevo.tasks.preflight.rehearse import rehearse
 
 COEVO, GRPO, REACT, EXPERIENCE = "homerules-coevo-rl", "homerules-grpo", "homerules-react", "homerules-experience-only"

@@ -7,8 +7,8 @@ from support.batches import batch
 
 from coevo.configs.load.load import load_recipe
 from coevo.models.capacity.devices import GIB, Device, Machine
-from coevo.tasks.preflight import harm, pace
-from coevo.tasks.preflight.harm import crowded
+from coevo.tasks.preflight import notices, pace
+from coevo.tasks.preflight.notices import crowded
 from coevo.tasks.preflight.pace import foreseen, late, report_pace, why
 
 MACHINE = Machine((), Device("cpu", 8 * GIB, 5e10, 2e10))
@@ -88,7 +88,7 @@ def test_a_session_compares_its_first_iteration_once_and_without_the_start_of_it
 
 
 def test_more_threads_than_cores_are_named_and_stay(monkeypatch):
-    monkeypatch.setattr(harm, "usable_cores", lambda: 2)
+    monkeypatch.setattr(notices, "usable_cores", lambda: 2)
     config = load_recipe("homerules-coevo-rl", ["rollout.engine.threads=8"])
     (line,) = crowded(config)
     assert "rollout.engine.threads=8 is more than the 2 usable cores" in line

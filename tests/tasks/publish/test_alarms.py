@@ -21,11 +21,11 @@ from coevo.models.advantages.groups import zero_variance
 from coevo.records.faults import REMEDIES, Fault
 from coevo.records.metric_names import STREAK, UNTAKEN, UNWRITTEN
 from coevo.records.writing import Question, Reply
+from coevo.tasks.play.episode_metrics import unusable_metrics
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.revision_page import page
 from coevo.tasks.steps.advantage import _streak, nothing_to_compare
 from coevo.tasks.steps.bank_steps import idle_firings
-from coevo.tasks.steps.rollout import unusable_metrics
 
 CUT = replace(turn().completion, finished=False)
 

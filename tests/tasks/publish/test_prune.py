@@ -19,7 +19,7 @@ from coevo.flows.servers.daemon import down
 from coevo.flows.servers.server_secret import VARIABLE as SECRET
 from coevo.flows.servers.servers import ensure_prefect
 from coevo.tasks.publish.prefect import artifacts_of, key_of
-from coevo.tasks.publish.prune import KEEP, VARIABLE, prune, pruner
+from coevo.tasks.run.open_run import KEEP, VARIABLE, prune, pruner
 from coevo.utilities.errors import CoevoError
 
 

@@ -7,8 +7,8 @@ from support.batches import entry, episode, turn
 
 from coevo.memory.stats import Stats, retrieval_counts
 from coevo.records.metric_names import SPREAD, UNSHOWN
+from coevo.tasks.play.episode_metrics import spread
 from coevo.tasks.steps.bank_steps import count_metrics, counts, unshown
-from coevo.tasks.steps.rollout import spread
 
 
 def test_entries_that_come_and_go_are_counted():
@@ -55,7 +55,7 @@ def played(ended, draft=0.0, head=2.0, entries=("e",), within=False, warmup=0):
         bank=SimpleNamespace(entries=entries),
         iteration=7,
         sealed_at=6 if within else 7,
-        warmup=lambda: warmup,
+        due=SimpleNamespace(is_warm=lambda: warmup <= 7),
         ended=ended,
     )
 

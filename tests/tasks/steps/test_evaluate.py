@@ -11,9 +11,9 @@ from coevo.configs.bank.retrieval_config import TfidfConfig
 from coevo.configs.load.load import load_recipe
 from coevo.memory.retrieval.index import Index
 from coevo.records.draws import key
-from coevo.tasks.play.expert import expert_success, play_expert
+from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.play.retrieve import NOTHING, at_random, recall
-from coevo.tasks.steps.evaluate import evaluate, panel_index, play_panel
+from coevo.tasks.steps.evaluate import evaluate, expert_success, panel_index, play_expert
 
 
 def test_a_panel_is_played_with_its_own_bank():

@@ -80,7 +80,7 @@ def test_it_is_due_every_k_revisions_and_at_the_end(tmp_path):
         due = []
         for iteration in range(7):
             session.iteration, session.draft.revision = iteration, iteration // 2 + 1
-            due += [iteration] * session.internalization_is_due()
+            due += [iteration] * session.due.internalization()
     assert due == [3, 6]
 
 

@@ -21,10 +21,11 @@ from coevo.memory.writers.writer import Proposal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
+from coevo.tasks.iteration.trials import group_of
 from coevo.tasks.play.arms import Arms, inserted
 from coevo.tasks.play.retrieve import Retrieved
 from coevo.tasks.steps.bank_steps import admit
-from coevo.tasks.steps.trial import _lost, group_of, weigh
+from coevo.tasks.steps.judge import _lost, weigh
 
 SETTINGS = [
     "warmstart=null", "rollout.tasks=8", "rollout.group_size=8", "evaluation.tasks=4", "evaluation.every=1000",

@@ -13,8 +13,7 @@ from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import load
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.tasks.publish.reporter import Silent
-from coevo.tasks.run.warmstart import identity, warm_start
-from coevo.tasks.writing.reflection_examples import reflections, teaches, undetermined
+from coevo.tasks.run.warmstart import identity, reflections, teaches, undetermined, warm_start
 from coevo.utilities.errors import ConfigError
 
 SMALL = ["warmstart.steps=2", "warmstart.probe_every=2", "warmstart.probe_tasks=8", "warmstart.episodes=2"]

@@ -11,7 +11,7 @@ from coevo.models.policy.policy import load
 from coevo.records.draws import key
 from coevo.records.task import key_by
 from coevo.records.writing import Reply
-from coevo.tasks.writing import exam, train
+from coevo.tasks.writing import train
 from coevo.tasks.writing.teacher import Teacher, answered, episode
 from coevo.utilities.errors import ConfigError
 
@@ -25,7 +25,7 @@ def opened(*overrides):
 
 def test_a_trained_author_is_saved_whole_and_can_be_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "VOCABULARY_TASKS", 4)
-    monkeypatch.setattr(exam, "TASKS", 1)
+    monkeypatch.setattr(train, "TASKS", 1)
     config, env, _ = opened("bank.writer.author.max_new_tokens=8")
     with closing(env):
         grade = train.train_author(config, env, tmp_path / "author", 1, 1, lambda said: None)
@@ -39,7 +39,7 @@ def test_a_perfect_author_passes_the_examination_and_a_silent_one_does_not():
 
     class Perfect:
         def replies(self, questions):
-            played = [episode(env, task, n, (*draws(task), n)) for task in tasks for n in range(exam.REPLICAS)]
+            played = [episode(env, task, n, (*draws(task), n)) for task in tasks for n in range(train.REPLICAS)]
             yield from enumerate(Teacher(env, played, draw)(questions))
 
     class Silent:
@@ -47,13 +47,13 @@ def test_a_perfect_author_passes_the_examination_and_a_silent_one_does_not():
             yield from ((place, Reply("", False, fault="gone")) for place in range(len(questions)))
 
     draw = key("exam of the test")
-    tasks = env.probe(exam.TASKS, draw).tasks
+    tasks = env.probe(train.TASKS, draw).tasks
 
     def draws(task):
         return (*draw, task.id)
 
     with closing(env):
-        perfect, silent = (exam.examine(env, writer, each(), draw) for each in (Perfect, Silent))
+        perfect, silent = (train.examine(env, writer, each(), draw) for each in (Perfect, Silent))
     assert perfect.revealed > 4
     assert (perfect.proposed, perfect.true) == (perfect.revealed, perfect.revealed)
     assert (silent.proposed, silent.true, silent.revealed) == (0, 0, perfect.revealed)

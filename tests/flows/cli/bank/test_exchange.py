@@ -21,7 +21,7 @@ from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.stats import Stats
 from coevo.records.entry import TEXTS
-from coevo.tasks.run.import_entries import _worth
+from coevo.tasks.run.by_hand import _worth
 from coevo.tasks.run.open_run import episodes_since
 
 NEW = entry("lotus plate in drawer", "plate", "go drawer")
@@ -208,7 +208,7 @@ KILLS = (
     "coevo.lineage.repository:Repository.seal@1",
     "coevo.lineage.repository:Repository.seal@1+",
 )
-GATE = ["coevo.tasks.run.import_entries:check_bank"]
+GATE = ["coevo.tasks.run.by_hand:check_bank"]
 """Left out since it writes nothing, and importing it takes seconds."""
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from coevo.flows.cli.bank.rejects import _rows
 from coevo.lineage.revision.manifest import Manifest
-from coevo.memory.writers.model.checks import REASONS
+from coevo.memory.writers.model.answer_lessons import REASONS
 from coevo.memory.writers.writer import Reject
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, write_writing
 

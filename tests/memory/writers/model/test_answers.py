@@ -9,8 +9,8 @@ from support.answering import Asked, answer, lesson
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import ModelContrastConfig
+from coevo.memory.writers.model.answer_lessons import REASONS
 from coevo.memory.writers.model.answers import Posed, answers
-from coevo.memory.writers.model.checks import REASONS
 from coevo.memory.writers.model.contrast import writer
 from coevo.records.task import BY_SCOPE
 from coevo.records.writing import Question, Reply

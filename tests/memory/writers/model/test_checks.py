@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevo.memory.writers.model.checks import foreign, refusal
+from coevo.memory.writers.model.answer_lessons import foreign, refusal
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from coevo.configs.bank.writer import (
     ModelExtremesConfig,
     ModelReflectionConfig,
 )
-from coevo.memory.edits.syntax import parse
+from coevo.memory.edit_operations import parse
 from coevo.memory.writers.model.prompts import SYSTEM
 from coevo.memory.writers.writer import Reflector, writer_of
 from coevo.records.task import BY_SCOPE

@@ -8,7 +8,7 @@ from support.entries import entry
 from support.evidence import evidence
 
 from coevo.configs.bank.writer import QuoteEditorConfig
-from coevo.memory.edits.syntax import parse
+from coevo.memory.edit_operations import parse
 from coevo.memory.library import Library
 from coevo.memory.stats import Stats
 from coevo.memory.writers.quote.editor import writer

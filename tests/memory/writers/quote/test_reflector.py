@@ -6,7 +6,7 @@ import pytest
 from attempts import SAFE, STOVE, attempt
 
 from coevo.memory.evidence.reflections import parse
-from coevo.memory.writers.quote.reflector import reflect
+from coevo.memory.writers.quote.reflection import reflect
 
 WON = attempt("0", SAFE, success=True)
 LOST = attempt("1", STOVE, success=False)

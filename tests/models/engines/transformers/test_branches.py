@@ -1,6 +1,6 @@
 import torch
 
-from coevo.models.engines.transformers.branches import Branches
+from coevo.models.engines.transformers.embedded_engine import Branches
 
 ALL = torch.ones(4, dtype=torch.bool)
 

@@ -5,8 +5,7 @@ from transformers import MistralConfig, MistralForCausalLM
 
 from coevo.configs.policy_config import LoraConfig, PretrainedPolicyConfig
 from coevo.models.engines.transformers.key_values import SlotCache
-from coevo.models.engines.transformers.lean_forward import LeanForward, forward_of
-from coevo.models.engines.transformers.model_forward import Columns, forward_of_model
+from coevo.models.engines.transformers.lean_forward import Columns, LeanForward, forward_of, forward_of_model
 from coevo.models.policy.policy import Policy, build, load_weights, save
 from coevo.records.draws import key
 

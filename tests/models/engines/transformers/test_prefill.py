@@ -1,6 +1,6 @@
 from coevo.models.engines.transformers import prefill_rows
-from coevo.models.engines.transformers.prefill import packs
-from coevo.models.engines.transformers.prefix_tree import PrefixTree
+from coevo.models.engines.transformers.embedded_engine import packs
+from coevo.models.engines.transformers.prefill_rows import PrefixTree
 
 
 def test_a_pack_by_hand():

@@ -3,8 +3,7 @@ from itertools import count
 import pytest
 
 from coevo.models.engines.transformers import prefill_rows
-from coevo.models.engines.transformers.prefill_rows import evenly, forwards
-from coevo.models.engines.transformers.prefix_tree import PrefixTree
+from coevo.models.engines.transformers.prefill_rows import PrefixTree, evenly, forwards
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 import numpy as np
 
-from coevo.models.engines.transformers.prefix_tree import PrefixTree
+from coevo.models.engines.transformers.prefill_rows import PrefixTree
 
 
 def test_prompts_share_the_nodes_of_what_they_share():

@@ -4,7 +4,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from coevo.models.engines.vllm.digests import ExpectedDigests
+from coevo.models.engines.vllm.expected import ExpectedDigests
 from coevo.models.engines.vllm.server_check import WeightsError
 from coevo.models.weights import tensor_digest
 from coevo.models.weights.tensor_digest import digest_of

@@ -1,4 +1,4 @@
-from coevo.models.engines.vllm.routing import Routing
+from coevo.models.engines.vllm.vllm_engine import Routing
 
 
 def groups_of(rows, groups):

@@ -8,7 +8,7 @@ from peft import LoraConfig, get_peft_model
 from safetensors.torch import load_file
 from support.policies import qwen
 
-from coevo.models.engines.vllm.server_weights import serve_adapters, serve_model
+from coevo.models.engines.vllm.vllm_engine import serve_adapters, serve_model
 from coevo.models.policy.policy import load, save
 from coevo.utilities.errors import CoevoError
 

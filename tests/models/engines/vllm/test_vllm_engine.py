@@ -20,7 +20,7 @@ from coevo.configs.rollout.engine_config import VllmEngineConfig
 from coevo.configs.rollout.rollout_config import SamplingConfig
 from coevo.models.engines.requests import Request
 from coevo.models.engines.vllm import vllm_engine as module
-from coevo.models.engines.vllm.digests import ExpectedDigests
+from coevo.models.engines.vllm.expected import ExpectedDigests
 from coevo.models.engines.vllm.vllm_engine import VllmEngine
 from coevo.models.policy.policy import load, save
 from coevo.records.draws import key

@@ -1,0 +1,203 @@
+"""The commit and its publication, beside the rollout that follows: that changes nothing of a sealed revision."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from coevo.lineage.revision.code_version import code_of_run
+from coevo.lineage.revision.manifest import Manifest
+from coevo.lineage.revision.retention import earlier
+from coevo.lineage.revision.sparse import is_sparse
+from coevo.lineage.superseded import remove_superseded
+from coevo.memory.bank.change import BankChange
+from coevo.records.entry import Entry
+from coevo.tasks.draft import PendingRevision
+from coevo.tasks.iteration import ahead
+from coevo.tasks.iteration.retrieval_quality import sources
+from coevo.tasks.parts import Stores
+from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
+from coevo.tasks.play.unfinished import write_unfinished
+from coevo.tasks.publish.alarms import alarms
+from coevo.tasks.publish.mlflow.publication import Publication
+from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
+from coevo.tasks.revision_artifacts import (
+    EPISODES,
+    STANDINGS,
+    TAUGHT,
+    TRIALS,
+    write_episodes,
+    write_standings,
+    write_taught,
+    write_trials,
+)
+from coevo.tasks.run.approval import waiting, write_proposal
+from coevo.tasks.session import Session
+from coevo.tasks.stage import stage
+from coevo.tasks.writing.artifact import FOLDER as WRITING
+from coevo.tasks.writing.artifact import KeptWriting, write_writing
+from coevo.utilities.errors import CoevoError
+from coevo.utilities.free_space import require_space
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A revision that is complete and not yet committed.
+
+    Attributes:
+        draft: what was made.
+        change: what it changes in the bank.
+        entries: the bank with it.
+        before: the bank without.
+        state: the manifest's, but for what only the commit knows.
+        observed: the manifest's, likewise.
+    """
+
+    draft: PendingRevision
+    change: BankChange
+    entries: Sequence[Entry]
+    before: Sequence[Entry]
+    state: dict[str, object]
+    observed: dict[str, object]
+
+
+def seal(session: Session) -> Sealed:
+    """End the revision in the making and begin the next one.
+
+    State that the next rollout continues from is staged here; the commit stages the rest.
+    """
+    staging, lineage = session.stores.paths.staging, session.stores.lineage
+    if session.config.rollout.turns is not None or lineage.path(UNFINISHED).exists():
+        write_unfinished(session.slots, staging)
+    if session.config.rollout.ahead or lineage.path(ahead.FOLDER).exists():
+        ahead.write_ahead(session.ahead, staging)
+    if session.bank.trials or lineage.path(TRIALS).exists():
+        write_trials(session.bank.trials, staging)
+    if session.bank.standings or lineage.path(STANDINGS).exists():
+        write_standings(session.bank.standings, staging)
+    if session.config.evaluation.retrieval or lineage.path(TAUGHT).exists():
+        session.taught = {task.id: task for task in sources(session).values()}  # as a resumed run reads them
+        write_taught(session.taught.values(), staging)
+    if session.parts.writing is not None or lineage.path(WRITING).exists():
+        write_writing(kept_writing(session), staging)
+    if session.draft.proposed is not None:
+        write_proposal(session.draft.proposed, staging)
+    before, entries = session.held, session.bank.entries
+    sealed = Sealed(session.draft, session.bank.change(), entries, before, state(session), observed(session))
+    session.next_revision()
+    session.parts.player.engine.forget()
+    return sealed
+
+
+def kept_writing(session: Session) -> KeptWriting:
+    """Part of the writing that the revision keeps; nothing if the run has no author any more."""
+    writing = session.parts.writing
+    if writing is None:
+        return KeptWriting()
+    return writing.seal(session.draft.revision, (episode.id for episode in session.recent))
+
+
+def state(session: Session) -> dict[str, object]:
+    """State of the manifest: equal, bit for bit, in every run with the same seed."""
+    config = session.config
+    return {
+        "iteration": session.iteration,
+        "fired": session.fired,
+        "config": config.model_dump(mode="json"),
+        "config_hash": config.digest(),
+        **code_of_run(config).state(),
+        **({"weights": session.weights} if session.weights else {}),
+        "accepted_change": session.accepted,
+        "panels": {name: found.panel for name, found in session.draft.outcomes.items()},
+        "outcomes": {name: found.solved for name, found in session.draft.outcomes.items()},
+        "metrics": session.draft.metrics,
+        **waiting(session.config, session.draft.proposed),
+    }
+
+
+def observed(session: Session) -> dict[str, object]:
+    """Measurements that differ between such runs; seconds of a commit count towards the next revision."""
+    seconds = {f"cost/seconds/{stage}": spent for stage, spent in session.seconds.items()}
+    return {
+        "run": session.stores.paths.name,
+        "metrics": {**session.draft.rates, **seconds, "cost/seconds/wall": perf_counter() - session.since},
+    }
+
+
+class Committer:
+    """Commits and publishes revisions, one at a time, in a thread of its own."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="commit")
+        self._running: Future[None] | None = None
+        self._label = ""
+
+    def begin(self) -> None:
+        """Seal the revision in the making, and begin to commit it."""
+        sealed = seal(self._session)
+        self._label = f"r{sealed.draft.revision} commit"
+        self._running = self._thread.submit(copy_context().run, _keep, self._session.stores, sealed)
+
+    def wait(self) -> None:
+        """Wait until the sealed revision is committed; raises what the commit raised.
+
+        Until then nothing may be staged for the next revision.
+        """
+        running, self._running = self._running, None
+        if running is not None:
+            with in_stage(self._label):
+                running.result()
+
+    def close(self) -> None:
+        """Wait likewise, and end the thread; call it whatever has happened since."""
+        with self._thread:
+            self.wait()
+
+
+def _keep(stores: Stores, sealed: Sealed) -> None:
+    with reporting_to(Silent()):  # the rollout beside it reports its progress
+        manifest = commit(stores, sealed)
+        if is_sparse(stores.lineage.sizes()):
+            _remove_superseded(stores)
+        publish(stores, sealed, manifest)
+
+
+def _remove_superseded(stores: Stores) -> None:
+    try:
+        remove_superseded(stores.paths.workspace, stores.paths)
+    except CoevoError as error:
+        stores.reporter.warn(f"the optimizer state of earlier revisions stays: {error}")
+
+
+@stage("commit")
+def commit(stores: Stores, sealed: Sealed) -> Manifest:
+    """Commit a sealed revision with all that is staged."""
+    staging, bank = stores.paths.staging, stores.bank
+    require_space(staging, stores.lineage.sizes().get(EPISODES, 0), "the commit of a revision")
+    write_episodes(sealed.draft.episodes, staging / EPISODES)
+    bank.merge(sealed.change)
+    state = {**sealed.state, "tables": bank.hashes()}
+    return stores.lineage.commit(artifacts(staging), state, {**sealed.observed, "tables": bank.versions()})
+
+
+def artifacts(staging: Path) -> dict[str, Path]:
+    """Staged artifacts by name; one that is not staged stays as it was in the revision before."""
+    return {path.name: path for path in sorted(staging.iterdir()) if path.is_dir()}
+
+
+@stage("publish")
+def publish(stores: Stores, sealed: Sealed, manifest: Manifest) -> None:
+    """Hand a committed revision to MLflow's publisher and Prefect's artifacts, and report it."""
+    commit, draft = stores.lineage.commit_hash(manifest.revision), sealed.draft
+    judged = list(sealed.change.judged)
+    found = alarms(manifest, earlier(stores.lineage.manifest, manifest))
+    publication = Publication(manifest, commit, sealed.entries, sealed.before, draft.episodes, judged, found)
+    stores.publisher.submit(publication)
+    if stores.artifacts is not None:
+        stores.artifacts.submit(publication, draft.proposed)
+    stores.reporter.revision(manifest)
+    for alarm in found:
+        stores.reporter.warn(alarm)

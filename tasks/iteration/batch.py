@@ -1,0 +1,196 @@
+"""The batch of an iteration: its tasks (CoEvo-RL Algorithm 1, line 2), and their episodes.
+
+A group of N episodes per task is played under one retrieved context (CoEvo-RL Eq. 5).
+
+``play`` does not change the run, so it may run beside an update; ``measured`` may create clusters.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import perf_counter
+
+from coevo.configs.bank.retrieval_config import AnyRetrievalConfig
+from coevo.memory.retrieval.index import Hit
+from coevo.records.draws import extend
+from coevo.records.entry import Entry
+from coevo.records.episode import UNSTAMPED, Episode, played
+from coevo.records.metric_names import CUT
+from coevo.records.task import Task
+from coevo.tasks.draft import PlayedBatch, Position
+from coevo.tasks.play.attempt import Attempt
+from coevo.tasks.play.retrieve import NOTHING, Experience, Retrieved, assign_clusters, link_answers, sees
+from coevo.tasks.play.slots import RolloutPlan
+from coevo.tasks.session import Session
+from coevo.tasks.stage import part_name
+
+EntrySize = Callable[[Sequence[Entry], str], int]
+"""Function that returns the prompt tokens of a block of entries for an instruction."""
+
+
+def play(session: Session, at: Position, tasks: Sequence[Task], seen: Experience) -> list[Episode]:
+    """The batch of an iteration, by policy and bank as they stand; episodes in the order (task, replica)."""
+    group = range(session.config.rollout.group_size)
+    return session.parts.player.play([_attempt(session, at, task, n, seen) for task in tasks for n in group])
+
+
+def play_slots(session: Session, turns: int, seen: Experience) -> list[Episode]:
+    """So many turns of each parallel environment; parts of episodes in the order (slot, time)."""
+
+    def fresh(slot: int, number: int) -> Attempt:
+        task = draw(session, slot, number)
+        key = extend(session.key("rollout"), task.id, slot, number)
+        return Attempt(task, 0, (), f"rollout-{session.iteration}.{slot}.{number}", session.draft.revision, key)
+
+    def show(attempt: Attempt) -> Attempt:
+        return replace(attempt, entries=seen.of_task(attempt.task), recall=partial(seen.of_step, attempt.task))
+
+    return session.slots.play(session.parts.player, RolloutPlan(session.config.rollout.tasks, turns, fresh, show))
+
+
+def ids_of(session: Session, at: Position, tasks: Sequence[Task]) -> list[str]:
+    """Ids of the episodes that ``play`` returns."""
+    group = range(session.config.rollout.group_size)
+    return [Episode.name(at.revision, _stage(at), task, n) for task in tasks for n in group]
+
+
+def measured(session: Session, episodes: list[Episode], seen: Experience) -> PlayedBatch:
+    """The batch with its clusters, which it may make, and what its retrieval was like."""
+    metrics, rates = dict[str, float](), retrieval_rates(seen)
+    clusters, bank = session.bank.clusters, session.config.bank
+    if clusters is not None:
+        since = perf_counter()
+        episodes = assign_clusters(clusters, episodes)
+        if bank is not None and bank.retrieval.type == "cluster":
+            link_answers(clusters, episodes, seen)
+        rates["bank/retrieval/cluster_seconds"] = perf_counter() - since
+        metrics["bank/retrieval/clusters"] = float(len(clusters))
+    if bank is not None:
+        group, size = session.config.rollout.group_size, session.parts.player.context.size
+        metrics |= retrieval_metrics(bank.retrieval, seen, episodes, group, size)
+    return PlayedBatch(episodes, metrics | _cut_observations(session, episodes), rates)
+
+
+def _cut_observations(session: Session, episodes: Sequence[Episode]) -> dict[str, float]:
+    """Share of turns whose observation or feedback prompts show shortened; absent without such a limit."""
+    if session.config.context.observation_tokens is None:
+        return {}
+    is_cut = session.parts.player.context.is_cut
+    cuts = [is_cut(turn.observation) or is_cut(turn.feedback) for episode in played(episodes) for turn in episode.turns]
+    return {CUT: sum(cuts) / len(cuts) if cuts else 0.0}
+
+
+def _attempt(session: Session, at: Position, task: Task, replica: int, seen: Experience) -> Attempt:
+    rollout, bank = session.config.rollout, session.config.bank
+    shown = seen if bank is not None and sees(bank.retrieval, replica, rollout.group_size) else NOTHING
+    if session.arms is not None and session.arms.treats(task.id, replica):
+        shown = session.arms.experience(task.id, seen)
+    return Attempt(
+        task=task,
+        replica=replica,
+        entries=shown.of_task(task),
+        stage=_stage(at),
+        revision=at.revision,
+        key=extend(session.key("rollout", at), task.id, replica),
+        recall=partial(shown.of_step, task),
+        version=session.iteration if rollout.ahead else UNSTAMPED,
+    )
+
+
+def _stage(at: Position) -> str:
+    return f"rollout-{at.iteration}"
+
+
+def tasks_of(session: Session, at: Position) -> list[Task]:
+    """The batch of an iteration."""
+    return session.parts.env.at(at.iteration + 1).sample(session.config.rollout.tasks, session.key("sample", at))
+
+
+def draw(session: Session, slot: int, number: int) -> Task:
+    """The task of a parallel environment that is free for the n-th time in this iteration."""
+    env = session.parts.env.at(session.iteration + 1)
+    (task,) = env.sample(1, extend(session.key("sample"), slot, number))
+    return task
+
+
+def retrieval_metrics(
+    config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[Episode], group: int, size: EntrySize
+) -> dict[str, float]:
+    """Metrics of one iteration that a repeated run reproduces.
+
+    The mean best score is named after its scorer; metrics of optional settings appear only with these settings, and
+    ``left_out`` only where entries were left out.
+    """
+    answers = seen.answers if isinstance(seen, Retrieved) else {"task": {}, "step": {}}
+    hits = [*answers["task"].values(), *answers["step"].values()]
+    figures = {f"bank/retrieval/{part_name(config.type)}_score": _mean([found[0].score for found in hits if found])}
+    if config.per != "step":
+        figures["bank/retrieval/task_hits"] = _hits(answers["task"].values())
+    if config.per != "task":
+        figures["bank/retrieval/step_hits"] = _hits(answers["step"].values())
+        figures["bank/retrieval/step_tokens"] = _step_tokens(seen, episodes, size)
+    if config.warmup or config.min_entries:
+        figures["bank/retrieval/enabled"] = float(isinstance(seen, Retrieved))
+    if isinstance(seen, Retrieved):
+        figures |= {f"bank/retrieval/{what}": float(count) for what, count in seen.tally().items()}
+    left = _left_out(config, seen, episodes, group)
+    figures |= {"bank/retrieval/left_out": left} if left else {}
+    return figures | (_halves(config, episodes, group) if config.share < 1 else {})
+
+
+def retrieval_rates(seen: Experience) -> dict[str, float]:
+    """Times in seconds, which vary between repeated runs."""
+    if not isinstance(seen, Retrieved):
+        return {}
+    parts = {f"bank/retrieval/{part}_seconds": spent for part, spent in seen.parts().items()}
+    return parts | {"bank/retrieval/seconds": seen.seconds}
+
+
+def _halves(config: AnyRetrievalConfig, episodes: Sequence[Episode], group: int) -> dict[str, float]:
+    """Success of the rollouts with the bank, and of those with the bare prompt."""
+    episodes = played(episodes)
+    told = [sees(config, episode.replica, group) for episode in episodes]
+    sides = {
+        side: [float(episode.success) for episode, sees_it in zip(episodes, told, strict=True) if sees_it == which]
+        for side, which in (("conditioned", True), ("unconditioned", False))
+    }
+    return {"bank/retrieval/conditioned_share": _mean([float(each) for each in told])} | {
+        f"bank/retrieval/{side}_success": _mean(outcomes) for side, outcomes in sides.items()
+    }
+
+
+def _step_tokens(seen: Experience, episodes: Sequence[Episode], size: EntrySize) -> float:
+    """Mean prompt tokens per turn of entries for that turn only; lost episodes are left out."""
+    added = [
+        _added(seen, episode.task, turn.observation, size) if turn.retrieved else 0
+        for episode in played(episodes)
+        for turn in episode.turns
+    ]
+    return _mean(added)
+
+
+def _left_out(config: AnyRetrievalConfig, seen: Experience, episodes: Sequence[Episode], group: int) -> float:
+    """Mean retrieved entries per turn that exceed the budget of the prompt (``context.experience_tokens``)."""
+    conditioned = [episode for episode in played(episodes) if sees(config, episode.replica, group)]
+    turns = [(episode.task, turn) for episode in conditioned for turn in episode.turns]
+    found = [{*seen.of_task(task), *seen.of_step(task, turn.observation)} for task, turn in turns]
+    return _mean(
+        [
+            float(sum(entry.id not in turn.retrieved for entry in entries))
+            for entries, (_, turn) in zip(found, turns, strict=True)
+        ]
+    )
+
+
+def _added(seen: Experience, task: Task, observation: str, size: EntrySize) -> int:
+    lasting = seen.of_task(task)
+    added = (entry for entry in seen.of_step(task, observation) if entry not in lasting)
+    return size([*lasting, *added], task.instruction) - size(lasting, task.instruction)
+
+
+def _hits(answers: Iterable[list[Hit]]) -> float:
+    return _mean([float(len(found)) for found in answers])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0

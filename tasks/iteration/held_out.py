@@ -1,0 +1,49 @@
+"""Held-out panels of an iteration, and the limits of its training episodes."""
+
+from dataclasses import replace
+from functools import partial
+
+from coevo.configs.run_config import RunConfig
+from coevo.envs.base import Environment
+from coevo.records.draws import extend, key
+from coevo.records.episode import Episode
+from coevo.records.task import Panel
+from coevo.tasks.draft import Position
+from coevo.tasks.gates.episodes import EpisodeLimits
+from coevo.tasks.play.attempt import Attempt
+from coevo.tasks.play.play import Playing
+from coevo.tasks.play.retrieve import Experience
+from coevo.tasks.session import Session
+
+
+def panel_of(session: Session, name: str) -> Panel:
+    """Panel of the evaluation that is due, in the world of the iteration that it ends."""
+    return session.parts.env.at(session.updates).panel(name, session.config.evaluation.tasks)
+
+
+def episode_limits(config: RunConfig, env: Environment[object], max_positions: int) -> EpisodeLimits:
+    """Limits of training episodes, from the configuration and the environment's panels."""
+    rollout, held = config.rollout, held_out(config, env)
+    return EpisodeLimits(rollout.group_size, env.reward_range, rollout.sampling.max_new_tokens, max_positions, held)
+
+
+def limits_at(session: Session, at: Position) -> EpisodeLimits:
+    """Limits of an iteration's episodes: the panels of a world that drifts have other tasks later."""
+    env, limits = session.parts.env.at(at.iteration + 1), session.parts.limits
+    return limits if env is session.parts.env else replace(limits, held_out=held_out(session.config, env))
+
+
+def held_out(config: RunConfig, env: Environment[object]) -> frozenset[str]:
+    """Ids of the tasks of all panels of an environment."""
+    return frozenset(task.id for name in env.panels for task in env.panel(name, config.evaluation.tasks).tasks)
+
+
+def play_panel(player: Playing, panel: Panel, seen: Experience, seed: int, revision: int) -> list[Episode]:
+    """One episode per task. Draws depend on seed and task alone, so that any two policies or banks are paired."""
+    base, stage = key(seed, "evaluate"), f"evaluate-{panel.name}"
+    return player.play(
+        [
+            Attempt(task, 0, seen.of_task(task), stage, revision, extend(base, task.id), partial(seen.of_step, task))
+            for task in panel.tasks
+        ]
+    )
