@@ -13,7 +13,8 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.models.policy.policy import load, save
-from coevo.tasks.commit import Committer, commit
+from coevo.tasks import commit
+from coevo.tasks.commit import Committer
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.reporter import Silent
 from coevo.tasks.run.assemble import player_of
