@@ -54,7 +54,7 @@ def test_a_schedule_fires_and_the_next_session_goes_on_and_what_falls_due_meanwh
     assert added.returncode == 0, added.stderr
     sessions = Scheduled(prefect_url, "nightly")
     with worker(place, tmp_path / "log") as process:
-        wait_for(lambda: in_use(paths))
+        wait_for(lambda: in_use(paths) and paths.lineage.exists())  # before, its length is set under the lock as well
         meanwhile = sessions.begin()
         with pytest.raises(CoevoError, match=r"run 'nightly' is in use by process \d+ \(a scheduled session\)"):
             restore(Workspace(place), paths, 0, print)
