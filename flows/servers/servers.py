@@ -13,7 +13,6 @@ from queue import Empty
 from urllib.parse import urlsplit
 
 from filelock import FileLock
-from prefect.settings import get_current_settings
 
 from coevo.configs.proxies import is_here, reach_directly
 from coevo.flows.servers.daemon import ensure, recorded
@@ -35,6 +34,7 @@ CLIENT = {
 """Settings of Prefect's client: quiet, and half a minute instead of many until it gives up a dead server. States of
 stages already record their end; a log line for each would take a quarter of a task's time. Revisions are logged,
 see ``coevo.tasks.publish.prefect``."""
+
 SERVER = {
     "PREFECT_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1:{port}",
     "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
@@ -49,6 +49,8 @@ ever. Each state of a task is also an event, which takes four times the space of
 and open pages but are not stored. Sessions are planned every 15 s instead of 60, since the immediate planning of a new
 schedule misses it on a busy machine (it checks the changes of the last 6 s, every 5 s at best). The pages need the
 port, else they contact 4200. The second version of the pages contacts amplitude.com, whatever is switched off."""
+
+
 PAGES = {
     "MLFLOW_SERVER_ALLOWED_HOSTS": "127.0.0.1:{port},localhost:{port}",
     "MLFLOW_SERVER_CORS_ALLOWED_ORIGINS": "http://127.0.0.1:{port}",
@@ -136,7 +138,7 @@ def _read_settings() -> None:
     """
     from prefect.context import refresh_global_settings_context
     from prefect.logging.configuration import setup_logging
-    from prefect.settings import Settings
+    from prefect.settings import Settings, get_current_settings
 
     if Settings() == get_current_settings():
         return
