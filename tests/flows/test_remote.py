@@ -71,6 +71,7 @@ def test_a_new_run_is_there_as_a_whole_or_not_at_all_wherever_a_pull_dies(source
     assert [path.name for path in (new / "runs").iterdir() if path.is_dir()] == ["first"]
 
 
+@pytest.mark.soak
 def test_an_older_copy_stays_usable_wherever_a_pull_dies(source, tmp_path):
     remote, copy = tmp_path / "remote", copy_run(source, tmp_path / "copy")
     old = content(copy)
