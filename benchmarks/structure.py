@@ -5,12 +5,13 @@ Nothing here is kept: both trees are counted when it is asked for.
 
 import ast
 import json
+import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,7 +24,6 @@ MAX_PARAMETERS = 6
 ITERATION = """
 import json, sys
 from pathlib import Path
-from tempfile import mkdtemp
 import coevo
 from coevo.flows import coevolve
 
@@ -40,7 +40,7 @@ def profiled(*args):
 
 coevolve.iterate = profiled
 settings = {"iterations": 3, "warmstart": None, "evaluation.tasks": 16, "evaluation.final_panels": []}
-coevo.run("homerules-coevo-rl", settings, quiet=True, workspace=mkdtemp())
+coevo.run("homerules-coevo-rl", settings, quiet=True, workspace=sys.argv[1])
 print("ENTERED", json.dumps(entered))
 """
 """Plays three iterations of the default recipe, and prints the files that the main thread entered in each."""
@@ -176,10 +176,21 @@ def _public_methods(node: ast.ClassDef) -> int:
 
 def _entered(root: Path) -> list[Iterable[str]]:
     """Files that the main thread entered, for each iteration of a short run with a tree's code."""
-    program = [sys.executable, "-P", "-c", "import sys; sys.path.insert(0, '.')\n" + ITERATION]
-    done = subprocess.run(program, cwd=root, check=True, capture_output=True, text=True)
-    (line,) = (line for line in done.stdout.splitlines() if line.startswith("ENTERED "))
+    with TemporaryDirectory() as workspace:
+        python = partial(_python, root)
+        try:
+            said = python("-c", ITERATION, workspace)
+        finally:
+            python("-m", "coevo.flows", "down", "--workspace", workspace)
+    (line,) = (line for line in said.splitlines() if line.startswith("ENTERED "))
     return list(json.loads(line.removeprefix("ENTERED ")))
+
+
+def _python(root: Path, *arguments: str) -> str:
+    """Output of Python with a tree's code, which its child processes have as well."""
+    command, environment = [sys.executable, "-P", *arguments], {**os.environ, "PYTHONPATH": str(root)}
+    done = subprocess.run(command, cwd=root, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 def _names_session(path: Path) -> bool:

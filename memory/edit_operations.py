@@ -17,6 +17,9 @@ KINDS: tuple[OperationKind, ...] = get_args(OperationKind)
 LONGEST_LINE = 4096
 """Most characters of a line; the longest text takes less, however it is escaped."""
 _LINE = re.compile(rf"\s*({'|'.join(KINDS)})\s*\((.*)\)\s*")
+MOST_SOURCES = 64
+"""Most source episodes of an entry; the earliest are kept."""
+Sources = tuple[str, ...]
 
 
 class RefusedError(ValueError):
@@ -119,11 +122,6 @@ def _wording(text: str) -> str:
     if not content_words(line):
         raise RefusedError("has a text that says nothing")
     return line
-
-
-MOST_SOURCES = 64
-"""Most source episodes of an entry; the earliest are kept."""
-Sources = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""The commit and its publication, beside the rollout that follows: that changes nothing of a sealed revision."""
+"""The commit of a revision: freeze what was made, write it as one revision, and publish it.
+
+It runs beside the next rollout, which changes nothing of a frozen revision.
+"""
 
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Comparison of runs: their differing settings, and differences in success, at the end and at equal cost."""
+"""Comparison of runs: their differing settings, differences in success at the end and at equal cost, and tables."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +26,8 @@ NEAR = 0.05
 """Largest difference of two costs that are called equal, as a share of the greater one."""
 Play = Callable[[str], "Sequence[Evaluation]"]
 """Evaluates ``RUN@N`` on the panels of its run."""
+CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
+LATEX = ("equal", "panel", "run", "revisions", "success", "difference", "95 % over tasks", "tasks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +259,6 @@ def _paired(here: Evaluated, there: Evaluated) -> tuple[Interval | None, int | N
     if len(both) < 2:
         return None, None
     return paired([one for one, _ in both], [other for _, other in both]), len(both)
-
-
-CURVES = ("run", "revision", "panel", "success", "reward", "episodes", "tokens", "seconds")
-LATEX = ("equal", "panel", "run", "revisions", "success", "difference", "95 % over tasks", "tasks")
 
 
 def curves(sides: Sequence[Side]) -> "DataFrame":

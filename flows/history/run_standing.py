@@ -18,6 +18,10 @@ DAMAGE = (CoevoError, OSError, ValueError, RecursionError)
 """Exceptions that reading a damaged run may raise, from missing to undecodable files."""
 LONGEST = 300
 """Most characters of a fault."""
+COLUMNS = (
+    "run", "recipe", "parent", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
+    "status", "stage", "reason", "process", "fault",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +120,6 @@ def _fault(paths: RunPaths, error: Exception) -> str:
     words = str(error) if isinstance(error, CoevoError | OSError) else f"unreadable: {type(error).__name__}: {error}"
     line = " ".join(words.split())[:LONGEST]
     return line if "coevo fsck" in line else f"{line}; see `coevo fsck {paths.name}`"
-
-
-COLUMNS = (
-    "run", "recipe", "parent", "revision", "iteration", "start_success", "final_success", "evaluated", "seconds",
-    "status", "stage", "reason", "process", "fault",
-)  # fmt: skip
 
 
 def run_rows(place: Workspace) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Last state of a flow run: its name is the status of the run, its message has the stage, the reason and the time."""
+"""Last states of flow runs: the status of the run at its end, and Crashed for runs whose process was killed."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -28,6 +28,11 @@ IN_ORDER = ("Finished", "Waiting", "Stopped")
 """Names of states of a flow run that ended in order."""
 INTERRUPTED = "Execution was aborted by an interrupt signal."
 """Message with which Prefect marks a flow run Crashed after Ctrl-C."""
+NAME = "coevo: mark dead runs Crashed"
+SILENCE = timedelta(seconds=120)
+"""Time without heartbeats after which a run counts as dead: four heartbeats, since a busy machine sends some late."""
+ENDS = ("Completed", "Failed", "Cancelled", "Crashed", *IN_ORDER)
+FLOWS = ("session", "coevolve")
 
 
 def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
@@ -66,13 +71,6 @@ def _name_crashed(found: Standing, place: Workspace) -> Iterator[str]:
             mark_crashed(found.paths.name, str(place.root))
     except CoevoError as error:
         yield f"{found.paths.name}: {error}"
-
-
-NAME = "coevo: mark dead runs Crashed"
-SILENCE = timedelta(seconds=120)
-"""Time without heartbeats after which a run counts as dead: four heartbeats, since a busy machine sends some late."""
-ENDS = ("Completed", "Failed", "Cancelled", "Crashed", *IN_ORDER)
-FLOWS = ("session", "coevolve")
 
 
 def ensure_crash_detection(name: str = NAME, silence: timedelta = SILENCE) -> UUID:

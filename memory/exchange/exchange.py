@@ -1,4 +1,4 @@
-"""Export of entries to a file, and import from files of any origin."""
+"""Export of entries to a file, import from files of any origin, and the checks of their rows."""
 
 import hashlib
 import json
@@ -30,6 +30,10 @@ ROWS = 1024
 """Rows of a Parquet file decoded at a time."""
 ExchangeRow = tuple[str, dict[str, Any]]
 """Place of a row, for error messages, and its fields."""
+MOST = 100_000
+"""Most entries of a file."""
+LONGEST_NAME = 200
+"""Most bytes of a file or folder name; the temporary file's name is a little longer."""
 
 
 def json_rows(path: Path) -> Iterator[ExchangeRow]:
@@ -136,10 +140,6 @@ def _plain(batch: pa.RecordBatch, before: int, path: Path) -> Iterator[dict[str,
     yield from batch.to_pylist()
 
 
-MOST = 100_000
-"""Most entries of a file."""
-LONGEST_NAME = 200
-"""Most bytes of a file or folder name; the temporary file's name is a little longer."""
 FORMATS: Mapping[str, Callable[[Path], Iterator[ExchangeRow]]] = {".parquet": parquet_rows, ".jsonl": json_rows}
 """Readers by file suffix."""
 

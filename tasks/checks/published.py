@@ -1,4 +1,4 @@
-"""Check of MLflow against a run's history: name, points of each published revision, tags."""
+"""Check of MLflow against a run's history (name, points of each published revision, tags), and its repair."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set

@@ -21,7 +21,7 @@ from coevo.records.episode import Episode, Turn
 from coevo.records.metric_names import STREAK
 from coevo.tasks.draft import Result, Shaped, Targets
 from coevo.tasks.iteration.reflect import reflected
-from coevo.tasks.iteration.trials import group_of
+from coevo.tasks.iteration.trial_groups import group_of
 from coevo.tasks.placement import make_room
 from coevo.tasks.revision_artifacts import write_baselines
 from coevo.tasks.session import Session

@@ -14,8 +14,8 @@ from coevo.memory.admission.retirement import allowed
 from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.draft import Result, apart
-from coevo.tasks.iteration.replay import replay
-from coevo.tasks.iteration.trials import trial_config
+from coevo.tasks.iteration.paired_replay import replay
+from coevo.tasks.iteration.trial_groups import trial_config
 from coevo.tasks.play.arms import Arms
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked

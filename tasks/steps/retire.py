@@ -24,7 +24,7 @@ from coevo.memory.stats import Stats, retrieved
 from coevo.records.draws import extend, generator
 from coevo.records.entry import Entry, Verdict
 from coevo.tasks.draft import Result, apart
-from coevo.tasks.iteration.replay import replay
+from coevo.tasks.iteration.paired_replay import replay
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
 

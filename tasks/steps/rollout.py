@@ -9,7 +9,7 @@ from coevo.records.task import Task
 from coevo.tasks.draft import PlayedBatch, Result, apart, cost
 from coevo.tasks.iteration.ahead import awaited, staleness
 from coevo.tasks.iteration.batch import measured, play, play_slots, tasks_of
-from coevo.tasks.iteration.trials import arms, with_revisited
+from coevo.tasks.iteration.trial_groups import arms, with_revisited
 from coevo.tasks.play.episode_metrics import check_losses, outcome_metrics, report_losses, spread, unusable_metrics
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked

@@ -20,7 +20,7 @@ from coevo.records.entry import Entry, entry_id
 from coevo.tasks.draft import Position
 from coevo.tasks.iteration.batch import tasks_of
 from coevo.tasks.iteration.held_out import limits_at
-from coevo.tasks.iteration.replay import MOST_READERS, readers, source_tasks
+from coevo.tasks.iteration.paired_replay import MOST_READERS, readers, source_tasks
 from coevo.tasks.steps.bank_steps import write
 from coevo.tasks.steps.gate import gate_episodes
 from coevo.tasks.steps.judge import judge

@@ -21,7 +21,7 @@ CHAINS = {
     "each-step-of-the-protocol": (
         "stage:rollout@1~0.05",
         "coevo.models.trainer.trainer_client:Trainer.save@1+",
-        "coevo.tasks.iteration.replay:replay@1",
+        "coevo.tasks.iteration.paired_replay:replay@1",
         "coevo.memory.bank.table:VersionedTable.upsert@2",
         "coevo.lineage.lineage:write_manifest@1+",
         "coevo.lineage.repository:Repository.seal@1+",
@@ -35,7 +35,7 @@ CHAINS = {
         "coevo.models.trainer.trainer_client:Trainer.update@1",
         "coevo.models.trainer.trainer_client:Trainer.save@1+",
         "stage:write candidates@1+",
-        "coevo.tasks.iteration.replay:replay@1",
+        "coevo.tasks.iteration.paired_replay:replay@1",
         "coevo.memory.admission.replay:judge@1",
     ),
     "2-the-stores-are-written": (

@@ -18,7 +18,7 @@ from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.replay import admission
 from coevo.memory.writers.writer import Proposal
 from coevo.records.entry import entry_id
-from coevo.tasks.iteration.replay import replay
+from coevo.tasks.iteration.paired_replay import replay
 from coevo.tasks.steps.bank_steps import write
 
 SEEDS, FIRINGS = (100, 101), 3

@@ -11,7 +11,7 @@ from support.sessions import batch, opened
 
 from coevo.configs.load.load import load_recipe
 from coevo.memory.admission.admission import Trial
-from coevo.tasks.iteration.replay import replay
+from coevo.tasks.iteration.paired_replay import replay
 from coevo.utilities.errors import CoevoError
 
 SMALL = ["warmstart=null", "rollout.tasks=2", "rollout.group_size=2", "evaluation.tasks=4"]

@@ -17,7 +17,7 @@ from coevo.memory.admission.replay import measured
 from coevo.memory.bank.change import Judged
 from coevo.memory.retirement_counters import RetirementCounter
 from coevo.records.entry import Entry, Verdict, entry_id, rescoped
-from coevo.tasks.iteration.replay import replay
+from coevo.tasks.iteration.paired_replay import replay
 from coevo.tasks.steps.retire import MARGIN, reason, retire, ruled
 
 SETTINGS = [

@@ -21,7 +21,7 @@ from coevo.memory.writers.writer import Proposal
 from coevo.records.draws import key
 from coevo.records.entry import entry_id
 from coevo.records.episode import Episode
-from coevo.tasks.iteration.trials import group_of
+from coevo.tasks.iteration.trial_groups import group_of
 from coevo.tasks.play.arms import Arms, inserted
 from coevo.tasks.play.retrieve import Retrieved
 from coevo.tasks.steps.bank_steps import admit

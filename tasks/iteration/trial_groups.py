@@ -15,7 +15,7 @@ from coevo.configs.bank.admission_config import WithinGroupAdmissionConfig
 from coevo.memory.trials import OnTrial, revisited
 from coevo.records.episode import Episode
 from coevo.records.task import Task
-from coevo.tasks.iteration.replay import in_force
+from coevo.tasks.iteration.paired_replay import in_force
 from coevo.tasks.play.arms import Arms
 from coevo.tasks.session import Session
 
