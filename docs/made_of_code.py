@@ -19,7 +19,7 @@ TOP = {
     "SECURITY.md": "security.md",
     "CHANGELOG.md": "changelog.md",
 }
-"""Files at the top of the repository, and their pages; a link to another file at the top leads nowhere in the site."""
+"""Files at the top of the repository, and their pages."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
