@@ -10,7 +10,7 @@ FILES = {
     "coevo/__init__.py": "from coevo.tasks.steps.judge import judge\n",
     "tasks/__init__.py": "",
     "tasks/steps/__init__.py": "",
-    "tasks/steps/judge.py": "from coevo.tasks.steps import retire\n\n\nclass Rule:\n    pass\n\n\ndef judge():\n    pass\n",
+    "tasks/steps/judge.py": "from coevo.tasks.steps import retire\nclass Rule: ...\ndef judge(): ...\n",
     "tasks/steps/retire.py": "from coevo.memory.rule import Rule\n",
     "memory/__init__.py": "",
     "memory/rule.py": "class Rule:\n    pass\n",
