@@ -2,6 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import requires
+
+from packaging.requirements import Requirement
 
 from coevo.utilities.errors import CoevoError
 
@@ -18,6 +21,16 @@ EXTRAS = {
 }  # fmt: skip
 """Modules that each extra brings."""
 _OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in modules}
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    """Requirements of the installed package with these extras, as pinned; those of this interpreter only."""
+    declared = [Requirement(line) for line in requires("coevo") or ()]
+    return [each for each in declared if any(_applies(each, extra) for extra in ("", *extras))]
+
+
+def _applies(requirement: Requirement, extra: str) -> bool:
+    return requirement.marker is None or requirement.marker.evaluate({"extra": extra})
 
 
 def missing_extra(error: BaseException) -> str | None:

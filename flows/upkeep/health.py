@@ -6,9 +6,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import psutil
@@ -20,6 +20,7 @@ from coevo.flows.console.home import is_known
 from coevo.flows.servers.daemon import recorded
 from coevo.flows.servers.server_process import ServerError
 from coevo.lineage.atomic_files import another, lacking
+from coevo.utilities.extras import requirements
 from coevo.utilities.free_space import free
 
 OLDEST_GIT = Version("2.32")
@@ -46,7 +47,7 @@ def examine(workspace: Path) -> list[HealthFinding]:
     """Run all checks."""
     return [
         _python(),
-        *packages(requires("coevo") or ()),
+        *packages(requirements("train")),
         _torch(),
         _git(),
         _cores(),
@@ -66,16 +67,14 @@ def _python() -> HealthFinding:
     )
 
 
-def packages(needed: Iterable[str]) -> Iterator[HealthFinding]:
+def packages(needed: Sequence[Requirement]) -> Iterator[HealthFinding]:
     """Check that requirements are installed: one finding per missing one, or one for all."""
-    parsed = [Requirement(line) for line in needed]
-    applying = [requirement for requirement in parsed if requirement.marker is None or requirement.marker.evaluate()]
-    wrong = [(requirement, _installed(requirement.name)) for requirement in applying if not _satisfied(requirement)]
+    wrong = [(requirement, _installed(requirement.name)) for requirement in needed if not _satisfied(requirement)]
     for requirement, found in wrong:
         remedy = f"pip install --constraint requirements.lock '{requirement}'"
         yield HealthFinding("packages", f"{requirement.name} {found or 'is missing'}, {requirement} is needed", remedy)
     if not wrong:
-        yield HealthFinding("packages", f"{len(applying)} direct requirements, all as pinned")
+        yield HealthFinding("packages", f"{len(needed)} direct requirements, all as pinned")
 
 
 def _installed(package: str) -> str | None:

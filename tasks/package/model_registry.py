@@ -9,12 +9,10 @@ import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import requires, version
+from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-from packaging.requirements import Requirement
 
 from coevo.lineage.packages import Packages
 from coevo.tasks.package.package import Package
@@ -22,6 +20,7 @@ from coevo.tasks.package.signature import ARTIFACT, example, signature
 from coevo.tasks.publish.mlflow.tracker import Placement
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, check_location, reached
 from coevo.utilities.errors import CoevoError
+from coevo.utilities.extras import requirements
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "mlflow" / "agent.py"
@@ -66,7 +65,7 @@ def save(package: Package, into: Path) -> None:
             python_model=str(SCRIPT),
             artifacts={ARTIFACT: package.directory.absolute().as_uri()},  # MLflow reads a path as a URI: % and #
             code_paths=[str(_code(Path(scratch) / "coevo"))],
-            pip_requirements=requirements(package),
+            pip_requirements=pins(package),
             signature=signature(),
             input_example=example(),
         )
@@ -174,13 +173,12 @@ def packaged(model: Path) -> Package:
     return Package(model / "artifacts" / ARTIFACT)
 
 
-def requirements(package: Package) -> list[str]:
+def pins(package: Package) -> list[str]:
     """Requirements of a package: this project's pins, else installed versions."""
     bank = package.config.bank
-    extras = ("", "embedding") if bank and "embedding" in bank.retrieval.model_dump_json() else ("",)
-    wanted = [Requirement(text) for text in requires("coevo") or ()]
-    chosen = [each for each in wanted if each.marker is None or any(each.marker.evaluate({"extra": e}) for e in extras)]
-    return [f"{each.name}{each.specifier or '==' + version(each.name)}" for each in chosen]
+    embeds = bank is not None and "embedding" in bank.retrieval.model_dump_json()
+    needed = requirements("train", "embedding") if embeds else requirements("train")
+    return [f"{each.name}{each.specifier or '==' + version(each.name)}" for each in needed]
 
 
 def _logged(registry: Any, name: str, placement: Placement, tags: Mapping[str, str]) -> Any:

@@ -4,9 +4,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from coevo.utilities.errors import CoevoError
-from coevo.utilities.extras import EXTRAS, extras_named, missing_extra
+from coevo.utilities.extras import EXTRAS, extras_named, missing_extra, requirements
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,3 +40,12 @@ def test_a_function_of_the_python_api_raises_it_and_every_other_error_as_it_is()
 def test_each_extra_is_one_of_the_package():
     offered = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert EXTRAS.keys() <= offered.keys()
+
+
+def test_requirements_are_those_of_the_package_and_of_the_extras_that_are_named():
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = declared["optional-dependencies"]
+    names = [{Requirement(line).name for line in lines} for lines in (declared["dependencies"], extras["train"])]
+    assert {each.name for each in requirements()} == names[0]
+    assert {each.name for each in requirements("train")} == names[0] | names[1]
+    assert "torch==2.13.0" in {f"{each.name}{each.specifier}" for each in requirements("train", "embedding")}

@@ -2,6 +2,8 @@
 
 import json
 
+from packaging.requirements import Requirement
+
 from coevo.flows.upkeep.health import packages
 
 
@@ -38,8 +40,13 @@ def test_a_server_that_is_gone_is_a_problem_until_it_is_cleared(coevo, tmp_path)
     assert [row["status"] for row in rows if row["check"] == "servers"] == ["ok"]
 
 
+def test_packages_of_training_are_examined_too(coevo):
+    (row,) = (row for row in json.loads(coevo("doctor", "--json").out) if row["check"] == "packages")
+    assert row["status"] == "problem" or int(row["found"].split()[0]) > 30
+
+
 def test_a_package_beside_its_pin_is_named_with_the_remedy():
-    found = list(packages(["typer<0.1", "no-such-package-of-ours", "rich", "torch; python_version < '3'"]))
+    found = list(packages([Requirement(line) for line in ("typer<0.1", "no-such-package-of-ours", "rich")]))
     assert [finding.ok for finding in found] == [False, False]
     assert "typer<0.1 is needed" in found[0].found
     assert "is missing" in found[1].found
@@ -47,4 +54,4 @@ def test_a_package_beside_its_pin_is_named_with_the_remedy():
 
 
 def test_packages_as_pinned_are_one_finding():
-    assert [finding.ok for finding in packages(["typer>0", "rich"])] == [True]
+    assert [finding.ok for finding in packages([Requirement("typer>0"), Requirement("rich")])] == [True]

@@ -10,7 +10,7 @@ from support.packages import ORIGIN, packaged
 
 from coevo.configs.load.load import load_recipe
 from coevo.tasks.package.champion import champion, judge, make_champion, record, restore
-from coevo.tasks.package.model_registry import Registered, fetch, find, register, requirements
+from coevo.tasks.package.model_registry import Registered, fetch, find, pins, register
 from coevo.tasks.package.model_registry import packaged as package_in
 from coevo.tasks.publish.mlflow.tracker import Placement, Tracker
 from coevo.tasks.publish.mlflow.tracking_store import TrackingStore, client, tracking_store
@@ -63,9 +63,9 @@ def test_a_version_is_complete(store, household, tmp_path):
     assert {"inputs", "outputs", "params"} <= described["signature"].keys()
     assert described["flavors"]["python_function"]["model_code_path"].endswith("mlflow/agent.py")
     assert (model / "input_example.json").is_file()
-    pins = (model / "requirements.txt").read_text().splitlines()
-    assert {"mlflow==3.17.2", "torch==2.13.0"} <= set(pins)
-    assert all("=" in pin or "<" in pin for pin in pins)
+    written = (model / "requirements.txt").read_text().splitlines()
+    assert {"mlflow==3.17.2", "torch==2.13.0"} <= set(written)
+    assert all("=" in pin or "<" in pin for pin in written)
     carried = {path.relative_to(model / "code").as_posix() for path in (model / "code").rglob("*")}
     assert {"coevo/tasks/package/pyfunc.py", "coevo/memory/retrieval/index.py"} <= carried
     assert not any("__pycache__" in path for path in carried)
@@ -96,10 +96,10 @@ def test_a_model_of_mlflow_is_linked_to_the_run_that_it_comes_from(store, tmp_pa
 
 
 def test_retrieval_by_embedding_asks_for_its_extra(tmp_path):
-    assert not any("sentence" in pin for pin in requirements(packaged(tmp_path)))
+    assert not any("sentence" in pin for pin in pins(packaged(tmp_path)))
     (tmp_path / "other").mkdir()
     config = load_recipe("homerules-coevo-rl", ["bank.retrieval.type=embedding"])
-    assert any("sentence-transformers==6.2" in pin for pin in requirements(packaged(tmp_path / "other", config)))
+    assert any("sentence-transformers==6.2" in pin for pin in pins(packaged(tmp_path / "other", config)))
 
 
 @pytest.mark.parametrize(
