@@ -18,29 +18,18 @@ from coevo.lineage.superseded import remove_superseded
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
 from coevo.tasks.draft import PendingRevision
-from coevo.tasks.iteration import ahead
-from coevo.tasks.iteration.retrieval_quality import sources
+from coevo.tasks.kept_artifacts import stage_artifacts
 from coevo.tasks.parts import Stores
-from coevo.tasks.play.unfinished import FOLDER as UNFINISHED
-from coevo.tasks.play.unfinished import write_unfinished
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
 from coevo.tasks.revision_artifacts import (
     EPISODES,
-    STANDINGS,
-    TAUGHT,
-    TRIALS,
     write_episodes,
-    write_standings,
-    write_taught,
-    write_trials,
 )
 from coevo.tasks.run.approval import waiting, write_proposal
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.artifact import FOLDER as WRITING
-from coevo.tasks.writing.artifact import KeptWriting, write_writing
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.free_space import require_space
 
@@ -71,35 +60,14 @@ def seal(session: Session) -> Sealed:
 
     State that the next rollout continues from is staged here; the commit stages the rest.
     """
-    staging, lineage = session.stores.paths.staging, session.stores.lineage
-    if session.config.rollout.turns is not None or lineage.path(UNFINISHED).exists():
-        write_unfinished(session.slots, staging)
-    if session.config.rollout.ahead or lineage.path(ahead.FOLDER).exists():
-        ahead.write_ahead(session.ahead, staging)
-    if session.bank.trials or lineage.path(TRIALS).exists():
-        write_trials(session.bank.trials, staging)
-    if session.bank.standings or lineage.path(STANDINGS).exists():
-        write_standings(session.bank.standings, staging)
-    if session.config.evaluation.retrieval or lineage.path(TAUGHT).exists():
-        session.taught = {task.id: task for task in sources(session).values()}  # as a resumed run reads them
-        write_taught(session.taught.values(), staging)
-    if session.parts.writing is not None or lineage.path(WRITING).exists():
-        write_writing(kept_writing(session), staging)
+    stage_artifacts(session)
     if session.draft.proposed is not None:
-        write_proposal(session.draft.proposed, staging)
+        write_proposal(session.draft.proposed, session.stores.paths.staging)
     before, entries = session.held, session.bank.entries
     sealed = Sealed(session.draft, session.bank.change(), entries, before, state(session), observed(session))
     session.next_revision()
     session.parts.player.engine.forget()
     return sealed
-
-
-def kept_writing(session: Session) -> KeptWriting:
-    """Part of the writing that the revision keeps; nothing if the run has no author any more."""
-    writing = session.parts.writing
-    if writing is None:
-        return KeptWriting()
-    return writing.seal(session.draft.revision, (episode.id for episode in session.recent))
 
 
 def state(session: Session) -> dict[str, object]:

@@ -31,14 +31,12 @@ from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
 from coevo.tasks.draft import PendingRevision, Result
-from coevo.tasks.iteration import ahead
+from coevo.tasks.kept_artifacts import restore_artifacts
 from coevo.tasks.parts import Stores
 from coevo.tasks.placement import trainer_environment
-from coevo.tasks.play import unfinished
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.reporter import Reporter, in_stage
-from coevo.tasks.revision_artifacts import BASELINES, REFERENCES, STANDINGS, TAUGHT, TRIALS
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.run_author import is_budgeted, journal_after, open_writing, spent_before
@@ -155,17 +153,7 @@ def position(session: Session, head: Manifest | None, start: Path) -> None:
     session.waiting = waits(head)
     session.draft = PendingRevision(revision=head.revision + 1)
     lineage = session.stores.lineage
-    names = (BASELINES, REFERENCES, TRIALS, STANDINGS, TAUGHT)
-    kept = {name: lineage.path(name) for name in names if name in head.artifacts}
-    session.baselines = revision_artifacts.read_baselines(kept.get(BASELINES))
-    session.bank.trials = revision_artifacts.read_trials(kept.get(TRIALS))
-    session.bank.standings = revision_artifacts.read_standings(kept.get(STANDINGS))
-    session.taught = revision_artifacts.read_taught(kept.get(TAUGHT))
-    session.references = revision_artifacts.references_of(session.config, kept.get(REFERENCES))
-    if unfinished.FOLDER in head.artifacts and session.config.rollout.turns is not None:
-        take_up_unfinished(session, head)
-    if ahead.FOLDER in head.artifacts and session.config.rollout.ahead and not session.accepted:
-        session.ahead = ahead.read_ahead(lineage.path(ahead.FOLDER))
+    restore_artifacts(session, head)
     if session.due.bank():
         scratch = session.stores.paths.scratch
         session.recent = episodes_since(lineage, head, session.fired, scratch)
@@ -182,19 +170,6 @@ def take_up_writing(
     if head is not None and is_budgeted(config):
         kept = replace(kept, spent=spent_before(stores.lineage, head, kept.spent, stores.paths.scratch, warn))
     return open_writing(config, engine, author, journal, kept, warn)
-
-
-def take_up_unfinished(session: Session, head: Manifest) -> None:
-    """Take up the episodes that were unfinished at the last revision.
-
-    After a rollback or in a branch they continue under other ids, since they may have ended otherwise before.
-
-    Raises:
-        CoevoError: the environment does not answer their recorded actions as it did.
-    """
-    for episode in unfinished.read_unfinished(session.stores.lineage.path(unfinished.FOLDER)):
-        mine = episode if head.restored_from is None else unfinished.forked(episode, head.revision)
-        unfinished.take_up(session.slots, session.parts.env, mine)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:

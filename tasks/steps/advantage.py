@@ -23,7 +23,6 @@ from coevo.tasks.draft import Result, Shaped, Targets
 from coevo.tasks.iteration.reflect import reflected
 from coevo.tasks.iteration.trial_groups import group_of
 from coevo.tasks.placement import make_room
-from coevo.tasks.revision_artifacts import write_baselines
 from coevo.tasks.session import Session
 from coevo.tasks.stage import part_name, stage, untracked
 
@@ -184,7 +183,6 @@ def shape(session: Session, episodes: Sequence[Episode]) -> Result[Shaped]:
     rewards = reward(progress.value, update.invalid_penalty, update.reward, session.baselines)
     if rewards.baselines:
         session.baselines = dict(rewards.baselines)
-        write_baselines(session.baselines, session.stores.paths.staging)
     extras = rewards.shaping.tolist()
     shaped = Shaped(
         [episode.with_shaping(extra) for episode, extra in zip(episodes, extras, strict=True)], rewards, rest

@@ -10,7 +10,6 @@ from coevo.memory.taught import Taught
 from coevo.memory.writers.writer import Evidence, Proposal
 from coevo.records.metric_names import UNREAD, UNSHOWN, UNTAKEN, UNWRITTEN
 from coevo.tasks.draft import Result
-from coevo.tasks.revision_artifacts import write_references
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
 from coevo.tasks.writing.ask_author import ask_of
@@ -81,7 +80,6 @@ def write(session: Session) -> Result[Proposal]:
         spent, rates = writing.cost(), writing.requests()
     if bank.references:
         session.references.add(session.recent)
-        write_references(session.references, session.stores.paths.staging)
     idle = idle_firings(session, UNWRITTEN, bool(proposal.entries or proposal.edits))
     counted = {f"bank/writer/{name}": count for name, count in proposal.counts.items()}
     return Result(proposal, counted | idle, rates, spent)
