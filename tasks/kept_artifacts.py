@@ -114,7 +114,7 @@ KEPT = (
     ),
     KeptArtifact(
         stored.REFERENCES,
-        lambda session: bool(session.references.episodes()),
+        lambda session: any(True for _ in session.references.episodes()),
         lambda session, staging: stored.write_references(session.references, staging),
         _restore_references,
     ),
