@@ -9,7 +9,7 @@ from support.runs import SMALL, coevo, states
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(1800)]
 
 KILLS = (
-    "coevo.tasks.commit:write_trials@1+",
+    "coevo.tasks.revision_artifacts:write_trials@1+",
     "coevo.tasks.play.arms:WithCandidate.of_step@5",
     "coevo.memory.bank_state:BankState.proceed@1+",
     "coevo.lineage.repository:Repository.seal@1",
