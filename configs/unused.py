@@ -12,7 +12,7 @@ def unused(config: RunConfig) -> Iterator[str]:
     """Say which settings of a run have no effect, and what would give them one."""
     if config.bank is not None:
         yield from _retirement(config.bank)
-        yield from _author(config.bank)
+        yield from _writer_model(config.bank)
         yield from _references(config.bank)
         yield from _trials(config.bank, config.iterations)
     if config.update is not None and config.update.writer is not None:
@@ -38,14 +38,14 @@ def _changed(found: RetirementConfig, *names: str) -> bool:
     return any(getattr(found, name) != RetirementConfig.model_fields[name].default for name in names)
 
 
-def _author(bank: BankConfig) -> Iterator[str]:
+def _writer_model(bank: BankConfig) -> Iterator[str]:
     if not isinstance(bank.writer, ModelWriterConfig):
         return
-    author = bank.writer.author
-    if author.budget is not None and author.budget.tokens is None and author.budget.cost is None:
-        yield "bank.writer.author.budget bounds nothing: set its tokens or cost"
-    if author.price is not None and (author.budget is None or author.budget.cost is None):
-        yield "bank.writer.author.price has no effect without a bound of the cost: set bank.writer.author.budget.cost"
+    writer_model = bank.writer.model
+    if writer_model.budget is not None and writer_model.budget.tokens is None and writer_model.budget.cost is None:
+        yield "bank.writer.model.budget bounds nothing: set its tokens or cost"
+    if writer_model.price is not None and (writer_model.budget is None or writer_model.budget.cost is None):
+        yield "bank.writer.model.price has no effect without a bound of the cost: set bank.writer.model.budget.cost"
 
 
 def _references(bank: BankConfig) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Failures of an environment: why it cannot continue an episode, which is then lost and counts in no rate."""
+"""Failures of an environment: why it cannot continue an episode, which is then excluded from metrics and training."""
 
 from asyncio import CancelledError
 from collections.abc import Callable

@@ -26,11 +26,11 @@ from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, 
 from coevo.tasks.publish.reporter import in_stage, reporter
 from coevo.tasks.revision_artifacts import REFERENCES, references_of
 from coevo.tasks.run.assemble import open_engine, player_with
-from coevo.tasks.run.run_author import check_author, open_writing, spent_before
+from coevo.tasks.run.run_writer_model import check_writer_model, open_writing, spent_before
 from coevo.tasks.run.weight_digests import check_weights
 from coevo.tasks.steps.evaluate import panel_index
 from coevo.tasks.writing.artifact import FOLDER, KeptWriting, read_writing
-from coevo.tasks.writing.ask_author import Writing, aside_of
+from coevo.tasks.writing.ask_writer_model import Writing, aside_of
 from coevo.tasks.writing.journal import Journal
 from coevo.tasks.writing.spent import QuestionExpense
 from coevo.utilities.errors import CoevoError
@@ -73,7 +73,7 @@ def evaluate_revision(reference: str, request: EvaluationRequest, place: Workspa
         start = bank_of(run if request.bank == "own" else other, config)
         journal = Journal(scratch / "writing.jsonl", run.manifest.revision)
         kept = KeptWriting(spent=_spent(run, scratch))
-        opened = open_writing(config, engine, scratch / "author", journal, kept, reporter().warn)
+        opened = open_writing(config, engine, scratch / "writer_model", journal, kept, reporter().warn)
         learner = learner_at(run, start, player, stack.enter_context(opened), scratch)
         shares, _ = discover(learner, panel, seen, episodes, request.discovery)
         return Evaluation(panel, episodes, shares, vendi)
@@ -95,7 +95,7 @@ def evaluate_panels(reference: str, place: Workspace) -> list[Evaluation]:
 
 
 def _spent(run: Reading, scratch: Path) -> QuestionExpense:
-    """Expense of the run's author, which counts towards its budget here, too."""
+    """Expense of the run's writer model, which counts towards its budget here, too."""
     manifest = run.manifest
     if FOLDER not in manifest.artifacts:
         return QuestionExpense()
@@ -107,7 +107,7 @@ def configured(run: Reading, request: EvaluationRequest) -> RunConfig:
     """The run's configuration with the requested discovery.
 
     Raises:
-        CoevoError: the two do not go together, or the author has no key here.
+        CoevoError: the two do not go together, or the writer model has no key here.
     """
     if request.discovery and request.bank == "random":
         raise CoevoError(
@@ -117,7 +117,7 @@ def configured(run: Reading, request: EvaluationRequest) -> RunConfig:
     settings["evaluation"] |= {"discovery": request.discovery}
     config = validate(settings, source=run.name)
     if request.discovery:
-        check_author(config)
+        check_writer_model(config)
     return config
 
 

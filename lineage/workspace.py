@@ -69,7 +69,7 @@ class RunPaths:
 
     @property
     def journal(self) -> Path:
-        """Journal of the answers of the writer's author, before they are committed."""
+        """Journal of the answers of the writer model, before they are committed."""
         return self.root / "writing.jsonl"
 
     @property
@@ -139,7 +139,7 @@ class RunPaths:
 
     @property
     def is_blank(self) -> bool:
-        """True if nothing of the run was ever committed, and no answer of an author is kept; never for a link."""
+        """True if nothing of the run was ever committed, and no answer of a writer model is kept; never for a link."""
         kept = (self.journal, self.published, *(self.lineage / ".git" / "objects").rglob("*"))
         return not self.root.is_symlink() and not any(path.is_file() for path in kept)
 

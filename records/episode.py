@@ -79,7 +79,7 @@ class Episode:
         start: number of turns of the attempt before these; 0 for a whole attempt.
         following: prompt of the turn after these if the attempt continues; empty if it is over.
         cut: reason if the agent, not the environment, could not continue; such an episode counts like any other.
-        lost: reason if the environment failed, ``kind: detail``; a lost episode counts in no rate and teaches nothing.
+        lost: reason if the environment failed, ``kind: detail``; a lost episode is excluded from metrics and training.
     """
 
     id: str

@@ -17,7 +17,7 @@ def estimated(text: str | bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class QuestionRoom:
-    """Room that an author has for one question.
+    """Room that a writer model has for one question.
 
     Attributes:
         tokens: maximum tokens of its system and user messages.
@@ -34,7 +34,7 @@ class QuestionRoom:
 
 @dataclass(frozen=True)
 class Question:
-    """One question to an author.
+    """One question to a writer model.
 
     Attributes:
         purpose: prompt that asks, such as ``reflection``.
@@ -73,7 +73,7 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Reply of an author to one question.
+    """Reply of a writer model to one question.
 
     Attributes:
         text: the answer without its thinking; empty if there is none.

@@ -61,7 +61,7 @@ def _write_writing(session: Session, staging: Path) -> None:
 
 
 def kept_writing(session: Session) -> writing.KeptWriting:
-    """Part of the writing that the revision keeps; nothing if the run has no author any more."""
+    """Part of the writing that the revision keeps; nothing if the run has no writer model any more."""
     if session.parts.writing is None:
         return writing.KeptWriting()
     return session.parts.writing.seal(session.draft.revision, (episode.id for episode in session.recent))
@@ -101,7 +101,7 @@ def _restore_ahead(session: Session, path: Path | None, head: Manifest) -> None:
         session.ahead = ahead.read_ahead(path)
 
 
-def _opened_with_its_author(session: Session, path: Path | None, head: Manifest) -> None:
+def _opened_with_its_writer_model(session: Session, path: Path | None, head: Manifest) -> None:
     """``take_up_writing`` reads it, before there is a session."""
 
 
@@ -144,7 +144,7 @@ KEPT = (
         _restore_ahead,
     ),
     KeptArtifact(
-        writing.FOLDER, lambda session: session.parts.writing is not None, _write_writing, _opened_with_its_author
+        writing.FOLDER, lambda session: session.parts.writing is not None, _write_writing, _opened_with_its_writer_model
     ),
 )
 """All of them. A new one is a row here, with what it writes and reads in ``revision_artifacts``."""

@@ -14,7 +14,7 @@ from coevo.tasks.play.play import Player
 from coevo.tasks.publish.prefect import FlowPages
 from coevo.tasks.publish.publisher import Publisher
 from coevo.tasks.publish.reporter import Reporter
-from coevo.tasks.writing.ask_author import Writing
+from coevo.tasks.writing.ask_writer_model import Writing
 
 
 @dataclass(frozen=True)

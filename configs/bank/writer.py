@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from coevo.configs.bank.author_config import AnyAuthorConfig, PolicyAuthorConfig
+from coevo.configs.bank.writer_model_config import AnyWriterModelConfig, PolicyWriterModelConfig
 from coevo.configs.base import MANY, Config
 
 
@@ -30,10 +30,10 @@ class WriterConfig(Config):
 class ModelWriterConfig(WriterConfig):
     """Settings of a writer that asks a language model."""
 
-    author: AnyAuthorConfig = PolicyAuthorConfig()
+    model: AnyWriterModelConfig = PolicyWriterModelConfig()
     """Language model that writes."""
     question_tokens: int = Field(default=16_384, ge=256, le=MANY)
-    """Maximum tokens of a question, as the author's model counts them (at an endpoint an estimate): attempts and notes
+    """Maximum tokens of a question, as the writer model counts them (at an endpoint an estimate): attempts and notes
     share them. A question is never longer than the model's context allows."""
 
 

@@ -3,17 +3,24 @@
 from collections.abc import Iterator
 
 from coevo.configs.compositions import (
-    author_conflicts,
     experience,
     learning,
     placement_conflicts,
     rollout_conflicts,
     schedule_conflicts,
+    writer_model_conflicts,
 )
 from coevo.configs.sections import RunSections
 
 
 def flaws(config: RunSections) -> Iterator[str]:
     """Conflicts between the sections of a run, one line each."""
-    for section in (schedule_conflicts, learning, experience, author_conflicts, placement_conflicts, rollout_conflicts):
+    for section in (
+        schedule_conflicts,
+        learning,
+        experience,
+        writer_model_conflicts,
+        placement_conflicts,
+        rollout_conflicts,
+    ):
         yield from section.flaws(config)

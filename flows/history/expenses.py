@@ -48,11 +48,11 @@ class Expense:
     Attributes:
         part: name of the part.
         episodes: number of its episodes.
-        questions: number of questions to the writer's author.
+        questions: number of questions to the writer model.
         tokens: tokens of its prompts and answers.
         seconds: wall-clock seconds of its stages.
         budgets: kinds of equal cost that contain it.
-        money: price of its tokens, in the currency of ``bank.writer.author.price``.
+        money: price of its tokens, in the currency of ``bank.writer.model.price``.
     """
 
     part: str

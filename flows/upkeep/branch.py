@@ -20,7 +20,7 @@ from coevo.lineage.trust import Trust
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.table_retention import KeptVersions, copy
-from coevo.tasks.run.run_author import author_config, check_author
+from coevo.tasks.run.run_writer_model import check_writer_model, writer_model_config
 from coevo.utilities.errors import CoevoError
 
 FIXED = {
@@ -66,8 +66,8 @@ def continued(source: Reading, overrides: Sequence[str], trust: Trust) -> RunCon
     changed = change(settings, overrides)
     _check_fixed(flat(settings), flat(changed))
     config = written(changed, source=source.name)
-    if author_config(source.config) != author_config(config):
-        check_author(config)
+    if writer_model_config(source.config) != writer_model_config(config):
+        check_writer_model(config)
     if source.config.env == config.env and config.evaluation.panels:
         return config
     trust.require(source.paths.name, source.config)

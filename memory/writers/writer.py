@@ -22,7 +22,7 @@ Ask = Callable[[Sequence[Question]], list[Reply]]
 
 @dataclass(frozen=True, slots=True)
 class AskFunction:
-    """Function that asks an author, with the room that the author has for a question.
+    """Function that asks a writer model, with the room that the writer model has for a question.
 
     Attributes:
         put: returns one reply per question, in order.
@@ -38,7 +38,7 @@ class AskFunction:
 
 
 def room_of(ask: Ask, most: int) -> QuestionRoom:
-    """Room for a question of at most so many tokens; they are estimated where nothing is known of the author."""
+    """Room for a question of at most so many tokens; they are estimated where nothing is known of the writer model."""
     if not isinstance(ask, AskFunction):
         return QuestionRoom(most)
     room = ask.room()
@@ -47,7 +47,7 @@ def room_of(ask: Ask, most: int) -> QuestionRoom:
 
 def nobody(questions: Sequence[Question]) -> list[Reply]:
     """Answer nothing: for writers that ask no model."""
-    raise CoevoError(f"a writer asks {len(questions)} questions, but it has no author: set bank.writer.author")
+    raise CoevoError(f"a writer asks {len(questions)} questions, but it has no writer model: set bank.writer.model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Evidence:
         library: the active entries with their counters.
         references: earlier episodes by key; those of ``episodes`` are not yet among them.
         revision: number of the revision in the making.
-        ask: puts questions to the author of ``bank.writer.author``; rules do not use it.
+        ask: puts questions to the writer model of ``bank.writer.model``; rules do not use it.
     """
 
     episodes: Sequence[Episode]
@@ -102,7 +102,7 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
-class Authored:
+class WriterAnswer:
     """An answer of the run's own policy.
 
     Attributes:
@@ -125,7 +125,7 @@ class Proposal:
         edits: operations on pools, in the order of execution; only editors propose any.
         counts: counts for the metrics ``bank/writer/<name>``.
         rejects: parts of a model's answers that were refused.
-        authored: answers from which the policy may learn to write.
+        written: answers from which the policy may learn to write.
     """
 
     entries: tuple[Entry, ...] = ()
@@ -133,7 +133,7 @@ class Proposal:
     edits: tuple[Edit, ...] = ()
     counts: dict[str, float] = field(default_factory=dict)
     rejects: tuple[Reject, ...] = ()
-    authored: tuple[Authored, ...] = ()
+    writer_answers: tuple[WriterAnswer, ...] = ()
 
 
 class Writer(Protocol):

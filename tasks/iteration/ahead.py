@@ -1,4 +1,4 @@
-"""One step off: while the policy learns from a batch, it plays the next one as it was before (``rollout.ahead``).
+"""One-step-off-policy rollouts: the next batch is played while the policy learns from this one (``rollout.ahead``).
 
 What was played ahead is part of the revision, in ``ahead/``: ``episodes.parquet`` and the figures of its retrieval,
 ``metrics.json``. It is taken where it is what would be played now; a rollback, a branch, or a person who decides about

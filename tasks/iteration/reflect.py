@@ -11,7 +11,7 @@ from coevo.records.episode import Episode, played
 from coevo.tasks.draft import Result
 from coevo.tasks.publish.reporter import in_stage
 from coevo.tasks.session import Session
-from coevo.tasks.writing.ask_author import aside_of, ask_of
+from coevo.tasks.writing.ask_writer_model import aside_of, ask_of
 from coevo.tasks.writing.writer_rewards import predicted
 
 
@@ -50,7 +50,7 @@ def panel_reflections(session: Session, panel: str, episodes: Sequence[Episode])
 
 
 def potential_of(each: Reflected, made: Sequence[Reflected]) -> float:
-    """Potential of an episode; without an answer that of its group, so that a dead author is no signal."""
+    """Potential of an episode; without an answer that of its group, so that a dead writer model is no signal."""
     if each.answered:
         return each.reflection.potential
     group = [other.reflection.potential for other in made if other.answered and other.episode.task == each.episode.task]

@@ -35,7 +35,7 @@ class DiscoveryAgent:
         writer: writes after a failed attempt; None without a bank.
         start: the bank that every task begins with.
         references: earlier episodes that the writer looks at.
-        ask: puts the writer's questions to its author.
+        ask: puts the writer's questions to its writer model.
         revision: of policy and bank.
         iterations: that they have behind them.
     """

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from coevo.configs.bank.admission_config import ReplayAdmissionConfig
-from coevo.configs.bank.author_config import FrozenAuthorConfig, PolicyAuthorConfig
+from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig, PolicyWriterModelConfig
 from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
@@ -13,7 +13,7 @@ from coevo.models.capacity.model_shape import ModelShape
 from coevo.models.capacity.storage import optimizer, weights
 from coevo.tasks.preflight.memory import Lengths, processes_of
 from coevo.tasks.preflight.writing_time import asking, writing
-from coevo.tasks.run.run_author import author_config
+from coevo.tasks.run.run_writer_model import writer_model_config
 
 CANDIDATES = 16
 """Tasks that a replay plays, for writers without a maximum of candidates."""
@@ -149,13 +149,13 @@ def untimed_steps(config: RunConfig, machine: Machine, steps: Collection[str]) -
 
 
 def _served(config: RunConfig) -> Iterator[Elsewhere]:
-    engine, author = config.rollout.engine, author_config(config)
+    engine, writer_model = config.rollout.engine, writer_model_config(config)
     writes = ("writing",)
     if urls := _urls(engine):
-        asked = writes if isinstance(author, PolicyAuthorConfig) else ()
+        asked = writes if isinstance(writer_model, PolicyWriterModelConfig) else ()
         yield Elsewhere((*PLAYED, *asked), f"rollout.engine.urls={urls}")
-    if isinstance(author, FrozenAuthorConfig) and (urls := _urls(author.engine)):
-        yield Elsewhere(writes, f"bank.writer.author.engine.urls={urls}")
+    if isinstance(writer_model, FrozenWriterModelConfig) and (urls := _urls(writer_model.engine)):
+        yield Elsewhere(writes, f"bank.writer.model.engine.urls={urls}")
 
 
 def _trained(config: RunConfig) -> Iterator[Elsewhere]:

@@ -22,7 +22,7 @@ from coevo.tasks.preflight.memory import Lengths, Need, needs
 from coevo.tasks.preflight.rehearse import Rehearsal, glance
 from coevo.tasks.preflight.remedy import Offer, changed_by, remedy, spread, used
 from coevo.tasks.preflight.writing_time import untimed
-from coevo.tasks.run.run_author import check_author
+from coevo.tasks.run.run_writer_model import check_writer_model
 from coevo.utilities.errors import CoevoError
 
 THOUGHT = 256
@@ -117,7 +117,7 @@ def on_this_machine(found: Forecast, config: RunConfig) -> Forecast:
 
 
 def check_fits(config: RunConfig, env: Environment[Any], workspace: Path, offer: Callable[[], Offer] = Offer) -> None:
-    """Refuse a run that cannot fit this machine and the disk of its workspace, or whose author has no key here.
+    """Refuse a run that cannot fit this machine and the disk of its workspace, or whose writer model has no key here.
 
     Args:
         config: the run.
@@ -175,9 +175,9 @@ def lacking(config: RunConfig, guessed: bool = False) -> Iterator[str]:
 
 
 def _lacking_key(config: RunConfig) -> Iterator[str]:
-    """Reason why the author's endpoint cannot be asked; it would be found once the policy has warmed up."""
+    """Reason why the writer model's endpoint cannot be asked; it would be found once the policy has warmed up."""
     try:
-        check_author(config)
+        check_writer_model(config)
     except CoevoError as error:
         yield str(error)
 

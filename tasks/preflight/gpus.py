@@ -1,11 +1,11 @@
 """GPUs of this machine: those that servers and trainer use, and an error where these do not exist."""
 
-from coevo.configs.bank.author_config import FrozenAuthorConfig
+from coevo.configs.bank.writer_model_config import FrozenWriterModelConfig
 from coevo.configs.placement_config import SeparatePlacement, SharedPlacement
 from coevo.configs.rollout.engine_config import EngineConfig, VllmEngineConfig, gpus_of, indices_of
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine
-from coevo.tasks.run.run_author import author_config
+from coevo.tasks.run.run_writer_model import writer_model_config
 from coevo.utilities.errors import CoevoError
 
 
@@ -18,10 +18,10 @@ def started(engine: EngineConfig) -> VllmEngineConfig | None:
     return engine if isinstance(engine, VllmEngineConfig) and not engine.urls else None
 
 
-def author_servers(config: RunConfig) -> VllmEngineConfig | None:
-    """Settings of the servers that a run starts here for a frozen author; None without any."""
-    author = author_config(config)
-    return started(author.engine) if isinstance(author, FrozenAuthorConfig) else None
+def writer_model_servers(config: RunConfig) -> VllmEngineConfig | None:
+    """Settings of the servers that a run starts here for a frozen writer model; None without any."""
+    writer_model = writer_model_config(config)
+    return started(writer_model.engine) if isinstance(writer_model, FrozenWriterModelConfig) else None
 
 
 def server_gpus(engine: VllmEngineConfig | None, machine: Machine) -> set[int]:
@@ -56,7 +56,7 @@ def check_gpus(config: RunConfig, machine: Machine) -> None:
     if first > there:
         many = f"{first} GPU{'s' if first > 1 else ''}"
         raise MissingGpusError(f"update.deepspeed.device=cuda takes {many}, and there are {there or 'none'} here")
-    servers = (("rollout", started(config.rollout.engine)), ("bank.writer.author", author_servers(config)))
+    servers = (("rollout", started(config.rollout.engine)), ("bank.writer.model", writer_model_servers(config)))
     for section, engine in servers:
         last = -1 if engine is None else max(indices_of(engine), default=-1)
         if last >= there > 0:

@@ -25,8 +25,8 @@ from coevo.models.capacity.footprint import (
 )
 from coevo.models.capacity.model_shape import SIZES, ModelShape
 from coevo.models.capacity.storage import saving
-from coevo.tasks.preflight.author_memory import author_on_gpu, author_on_host, least, serving, share
-from coevo.tasks.preflight.gpus import author_servers, check_gpus, server_gpus, started, trainer_gpus
+from coevo.tasks.preflight.gpus import check_gpus, server_gpus, started, trainer_gpus, writer_model_servers
+from coevo.tasks.preflight.writer_model_memory import least, serving, share, writer_model_on_gpu, writer_model_on_host
 
 MAIN = 2 * GIB
 """Bytes of host memory of the process that runs the loop, with its stores and trackers."""
@@ -147,12 +147,14 @@ def _gpu_needs(
 
 def _shares(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths) -> Iterator[Need]:
     """The least memory of servers within their shares of a GPU."""
-    whole, engine, author = machine.gpus[0].memory, started(config.rollout.engine), author_servers(config)
+    whole, engine, writer_model = machine.gpus[0].memory, started(config.rollout.engine), writer_model_servers(config)
     if engine is not None:
         items = least(engine, shape, lengths.longest + lengths.answer)
         yield Need("a server's share of its GPU", peak(items) + CONTEXT, share(engine, whole), _largest(items))
-    if author is not None and (items := author_on_gpu(config)):
-        yield Need("the author's share of its GPU", peak(items) + CONTEXT, share(author, whole), _largest(items))
+    if writer_model is not None and (items := writer_model_on_gpu(config)):
+        yield Need(
+            "the writer model's share of its GPU", peak(items) + CONTEXT, share(writer_model, whole), _largest(items)
+        )
 
 
 def _updating(config: RunConfig, machine: Machine, kept: list[MemoryUse]) -> Need:
@@ -167,17 +169,17 @@ def _updating(config: RunConfig, machine: Machine, kept: list[MemoryUse]) -> Nee
 
 
 def _serving(config: RunConfig, machine: Machine) -> Iterator[Need]:
-    """The fullest GPU that servers of the run and of a frozen author share without the update."""
-    both = server_gpus(started(config.rollout.engine), machine) & server_gpus(author_servers(config), machine)
+    """The fullest GPU that servers of the run and of a frozen writer model share without the update."""
+    both = server_gpus(started(config.rollout.engine), machine) & server_gpus(writer_model_servers(config), machine)
     places = [_servers_on(config, machine, gpu) for gpu in sorted(both - trainer_gpus(config))]
     if places:
         items = max(places, key=peak)
-        yield Need("each GPU of the author", peak(items), int(machine.gpus[0].memory * USABLE), _largest(items))
+        yield Need("each GPU of the writer model", peak(items), int(machine.gpus[0].memory * USABLE), _largest(items))
 
 
 def _servers_on(config: RunConfig, machine: Machine, gpu: int) -> list[MemoryUse]:
-    """Memory of servers on a GPU. Those of a frozen author run from its first question on, and never sleep."""
-    engine, author, whole = started(config.rollout.engine), author_servers(config), machine.gpus[0].memory
+    """Memory of servers on a GPU. Those of a frozen writer model run from its first question on, and never sleep."""
+    engine, writer_model, whole = started(config.rollout.engine), writer_model_servers(config), machine.gpus[0].memory
     found = list[MemoryUse]()
     apart = isinstance(config.placement, SeparatePlacement) and gpu in config.placement.update
     if engine is not None and isinstance(config.placement, SharedPlacement):
@@ -187,15 +189,15 @@ def _servers_on(config: RunConfig, machine: Machine, gpu: int) -> list[MemoryUse
         ]
     elif engine is not None and gpu in server_gpus(engine, machine) and not apart:
         found = [MemoryUse("server", share(engine, whole))]
-    if author is not None and gpu in server_gpus(author, machine):
-        found.append(MemoryUse("the author's server", share(author, whole)))
+    if writer_model is not None and gpu in server_gpus(writer_model, machine):
+        found.append(MemoryUse("the writer model's server", share(writer_model, whole)))
     return found
 
 
 def _host(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, trained: list[MemoryUse]) -> Need:
     update = config.update
     items = [MemoryUse("the loop", MAIN), *_engine_on_host(config, machine, shape, lengths)]
-    items += author_on_host(config, machine)
+    items += writer_model_on_host(config, machine)
     if update is not None and update.deepspeed.hostfile is None:  # otherwise this machine only coordinates
         deepspeed = update.deepspeed
         here = deepspeed.processes

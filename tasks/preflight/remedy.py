@@ -16,7 +16,7 @@ from coevo.configs.rollout.engine_config import TransformersEngineConfig, VllmEn
 from coevo.configs.run_config import RunConfig
 from coevo.models.capacity.devices import Machine, named
 from coevo.models.capacity.model_shape import ModelShape, shape_of
-from coevo.tasks.preflight.gpus import MissingGpusError, author_servers, started, trainer_gpus
+from coevo.tasks.preflight.gpus import MissingGpusError, started, trainer_gpus, writer_model_servers
 from coevo.tasks.preflight.memory import Lengths, needs
 from coevo.utilities.errors import CoevoError
 
@@ -24,9 +24,9 @@ MACHINES = ("1xa100-80", "1xh200", "4xa100-80", "4xh200", "8xh200")
 """Machines to try if no change of settings suffices, smallest first."""
 SMALL, WORDS = ScratchPolicyConfig(), 1000
 """A model that is smaller than any that needs a remedy, and its vocabulary."""
-AUTHOR = "bank.writer.author.engine"
+WRITER_MODEL = "bank.writer.model.engine"
 SHARES = (0.4, 0.2)
-"""Shares of a GPU to try for a frozen author."""
+"""Shares of a GPU to try for a frozen writer model."""
 CHANGES = (
     ("update.deepspeed.tokens=8192",),
     ("rollout.engine.gpu_memory_utilization=0.4",),
@@ -177,7 +177,7 @@ def _servers(engine: VllmEngineConfig | None, count: int) -> tuple[str, ...]:
 
 def used(config: RunConfig) -> int:
     """Number of this machine's GPUs that a run uses."""
-    return len(_gpus(config) | _named(author_servers(config)))
+    return len(_gpus(config) | _named(writer_model_servers(config)))
 
 
 def _gpus(config: RunConfig) -> set[int]:
@@ -203,7 +203,7 @@ def _tries(config: RunConfig, machine: Machine) -> Iterator[tuple[str, ...]]:
 
 def _among(config: RunConfig, count: int) -> tuple[str, ...]:
     """Overrides with which a run uses the first GPUs alone, where it names others."""
-    moved = author_among(config, count) if max(_named(author_servers(config)), default=-1) >= count else ()
+    moved = writer_model_among(config, count) if max(_named(writer_model_servers(config)), default=-1) >= count else ()
     if max(_gpus(config), default=-1) < count:
         return moved
     return (*(spread(config, count) or _servers(started(config.rollout.engine), count)), *moved)
@@ -228,7 +228,7 @@ def changes(config: RunConfig, count: int, free: int | None) -> Iterator[tuple[s
         count: number of the machine's GPUs.
         free: a GPU that the run leaves idle.
     """
-    yield from _of_author(config, free)
+    yield from _of_writer_model(config, free)
     yield from _fewer_rows(config)
     for overrides in CHANGES:
         yield tuple(text.format(gpus=count or 1) for text in overrides)
@@ -252,13 +252,16 @@ def on_hosts(config: RunConfig) -> tuple[str, ...]:
     return ("update.deepspeed.hostfile=FILE", *wide, *_without_placement(config, "{type: machines}"))
 
 
-def author_among(config: RunConfig, count: int) -> tuple[str, ...]:
-    """Overrides with which a frozen author's server is on the last of so many GPUs."""
-    engine = author_servers(config)
+def writer_model_among(config: RunConfig, count: int) -> tuple[str, ...]:
+    """Overrides with which a frozen writer model's server is on the last of so many GPUs."""
+    engine = writer_model_servers(config)
     if engine is None:
         return ()
     wide = min(width_of(engine), count)
-    return (f"{AUTHOR}.replicas=1", f'{AUTHOR}.devices=["{",".join(map(str, range(count - wide, count)))}"]')
+    return (
+        f"{WRITER_MODEL}.replicas=1",
+        f'{WRITER_MODEL}.devices=["{",".join(map(str, range(count - wide, count)))}"]',
+    )
 
 
 def _without_placement(config: RunConfig, other: str) -> tuple[str, ...]:
@@ -266,17 +269,17 @@ def _without_placement(config: RunConfig, other: str) -> tuple[str, ...]:
     return (f"placement={other}",) if isinstance(config.placement, SharedPlacement | SeparatePlacement) else ()
 
 
-def _of_author(config: RunConfig, free: int | None) -> Iterator[tuple[str, ...]]:
-    """Changes of a frozen author's servers: an idle GPU, smaller shares, and at last the host."""
-    if author_servers(config) is None:
+def _of_writer_model(config: RunConfig, free: int | None) -> Iterator[tuple[str, ...]]:
+    """Changes of a frozen writer model's servers: an idle GPU, smaller shares, and at last the host."""
+    if writer_model_servers(config) is None:
         return
     if free is not None:
-        yield (f"{AUTHOR}.replicas=1", f'{AUTHOR}.devices=["{free}"]')
-    smaller, own = f"{AUTHOR}.gpu_memory_utilization=", "rollout.engine.gpu_memory_utilization="
+        yield (f"{WRITER_MODEL}.replicas=1", f'{WRITER_MODEL}.devices=["{free}"]')
+    smaller, own = f"{WRITER_MODEL}.gpu_memory_utilization=", "rollout.engine.gpu_memory_utilization="
     yield from ((f"{smaller}{share}",) for share in SHARES)
     yield from ((f"{own}0.4", f"{smaller}{share}") for share in SHARES)
     yield from (("placement={type: shared}", f"{own}0.4", f"{smaller}{share}") for share in SHARES)
-    yield (f"{AUTHOR}={{type: transformers}}",)
+    yield (f"{WRITER_MODEL}={{type: transformers}}",)
 
 
 def _fewer_rows(config: RunConfig) -> Iterator[tuple[str, ...]]:

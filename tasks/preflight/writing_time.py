@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from coevo.configs.bank.author_config import AuthorConfig, EndpointAuthorConfig, FrozenAuthorConfig
 from coevo.configs.bank.writer import (
     ModelContrastConfig,
     ModelEditorConfig,
@@ -13,15 +12,16 @@ from coevo.configs.bank.writer import (
     ModelSkillsConfig,
     ModelWriterConfig,
 )
+from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig, FrozenWriterModelConfig, WriterModelConfig
 from coevo.configs.rollout.engine_config import EngineConfig
 from coevo.configs.run_config import RunConfig
-from coevo.models.authors.author import BATCH
 from coevo.models.capacity.devices import Machine
 from coevo.models.capacity.iteration_time import decoding, generator
 from coevo.models.capacity.model_shape import ModelShape
-from coevo.tasks.preflight.author_memory import frozen_shape
+from coevo.models.writer_models.writer_model import BATCH
 from coevo.tasks.preflight.memory import Lengths
-from coevo.tasks.run.run_author import author_config
+from coevo.tasks.preflight.writer_model_memory import frozen_shape
+from coevo.tasks.run.run_writer_model import writer_model_config
 
 KINDS = 6
 """Kinds of tasks of an environment, as ALFWorld has; the writer of skills asks once for each."""
@@ -70,20 +70,20 @@ def writing(config: RunConfig, machine: Machine, shape: ModelShape, lengths: Len
 def _answered(
     config: RunConfig, machine: Machine, shape: ModelShape, lengths: Lengths, asked: QuestionEstimate
 ) -> float:
-    """Seconds until questions that are put at once are answered; no batch begins after ``author.seconds``."""
-    author = author_config(config)
-    model = _author_shape(author, config, shape)
-    if author is None or model is None or not asked.questions:
+    """Seconds until questions that are put at once are answered; no batch begins after ``model.seconds``."""
+    writer_model = writer_model_config(config)
+    model = _writer_model_shape(writer_model, config, shape)
+    if writer_model is None or model is None or not asked.questions:
         return 0.0
     assert config.bank is not None
     assert isinstance(config.bank.writer, ModelWriterConfig)
     needed = FRAME + asked.attempts * (lengths.longest + lengths.answer)
     prompt = min(needed, config.bank.writer.question_tokens, model.positions - 1)
-    answer = min(author.max_new_tokens, model.positions - prompt)
-    engine = author.engine if isinstance(author, FrozenAuthorConfig) else config.rollout.engine
+    answer = min(writer_model.max_new_tokens, model.positions - prompt)
+    engine = writer_model.engine if isinstance(writer_model, FrozenWriterModelConfig) else config.rollout.engine
     rounds = asked.questions if _one_by_one(model, engine) else ceil(asked.questions / BATCH)
     seconds = decoding(model, asked.questions / rounds, prompt, answer, *generator(engine, machine))
-    return min(rounds * seconds, author.seconds + seconds)
+    return min(rounds * seconds, writer_model.seconds + seconds)
 
 
 def _attempts(config: RunConfig) -> int:
@@ -93,19 +93,19 @@ def _attempts(config: RunConfig) -> int:
 
 def untimed(config: RunConfig) -> Iterator[str]:
     """Notice of answers that the forecast does not time."""
-    author, asked = author_config(config), asking(config)
-    if config.bank is None or author is None or asked is None or not asked.questions:
+    writer_model, asked = writer_model_config(config), asking(config)
+    if config.bank is None or writer_model is None or asked is None or not asked.questions:
         return
     held = min(config.evaluation.reflections, config.evaluation.tasks) + _attempts(config)
     aside = f" and up to {held} for each evaluated panel" if held else ""
     often = (
         f"up to {asked.questions} questions every {config.bank.every} iterations{aside}, none begun after "
-        f"bank.writer.author.seconds={author.seconds:g}"
+        f"bank.writer.model.seconds={writer_model.seconds:g}"
     )
-    if isinstance(author, EndpointAuthorConfig):
-        yield f"the answers of {author.model} at {author.url} are not in the time: {often}"
-    elif isinstance(author, FrozenAuthorConfig) and frozen_shape(author, config.policy) is None:
-        yield f"{author.path} is not on this machine, so its answers are not in the time: {often}"
+    if isinstance(writer_model, EndpointWriterModelConfig):
+        yield f"the answers of {writer_model.model} at {writer_model.url} are not in the time: {often}"
+    elif isinstance(writer_model, FrozenWriterModelConfig) and frozen_shape(writer_model, config.policy) is None:
+        yield f"{writer_model.path} is not on this machine, so its answers are not in the time: {often}"
 
 
 def asking(config: RunConfig) -> QuestionEstimate | None:
@@ -128,10 +128,12 @@ def asking(config: RunConfig) -> QuestionEstimate | None:
     return found
 
 
-def _author_shape(author: AuthorConfig | None, config: RunConfig, policy: ModelShape) -> ModelShape | None:
-    if isinstance(author, FrozenAuthorConfig):
-        return frozen_shape(author, config.policy)
-    return None if isinstance(author, EndpointAuthorConfig) else policy
+def _writer_model_shape(
+    writer_model: WriterModelConfig | None, config: RunConfig, policy: ModelShape
+) -> ModelShape | None:
+    if isinstance(writer_model, FrozenWriterModelConfig):
+        return frozen_shape(writer_model, config.policy)
+    return None if isinstance(writer_model, EndpointWriterModelConfig) else policy
 
 
 def _one_by_one(model: ModelShape, engine: EngineConfig) -> bool:

@@ -34,7 +34,7 @@ UNREAD = ("bank/writer/rejected_not_json", "bank/writer/rejected_not_words")
 """Metrics that count answers of which nothing can be read."""
 CUT = "bank/writer/rejected_cut"
 """Metric that counts items, or whole answers, that end at the limit of tokens."""
-MODEL = "bank/writer/unanswered and rejected, bank.writer.author"
+MODEL = "bank/writer/unanswered and rejected, bank.writer.model"
 SILENT = 3
 """Number of iterations in a row in which no prompt shows an entry of the bank, from which on that is an alarm."""
 CHANCES = 500
@@ -194,11 +194,11 @@ def _unread(manifest: Manifest) -> Iterator[str]:
     unread = sum(manifest.metrics.get(name, 0.0) for name in UNREAD)
     if unread > asked * _limits(manifest).unusable:
         yield f"{unread:.0f} of the writer's {asked:.0f} answers have not the form that it asks for"
-        yield "remedy: another bank.writer.author, or a policy that is taught to write"
+        yield "remedy: another bank.writer.model, or a policy that is taught to write"
     cut = manifest.metrics.get(CUT, 0.0)
     if cut > asked * _limits(manifest).unusable:
         yield f"{cut:.0f} of the writer's {asked:.0f} answers end at the limit of tokens"
-        yield "remedy: a larger bank.writer.author.max_new_tokens"
+        yield "remedy: a larger bank.writer.model.max_new_tokens"
 
 
 def _limits(manifest: Manifest) -> AlarmConfig:

@@ -26,7 +26,7 @@ from coevo.tasks.iteration.held_out import episode_limits
 from coevo.tasks.parts import Parts
 from coevo.tasks.play.play import Player
 from coevo.tasks.publish.reporter import in_stage
-from coevo.tasks.writing.ask_author import Writing
+from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.utilities.errors import ConfigError
 
 

@@ -39,14 +39,14 @@ from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.reporter import Reporter, in_stage
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
-from coevo.tasks.run.run_author import is_budgeted, journal_after, open_writing, spent_before
+from coevo.tasks.run.run_writer_model import is_budgeted, journal_after, open_writing, spent_before
 from coevo.tasks.run.warmstart import start_metrics, warm_start
 from coevo.tasks.run.weight_digests import digests
 from coevo.tasks.session import Session
 from coevo.tasks.stage import recording
 from coevo.tasks.writing.artifact import FOLDER as WRITING
 from coevo.tasks.writing.artifact import read_writing
-from coevo.tasks.writing.ask_author import Writing
+from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.utilities.errors import CoevoError
 from coevo.utilities.free_space import require_space
 
@@ -165,11 +165,11 @@ def take_up_writing(
     """The writing of a run after its last revision, with the answers that arrived since."""
     place = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
     journal = journal_after(head, stores.lineage, stores.paths.journal)
-    author, warn = stores.paths.engine / "author", stores.reporter.warn
+    writer_model, warn = stores.paths.engine / "writer_model", stores.reporter.warn
     kept = read_writing(place)
     if head is not None and is_budgeted(config):
         kept = replace(kept, spent=spent_before(stores.lineage, head, kept.spent, stores.paths.scratch, warn))
-    return open_writing(config, engine, author, journal, kept, warn)
+    return open_writing(config, engine, writer_model, journal, kept, warn)
 
 
 def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) -> list[Episode]:

@@ -18,12 +18,12 @@ from coevo.lineage.atomic_files import as_made, content_hash, hash_beside, write
 from coevo.lineage.revision.code_version import code_of, packages
 from coevo.memory.writers.model.words import CHOICES, PREDICTIONS, WORDS
 from coevo.memory.writers.writer import writer_of
-from coevo.models.authors.prompt import Prompts
 from coevo.models.policy.apart import build_apart
 from coevo.models.policy.cloning import Examples, ProbeResult, WarmStartReport, agreement, clone
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.foreign import folder_of
 from coevo.models.policy.policy import Policy, build, save
+from coevo.models.writer_models.prompt import Prompts
 from coevo.records.demonstration import Demonstration
 from coevo.records.draws import extend, key
 from coevo.records.entry import Entry, entry_id

@@ -23,7 +23,7 @@ from coevo.models.policy.foreign import folder_of
 from coevo.utilities.errors import CoevoError
 
 FILE = "weights.json"
-AUTHOR = "bank.writer.author.path"
+WRITER_MODEL = "bank.writer.model.path"
 """Setting of a frozen writer's model."""
 DECIDING = frozenset({".safetensors", ".json", ".jinja", ".txt", ".model", ".tiktoken"})
 """Suffixes of the files that a model, its tokenizer or its encoder is read from."""
@@ -81,7 +81,7 @@ def _named(config: RunConfig) -> Iterator[tuple[str, str]]:
     """Settings that name a model, with their values; the bundled encoder is a pinned package."""
     for setting, value in flat(config.model_dump(mode="json")).items():
         encoder = setting.endswith(".encoder.model") or setting == "evaluation.encoder"
-        if isinstance(value, str) and value != BUNDLED and (encoder or setting in ("policy.path", AUTHOR)):
+        if isinstance(value, str) and value != BUNDLED and (encoder or setting in ("policy.path", WRITER_MODEL)):
             yield setting, value
 
 

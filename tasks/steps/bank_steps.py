@@ -12,7 +12,7 @@ from coevo.records.metric_names import UNREAD, UNSHOWN, UNTAKEN, UNWRITTEN
 from coevo.tasks.draft import Result
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage, untracked
-from coevo.tasks.writing.ask_author import ask_of
+from coevo.tasks.writing.ask_writer_model import ask_of
 
 
 @untracked("credit")

@@ -23,7 +23,7 @@ from coevo.tasks.play.retrieve import Experience, recall
 from coevo.tasks.play.turns import turn_by_turn
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage
-from coevo.tasks.writing.ask_author import aside_of
+from coevo.tasks.writing.ask_writer_model import aside_of
 
 REPEATS = 8
 """Episodes per task if the expert guesses; they cost almost nothing."""

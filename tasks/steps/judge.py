@@ -44,8 +44,8 @@ def _reward(session: Session, proposal: Proposal, decision: Decision) -> dict[st
     tokenizer, gains = session.parts.player.engine.policy.tokenizer, gains_of(decision.judged)
     # The configuration is refused where another model writes.
     assert session.parts.writing is not None
-    rewarded = session.parts.writing.rewarded = replayed(proposal.authored, gains, tokenizer)
-    return {"policy/writer/unmatched": float(unmatched(proposal.authored, gains, rewarded))}
+    rewarded = session.parts.writing.rewarded = replayed(proposal.writer_answers, gains, tokenizer)
+    return {"policy/writer/unmatched": float(unmatched(proposal.writer_answers, gains, rewarded))}
 
 
 @untracked("trial")

@@ -1,4 +1,4 @@
-"""The policy update in the trainer child (CoEvo-RL Algorithm 1, line 6), and the new weights' way to the engine."""
+"""The policy update in the trainer child (CoEvo-RL Algorithm 1, line 6), and weight synchronisation with the engine."""
 
 from collections.abc import Sequence
 from pathlib import Path

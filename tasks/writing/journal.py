@@ -1,4 +1,4 @@
-"""The journal of an author's answers, beside the staging area: each is appended as it arrives.
+"""The journal of a writer model's answers, beside the staging area: each is appended as it arrives.
 
 A run that was killed asks only for what is missing. A line has the revision in the making, the purpose, the task and
 the episodes of the question, its digest, and the reply. A reply with a fault is there for its expense alone.
@@ -28,7 +28,7 @@ class Answered:
         purpose: prompt that asked.
         task: id of the task of the question; empty for several.
         episodes: ids of the episodes that the question showed.
-        digest: of the question and of the author's settings.
+        digest: of the question and of the writer model's settings.
         reply: the answer.
     """
 

@@ -1,11 +1,11 @@
-"""Expense of a run's author, and its budget."""
+"""Expense of a run's writer model, and its budget."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, takewhile
 
-from coevo.configs.bank.author_config import AuthorConfig, BudgetConfig
+from coevo.configs.bank.writer_model_config import BudgetConfig, WriterModelConfig
 from coevo.records.writing import Question, Reply, estimated
 
 MILLION = 1_000_000
@@ -35,34 +35,34 @@ class QuestionExpense:
         )
 
 
-def exhausted(spent: QuestionExpense, author: AuthorConfig) -> str:
+def exhausted(spent: QuestionExpense, writer_model: WriterModelConfig) -> str:
     """Reason why no more questions are asked; empty while the budget lasts."""
-    budget = author.budget
+    budget = writer_model.budget
     if budget is None:
         return ""
     if budget.tokens is not None and _tokens(spent) >= budget.tokens:
-        return f"the budget of {budget.tokens} tokens is spent: raise bank.writer.author.budget.tokens"
-    if budget.cost is not None and money(spent, author) >= budget.cost:
-        return f"the budget of {budget.cost:g} is spent: raise bank.writer.author.budget.cost"
+        return f"the budget of {budget.tokens} tokens is spent: raise bank.writer.model.budget.tokens"
+    if budget.cost is not None and money(spent, writer_model) >= budget.cost:
+        return f"the budget of {budget.cost:g} is spent: raise bank.writer.model.budget.cost"
     return ""
 
 
-def affordable(questions: Sequence[Question], spent: QuestionExpense, author: AuthorConfig) -> int:
+def affordable(questions: Sequence[Question], spent: QuestionExpense, writer_model: WriterModelConfig) -> int:
     """Number of questions from the first on, at least 1, that the budget pays for whatever the length of their answers.
 
     Questions that wait for answers side by side cannot be taken back once the first answers have spent the budget.
     """
-    if author.budget is None:
+    if writer_model.budget is None:
         return len(questions)
-    longest = (Reply("", False, estimated(each.system + each.user), author.max_new_tokens) for each in questions)
+    longest = (Reply("", False, estimated(each.system + each.user), writer_model.max_new_tokens) for each in questions)
     sums = accumulate(longest, lambda before, reply: before.plus([reply]), initial=spent)
-    paid = takewhile(partial(_pays_for, author.budget, author), sums)
+    paid = takewhile(partial(_pays_for, writer_model.budget, writer_model), sums)
     return max(1, len(list(paid)) - 1)
 
 
-def _pays_for(budget: BudgetConfig, author: AuthorConfig, spent: QuestionExpense) -> bool:
+def _pays_for(budget: BudgetConfig, writer_model: WriterModelConfig, spent: QuestionExpense) -> bool:
     return (budget.tokens is None or _tokens(spent) <= budget.tokens) and (
-        budget.cost is None or money(spent, author) <= budget.cost
+        budget.cost is None or money(spent, writer_model) <= budget.cost
     )
 
 
@@ -70,7 +70,7 @@ def _tokens(spent: QuestionExpense) -> int:
     return spent.prompt_tokens + spent.answer_tokens
 
 
-def money(spent: QuestionExpense, author: AuthorConfig) -> float:
+def money(spent: QuestionExpense, writer_model: WriterModelConfig) -> float:
     """Cost of an expense in the currency of the prices, 0 without prices."""
-    price = author.price
+    price = writer_model.price
     return 0.0 if price is None else (spent.prompt_tokens * price.prompt + spent.answer_tokens * price.answer) / MILLION

@@ -1,4 +1,4 @@
-"""Answered questions to train an author on: expert episodes of other worlds, and what they reveal."""
+"""Answered questions to train a writer model on: expert episodes of other worlds, and what they reveal."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ def answered(
     draw: Key,
     chance: Chance = CERTAIN,
 ) -> list[TeacherAnswer]:
-    """Questions of a writer about expert episodes, each with the answer of a perfect author.
+    """Questions of a writer about expert episodes, each with the answer of a perfect writer model.
 
     Args:
         env: environment that knows what its episodes reveal.
@@ -113,7 +113,7 @@ def _turn(acted: Acted) -> Turn:
 
 
 class Teacher:
-    """Perfect author for episodes of an environment that knows what they reveal; it keeps what it was asked.
+    """Perfect writer model for episodes of an environment that knows what they reveal; it keeps what it was asked.
 
     Args:
         env: environment of the episodes.
@@ -169,7 +169,7 @@ class Teacher:
         try:
             return self._env.revealed(each)
         except MissingPartError as error:
-            raise ConfigError(f"{error}: it cannot train an author") from None
+            raise ConfigError(f"{error}: it cannot train a writer model") from None
 
 
 def _aside(steps: Sequence[int], shown: Episode, rng: Generator) -> list[dict[str, Any]]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from coevo.memory.bank.change import Judged
 from coevo.memory.evidence.reflections import Reflected
-from coevo.memory.writers.writer import Authored
-from coevo.models.authors.items import items
+from coevo.memory.writers.writer import WriterAnswer
+from coevo.models.writer_models.items import items
 from coevo.records.writing import Credit, Rewarded
 
 
@@ -33,7 +33,7 @@ def gains_of(judged: Iterable[Judged]) -> dict[str, float]:
     return {name: each.verdict.difference for each in judged if each.verdict.pairs for name in each.verdict.candidates}
 
 
-def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer: Any) -> list[Rewarded]:
+def replayed(writer_answers: Iterable[WriterAnswer], gains: Mapping[str, float], tokenizer: Any) -> list[Rewarded]:
     """Reward of each lesson: its paired gain (CoEvo-RL Eq. 7), for the tokens of its item.
 
     A lesson that the bank knows has none, as one without a verdict, and as one that the answer repeats. The gain that
@@ -41,27 +41,27 @@ def replayed(authored: Iterable[Authored], gains: Mapping[str, float], tokenizer
     written.
 
     Args:
-        authored: answers of the policy.
+        written: answers of the policy.
         gains: paired gain of each lesson that this firing judged, by the id of its entry.
         tokenizer: of the policy.
     """
-    found = (Rewarded(each.drawn, tuple(_credits(each, gains, tokenizer))) for each in authored)
+    found = (Rewarded(each.drawn, tuple(_credits(each, gains, tokenizer))) for each in writer_answers)
     return [each for each in found if each.credits]
 
 
-def unmatched(authored: Iterable[Authored], gains: Mapping[str, float], rewarded: Iterable[Rewarded]) -> int:
+def unmatched(writer_answers: Iterable[WriterAnswer], gains: Mapping[str, float], rewarded: Iterable[Rewarded]) -> int:
     """Number of lessons with a gain that earn nothing, since no tokens of their answer decode to them.
 
     Args:
-        authored: answers of the policy.
+        written: answers of the policy.
         gains: of each lesson that this firing judged.
         rewarded: what ``replayed`` made of both.
     """
-    gained = sum(len({entry for _, entry in each.lessons if entry in gains}) for each in authored)
+    gained = sum(len({entry for _, entry in each.lessons if entry in gains}) for each in writer_answers)
     return gained - sum(len(each.credits) for each in rewarded)
 
 
-def _credits(answer: Authored, gains: Mapping[str, float], tokenizer: Any) -> Iterator[Credit]:
+def _credits(answer: WriterAnswer, gains: Mapping[str, float], tokenizer: Any) -> Iterator[Credit]:
     texts, told = [text for text, _ in answer.lessons], set[str]()
     for (_, entry), item in zip(answer.lessons, items(tokenizer, answer.drawn.token_ids, texts), strict=True):
         if entry in gains and entry not in told and item is not None:

@@ -21,7 +21,7 @@ for module in pkgutil.walk_packages(coevo.configs.__path__, "coevo.configs."):
 FREE = {
     ("PluginEnvConfig", "options"): "belongs to the plug-in; a recipe has at most 32 KiB",
     ("ContextConfig", "template"): "belongs to the chat template; names and texts are short",
-    ("EndpointAuthorConfig", "extra"): "belongs to the endpoint; a recipe has at most 32 KiB",
+    ("EndpointWriterModelConfig", "extra"): "belongs to the endpoint; a recipe has at most 32 KiB",
     ("DeepSpeedConfig", "settings"): "belongs to DeepSpeed; a recipe has at most 32 KiB",
 }
 """Fields without bounds, and why."""

@@ -23,7 +23,7 @@ CLUSTERS = "clusters.delta=0.85"
 WITHIN = "bank.admission={type: within-group}"
 ASKING = "bank.writer={type: model-contrast}"
 SERVED = "rollout.engine={type: vllm}"
-COLD = "bank.writer={type: model-contrast, author: {type: frozen, path: x, temperature: 0.009, engine: {type: vllm}}}"
+COLD = "bank.writer={type: model-contrast, model: {type: frozen, path: x, temperature: 0.009, engine: {type: vllm}}}"
 BY_REFLECTION = "update.reward={type: capability-evolution, potential: reflection}"
 
 SETTING = re.compile(r"(?<![\w.])([a-z][\w.]*)=(\{[^}]*\}|\[[^\]]*\]|[^\s,;:]+)")
@@ -56,7 +56,7 @@ REFUSED = {
     "words that no step teaches": (IN_WORDS, ["warmstart.steps=0"], "or bank.writer.form=words", "reflections=16"),
     "reflections in words by an endpoint": (
         IN_WORDS,
-        ["bank.writer.author={type: endpoint, url: http://localhost:8000/v1, model: m}"],
+        ["bank.writer.model={type: endpoint, url: http://localhost:8000/v1, model: m}"],
         "form=words is for a policy of single words", "set bank.writer.form=prose",
     ),
     "reflections that nobody asks for": (
@@ -70,10 +70,10 @@ REFUSED = {
         IN_WORDS, ["bank.writer.induction=pairwise"], "shows one attempt", "set bank.writer.induction=single",
     ),
     "an answer as long as the policy": (
-        IN_WORDS, ["bank.writer.author.max_new_tokens=512"], "no room for a question", "lower",
+        IN_WORDS, ["bank.writer.model.max_new_tokens=512"], "no room for a question", "lower",
     ),
     "an answer longer than the policy": (
-        IN_WORDS, ["bank.writer.author.max_new_tokens=600"], "no room for a question in policy.max_positions=512",
+        IN_WORDS, ["bank.writer.model.max_new_tokens=600"], "no room for a question in policy.max_positions=512",
     ),
     **{
         f"an answer of 1024 in {length}": (
@@ -81,26 +81,26 @@ REFUSED = {
         )
         for length in (1000, 1024)
     },
-    "an author that is too cold": (
-        SHARED, ["bank.writer.author={type: policy, temperature: 0.009}"], "becomes 0.01", "or rollout.engine.type=",
+    "a writer model that is too cold": (
+        SHARED, ["bank.writer.model={type: policy, temperature: 0.009}"], "becomes 0.01", "or rollout.engine.type=",
     ),
-    "a frozen author that is too cold": (COEVO, [COLD], "becomes 0.01", "author.engine.type=transformers"),
+    "a frozen writer model that is too cold": (COEVO, [COLD], "becomes 0.01", "model.engine.type=transformers"),
     # the policy trained as writer
     "a rule cannot be trained": (
-        COEVO, ["update.writer={}"], "trains the policy as writer", "bank.writer.author.type=policy",
+        COEVO, ["update.writer={}"], "trains the policy as writer", "bank.writer.model.type=policy",
     ),
     "another model cannot be trained": (
         TRAINED_WRITER,
         [
-            "bank.writer={form: prose, author: {type: frozen, path: here}}", "warmstart.reflections=0",
+            "bank.writer={form: prose, model: {type: frozen, path: here}}", "warmstart.reflections=0",
             "warmstart.asides=0", "warmstart.lessons=1", "warmstart.write=0.9",
         ],
         "trains the policy as writer", "set update.writer=null",
     ),
     "nobody writes": (COEVO, ["bank=null", "update.writer={}"], "trains the policy as writer", "update.writer=null"),
-    "answers at a higher temperature": (TRAINED, ["bank.writer.author.temperature=0.9"], "=0.4 instead of 0.9"),
+    "answers at a higher temperature": (TRAINED, ["bank.writer.model.temperature=0.9"], "=0.4 instead of 0.9"),
     "answers at another temperature": (
-        TRAINED, ["bank.writer.author.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
+        TRAINED, ["bank.writer.model.temperature=0.2"], "at the temperature of the rollouts", "temperature=0.4",
     ),
     "predictions of what is said": (TRAINED, ["bank.writer.told=outcome"], "is not told", "bank.writer.told=nothing"),
     "predictions of unfinished attempts": (

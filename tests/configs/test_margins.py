@@ -13,7 +13,7 @@ POLICY_FIRST, BANK_FIRST = "homerules-coevo-rl-policy-first", "homerules-coevo-r
 SHARED = "homerules-coevo-rl-qwen3-8b"
 PRETRAINED = ("warmstart=null", "policy={type: pretrained, path: here}")
 SERVED, ASKING = "rollout.engine={type: vllm}", "bank.writer={type: model-contrast}"
-COLD = "bank.writer={type: model-contrast, author: {type: frozen, path: here, temperature: 0.009}}"
+COLD = "bank.writer={type: model-contrast, model: {type: frozen, path: here, temperature: 0.009}}"
 AHEAD = ("rollout.ahead=1", "update.loss.importance_cap=2.0")
 CLUSTERS = "clusters.delta=0.85"
 WITHIN = "bank.admission={type: within-group}"
@@ -48,11 +48,11 @@ ALLOWED = {
         ],
     ),
     "prose of a pretrained policy": (COEVO, [*PRETRAINED, "context.style=chat", "context.placement=turn", ASKING]),
-    "an answer that leaves one token": (IN_WORDS, ["bank.writer.author.max_new_tokens=511"]),
+    "an answer that leaves one token": (IN_WORDS, ["bank.writer.model.max_new_tokens=511"]),
     "an answer that leaves one token in a server": (SHARED, ["rollout.engine.max_model_len=1025"]),
     "an answer in a server of the policy's length": (SHARED, ["rollout.engine.max_model_len=null"]),
-    "an author as cold as can be": (SHARED, ["bank.writer.author={type: policy, temperature: 0.01}"]),
-    "a cold author in this process": (COEVO, [COLD]),
+    "a writer model as cold as can be": (SHARED, ["bank.writer.model={type: policy, temperature: 0.01}"]),
+    "a cold writer model in this process": (COEVO, [COLD]),
     "a server as cold as can be": (COEVO, [SERVED, "rollout.sampling.temperature=0.01"]),
     "a cold policy in this process": (COEVO, ["rollout.sampling.temperature=0.009"]),
     "heads that share": (COEVO, ["policy.heads=6"]),

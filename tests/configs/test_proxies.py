@@ -6,13 +6,13 @@ import socket
 import httpx
 import httpx2
 import pytest
-from support.authors import question
 from support.completions import completions, said
+from support.writer_models import question
 
-from coevo.configs.bank.author_config import EndpointAuthorConfig
+from coevo.configs.bank.writer_model_config import EndpointWriterModelConfig
 from coevo.configs.proxies import check_proxies, is_here, reach_directly
-from coevo.models.authors.connection import check_address
-from coevo.models.authors.endpoint_author import EndpointAuthor
+from coevo.models.writer_models.connection import check_address
+from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
 from coevo.utilities.errors import CoevoError
 
 NAMES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
@@ -124,8 +124,8 @@ def test_an_endpoint_of_this_machine_under_any_name_is_not_asked_through_a_proxy
         monkeypatch.setenv("http_proxy", proxy)
         monkeypatch.setenv("COEVO_TEST_KEY", "sk-of-a-test-0123456789")
         there = url.replace("127.0.0.1", host)
-        config = EndpointAuthorConfig(type="endpoint", url=there, model="m", key="COEVO_TEST_KEY", retries=0)
-        ((_, reply),) = EndpointAuthor(config, pytest.fail).replies([question()])
+        config = EndpointWriterModelConfig(type="endpoint", url=there, model="m", key="COEVO_TEST_KEY", retries=0)
+        ((_, reply),) = EndpointWriterModel(config, pytest.fail).replies([question()])
     assert seen == []
     assert reply.text == "x" or host == socket.gethostname()  # its address may not be the loopback's
 
@@ -138,9 +138,9 @@ def test_the_users_exceptions_hold_after_servers_were_started(spelling, entry, m
         monkeypatch.setenv("HTTP_PROXY", proxy)
         monkeypatch.setenv(spelling, entry)
         reach_directly()
-        config = EndpointAuthorConfig(type="endpoint", url="http://writer.invalid/v1", model="m", retries=0)
-        ((_, reply),) = EndpointAuthor(config, pytest.fail).replies([question()])
+        config = EndpointWriterModelConfig(type="endpoint", url="http://writer.invalid/v1", model="m", retries=0)
+        ((_, reply),) = EndpointWriterModel(config, pytest.fail).replies([question()])
         assert seen == [] and reply.fault.startswith("the endpoint does not answer (")
-        other = EndpointAuthorConfig(type="endpoint", url="http://elsewhere.example/v1", model="m", retries=0)
-        ((_, reply),) = EndpointAuthor(other, pytest.fail).replies([question()])
+        other = EndpointWriterModelConfig(type="endpoint", url="http://elsewhere.example/v1", model="m", retries=0)
+        ((_, reply),) = EndpointWriterModel(other, pytest.fail).replies([question()])
         assert reply.text == ("" if entry == "*" else "of the proxy")

@@ -17,7 +17,7 @@ INERT = {
     "EvaluationConfig.final_panels": "the same",
     "VllmEngineConfig.devices": "numbers of GPUs, in one environment variable",
     "ContextConfig.template": "values for a template, which runs in a sandbox",
-    "EndpointAuthorConfig.model": "a name in a request to an address that is confirmed",
+    "EndpointWriterModelConfig.model": "a name in a request to an address that is confirmed",
     "LoraConfig.target_modules": "a pattern over names of layers",
 }
 """Fields of free text that nothing acts on, and why."""
@@ -26,10 +26,10 @@ TRUSTED = {
     "PluginEnvConfig.type",
     "PluginEnvConfig.options",
     "PretrainedPolicyConfig.path",
-    "FrozenAuthorConfig.path",
-    "EndpointAuthorConfig.url",
-    "EndpointAuthorConfig.key",
-    "EndpointAuthorConfig.extra",
+    "FrozenWriterModelConfig.path",
+    "EndpointWriterModelConfig.url",
+    "EndpointWriterModelConfig.key",
+    "EndpointWriterModelConfig.extra",
     "EncoderConfig.model",
     "EvaluationConfig.encoder",
     "VllmEngineConfig.urls",
@@ -118,7 +118,7 @@ PATHS = {
     "update.deepspeed.hostfile": "update.deepspeed.hostfile=there",
     "rollout.engine.python": "rollout.engine={type: vllm, python: there}",
     "evaluation.encoder": "evaluation.encoder=there",
-    "bank.writer.author.path": "bank.writer={type: model-contrast, author: {type: frozen, path: there}}",
+    "bank.writer.model.path": "bank.writer={type: model-contrast, model: {type: frozen, path: there}}",
     "bank.retrieval.encoder.model": "bank.retrieval={type: embedding, encoder: {model: there}}",
 }
 

@@ -13,8 +13,8 @@ POLICY, TRAINED, WRITER = (
 
 
 def endpoint(settings):
-    author = f"{{type: endpoint, url: http://localhost:1/v1, model: m, {settings}}}"
-    return f"bank.writer={{type: model-contrast, author: {author}}}"
+    writer_model = f"{{type: endpoint, url: http://localhost:1/v1, model: m, {settings}}}"
+    return f"bank.writer={{type: model-contrast, model: {writer_model}}}"
 
 
 @pytest.mark.parametrize("recipe", names("recipes"))

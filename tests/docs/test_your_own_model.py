@@ -17,7 +17,7 @@ from coevo.models.policy.policy import Policy, save
 PAGE = Path(__file__).parents[2] / "docs" / "your-own-model.md"
 BRIEF = (
     *("iterations=1", "rollout.group_size=2", "rollout.max_turns=3", "rollout.sampling.max_new_tokens=16"),
-    *("bank.every=1", "bank.writer.author={type: policy, max_new_tokens: 32}", "bank.admission.replays=2"),
+    *("bank.every=1", "bank.writer.model={type: policy, max_new_tokens: 32}", "bank.admission.replays=2"),
     "evaluation.tasks=2",
     *("update.advantage={type: reinforce, baseline: none}", "update.invalid_penalty=0.5", "update.optimizer.lr=0.001"),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-AUTHOR = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")
+WRITER_MODEL = ("-c", "user.name=tests", "-c", "user.email=tests@localhost")
 RECIPE = """
 defaults: [recipes/homerules-coevo-rl]
 seed: 3
@@ -78,7 +78,7 @@ def copy(tmp_path_factory, prefect_url):
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, place / name, follow_symlinks=False)
     (place / "pipeline.yaml").write_text(RECIPE)
-    for command in (["init", "--quiet"], ["add", "--all"], [*AUTHOR, "commit", "--quiet", "--message", "copy"]):
+    for command in (["init", "--quiet"], ["add", "--all"], [*WRITER_MODEL, "commit", "--quiet", "--message", "copy"]):
         subprocess.run(["git", *command], cwd=place, check=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PREFECT_API_URL", prefect_url)

@@ -197,7 +197,7 @@ KEPT = {
     "not yet used by its process": lambda run: run,
     "a published revision": lambda run: used(run).published.write_text("{}"),
     "on another disk": lambda run: run.root.symlink_to(used(run).root.rename(run.root.parents[1] / "disk")),
-    "an answer of its author": lambda run: used(run).journal.write_text("{}"),
+    "an answer of its writer model": lambda run: used(run).journal.write_text("{}"),
     "an object of its history": lambda run: (
         (run.lineage / ".git/objects/pack").mkdir(parents=True)
         or (used(run).lineage / ".git/objects/pack/x").write_text("")

@@ -1,4 +1,4 @@
-"""Authors for tests: answers by purpose, and what was asked."""
+"""Writer models for tests: answers by purpose, and what was asked."""
 
 import json
 
@@ -30,7 +30,7 @@ class Asked:
 
 
 class Scripted:
-    """An author that answers each question with the purpose and a number, or as ``say`` says, and counts them."""
+    """A writer model that answers each question with the purpose and a number, or as ``say`` says, and counts them."""
 
     def __init__(self, say=None):
         self._say = say or (lambda question: Reply(f"{question.purpose} {question.user}", True, 100, 20))

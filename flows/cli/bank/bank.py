@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coevo.flows.cli.bank.author import author
 from coevo.flows.cli.bank.exchange import export, import_
 from coevo.flows.cli.bank.rejects import rejects
 from coevo.flows.cli.bank.retire import retire
 from coevo.flows.cli.bank.retrieval import retrieval
+from coevo.flows.cli.bank.train_writer import train_writer
 from coevo.flows.cli.bank.why import why
 from coevo.flows.console import output
 from coevo.flows.console.options import JsonOption, TrustOption, WorkspaceOption, workspace_at
@@ -168,7 +168,7 @@ def diff(
     )
 
 
-app.command()(author)
+app.command()(train_writer)
 app.command()(why)
 app.command()(retrieval)
 app.command()(rejects)

@@ -38,7 +38,7 @@ def ablate(
     as_json: JsonOption = False,
     workspace: WorkspaceOption = None,
 ) -> int:
-    """Play a study, arms x seeds, and compare its arms with the finding of a paper.
+    """Run a study, arms x seeds, and compare its arms with the finding of a paper.
 
     Each run is an ordinary one, NAME-ARM-sSEED. Repeat the command to continue: finished runs are skipped, an
     unfinished one continues from its last revision.

@@ -9,7 +9,7 @@ from typing import Any
 from coevo.memory.text import clean, content_words, words
 from coevo.memory.writers.model.answers import AnswerReader
 from coevo.memory.writers.model.transcript import Shown
-from coevo.memory.writers.writer import Authored
+from coevo.memory.writers.writer import WriterAnswer
 from coevo.records.entry import Entry, also_from, entry_id
 from coevo.records.inert import COMMON, either, flaw, inert
 
@@ -116,10 +116,10 @@ def joined(drafts: Iterable[DraftEntry]) -> dict[str, Entry]:
     return entries
 
 
-def authored(found: Iterable[AnswerReader], drafts: Sequence[DraftEntry]) -> tuple[Authored, ...]:
+def writer_answers(found: Iterable[AnswerReader], drafts: Sequence[DraftEntry]) -> tuple[WriterAnswer, ...]:
     """Answers of the run's own policy, each with the items that it holds."""
     return tuple(
-        Authored(drawn, tuple(_items(answer, [draft for draft in drafts if draft.answer is answer])))
+        WriterAnswer(drawn, tuple(_items(answer, [draft for draft in drafts if draft.answer is answer])))
         for answer in found
         if (drawn := answer.reply.drawn) is not None
     )

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from coevo.configs.bank.writer import ModelContrastConfig
 from coevo.memory.evidence.contrasts import clusters
-from coevo.memory.writers.model.answer_lessons import DraftEntry, authored, entry, joined, lessons
+from coevo.memory.writers.model.answer_lessons import DraftEntry, entry, joined, lessons, writer_answers
 from coevo.memory.writers.model.answers import Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.prompts import (
     FAILURE,
@@ -50,7 +50,7 @@ class ModelContrast:
             worth(candidates, evidence.episodes),
             counts=counts(found) | known,
             rejects=rejects_of(found),
-            authored=authored(found, drafts),
+            writer_answers=writer_answers(found, drafts),
         )
 
     def _chosen(self, evidence: Evidence) -> Iterator[Sequence[Episode]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from coevo.configs.bank.writer import ModelExtremesConfig
 from coevo.memory.evidence.reward_extremes import best, foremost, partition, worst
-from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, entry, joined, lessons, writer_answers
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.prompts import LESSONS, STRATEGIES, WARNINGS, posed
 from coevo.memory.writers.writer import Ask, Evidence, Proposal, room_of, worth
@@ -42,7 +42,7 @@ class ModelExtremes:
             worth(fresh, evidence.episodes),
             counts=counts(found) | sizes,
             rejects=rejects_of(found),
-            authored=authored(found, drafts),
+            writer_answers=writer_answers(found, drafts),
         )
 
     def _posed(self, purpose: str, episodes: Sequence[Episode], ask: Ask) -> Posed:

@@ -131,7 +131,7 @@ def posed(
     notes: Sequence[Entry] = (),
     verdict: bool = True,
 ) -> Posed:
-    """A question within the room of its author.
+    """A question within the room of its writer model.
 
     Notes take at most ``NOTES`` of the room if not everything fits. Attempts share the rest; where a share would be
     too small, those before the last are left out.
@@ -140,7 +140,7 @@ def posed(
         purpose: key of ``SCHEMAS``.
         said: what to do; ``COUNT`` stands for the number of attempts.
         episodes: attempts to show, the most telling first.
-        room: of the author.
+        room: of the writer model.
         notes: entries to show, the most telling first.
         verdict: as ``transcript.shown``.
     """

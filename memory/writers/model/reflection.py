@@ -8,7 +8,7 @@ from coevo.memory.evidence.references import References, reference_of
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, Reflection, Subtask, figures
 from coevo.memory.text import clean
 from coevo.memory.writers.model import words
-from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, entry, joined, lessons, writer_answers
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.prompts import LESSONS, REFERENCE, REFLECT, posed
 from coevo.memory.writers.writer import Ask, Evidence, Proposal, room_of
@@ -39,8 +39,8 @@ class ModelReflection:
             for lesson in taught
         ]
         fresh = tuple(each for each in joined(drafts).values() if each.id not in evidence.library.row_of)
-        measured, learned = counts(found) | figures([each for each, _ in told]), authored(found, drafts)
-        return Proposal(fresh, counts=measured, rejects=rejects_of(found), authored=learned)
+        measured, learned = counts(found) | figures([each for each, _ in told]), writer_answers(found, drafts)
+        return Proposal(fresh, counts=measured, rejects=rejects_of(found), writer_answers=learned)
 
     def _entry(self, lesson: Lesson, episode: Episode, revision: int) -> Entry:
         """Entry of a lesson; the reflected episode is a source also where the reference shows the step.

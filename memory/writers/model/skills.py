@@ -7,7 +7,7 @@ from dataclasses import replace
 from coevo.configs.bank.writer import ModelSkillsConfig
 from coevo.memory.evidence.reward_extremes import foremost, worst
 from coevo.memory.library import Library
-from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, authored, entry, joined, lessons
+from coevo.memory.writers.model.answer_lessons import DraftEntry, Lesson, entry, joined, lessons, writer_answers
 from coevo.memory.writers.model.answers import AnswerReader, Posed, answers, counts, rejects_of
 from coevo.memory.writers.model.prompts import COUNT, LESSONS, SKILLS, posed, within
 from coevo.memory.writers.writer import Evidence, Proposal, room_of
@@ -35,8 +35,8 @@ class ModelSkills:
         skills = [(wording(each.strategy), each) for each in joined(drafts).values()]
         fresh = tuple(each for text, each in skills if not held & {(text, each.scope), (text, "")})
         sizes = {"failing_kinds": float(len(failing)), "general_skills": float(sum(not each.scope for each in fresh))}
-        learned = authored(found, drafts)
-        return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), authored=learned)
+        learned = writer_answers(found, drafts)
+        return Proposal(fresh, counts=counts(found) | sizes, rejects=rejects_of(found), writer_answers=learned)
 
     def _drafts(self, found: Iterable[AnswerReader], revision: int) -> list[DraftEntry]:
         return [

@@ -65,7 +65,7 @@ class VllmServer:
         )
 
     def stop(self) -> None:
-        """End it and all its children, kindly and then not."""
+        """End it and all its children: SIGTERM, then SIGKILL."""
         self._guard.stop()
 
 

@@ -76,8 +76,8 @@ def test_every_setting_and_every_stranger_is_named_by_its_path():
         (["policy={type: pretrained, path: x, lora: {target_modules: [1]}}"], "policy.lora.target_modules = [1]: "),
         (["env.type=a:B", "env.level=1"], "env.level: no such key; its section has: type, options"),
         (
-            ["bank.writer={type: quote-contrast, author: {type: endpoint}}"],
-            "bank.writer.author: no such key of quote-contrast, which has type, buffer, candidates; "
+            ["bank.writer={type: quote-contrast, model: {type: endpoint}}"],
+            "bank.writer.model: no such key of quote-contrast, which has type, buffer, candidates; "
             "bank.writer.type=model-contrast has it",
         ),
         (["sed=1"], "sed: no such key. Did you mean 'seed'?"),

@@ -46,7 +46,7 @@ def test_a_dry_run_reports_and_writes_nothing(coevo, tmp_path):
     assert lines[-1] == "ready to start"
 
 
-AUTHOR = {"type": "endpoint", "url": "http://a/v1", "model": "m"}
+WRITER_MODEL = {"type": "endpoint", "url": "http://a/v1", "model": "m"}
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,17 @@ AUTHOR = {"type": "endpoint", "url": "http://a/v1", "model": "m"}
         ("sk_0123456789abcdef", "key: the environment has no variable of this name; name the environment variable"),
     ],
 )
-def test_an_author_without_a_key_is_refused_before_anything_is_written(coevo, copied, tmp_path, key, said):
+def test_an_writer_model_without_a_key_is_refused_before_anything_is_written(coevo, copied, tmp_path, key, said):
     place = tmp_path / "none"
-    writer = f"bank.writer={{type: model-contrast, author: {json.dumps(AUTHOR | {'key': key})}}}"
+    writer = f"bank.writer={{type: model-contrast, model: {json.dumps(WRITER_MODEL | {'key': key})}}}"
     dry = coevo("run", SMALL, writer, "--dry-run", "--workspace", place)
     elsewhere = coevo("run", SMALL, writer, "--dry-run", "--on", "1xh100", "--workspace", place)
     started = coevo("run", SMALL, writer, "--workspace", place)
     branched = coevo("branch", "first@2", "mine", writer)
     with pytest.raises(CoevoError, match=said):
-        api.run(SMALL, {"bank.writer": {"type": "model-contrast", "author": AUTHOR | {"key": key}}}, workspace=place)
+        api.run(
+            SMALL, {"bank.writer": {"type": "model-contrast", "model": WRITER_MODEL | {"key": key}}}, workspace=place
+        )
     assert (dry.code, dry.out.splitlines()[-1]) == (1, "not ready: solve the problems above first")
     assert said in dry.out and (elsewhere.code, said in elsewhere.out) == (0, False)
     assert [(each.code, said in each.err) for each in (started, branched)] == [(2, True)] * 2

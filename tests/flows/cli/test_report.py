@@ -156,7 +156,7 @@ def _headline(coevo, copied):
     return (copied / "report.html").read_text(encoding="utf-8")
 
 
-def test_a_reader_finds_their_way(page):
+def test_the_report_links_its_sections(page):
     ids = [element.attributes["id"] for element in page.all() if "id" in element.attributes]
     assert len(ids) == len(set(ids))
     for link in page.all("a"):

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 import pytest
-from support.authors import quoting, quoting_writer
 from support.completions import completions
 from support.kept import whole
 from support.player import CONFIG, environment
 from support.runs import ROOT, SMALL, states
 from support.soak import mostly_soak
+from support.writer_models import quoting, quoting_writer
 
 from coevo.models.policy.context import CONTEXT_WORDS
 from coevo.models.policy.policy import build, save
@@ -44,7 +44,7 @@ sys.exit(json.dumps({line[3]: code for line in json.loads(sys.argv[1]) if (code 
 BRIEF = ("evaluation.tasks=8", "evaluation.final_panels=[]", "rollout.tasks=3", "rollout.group_size=3")
 EVOLVING = ("homerules-coevo-rl", *(setting for setting in SMALL if not setting.startswith("warmstart")))
 FEW = {
-    "author": (*EVOLVING, "AUTHOR"),
+    "writer_model": (*EVOLVING, "AUTHOR"),
     "ahead": (*EVOLVING, "rollout.ahead=1", "update.loss.importance_cap=2.0"),
 }
 MORE = {
@@ -99,7 +99,7 @@ def line(case, seed, url, given, workspace):
 @pytest.mark.parametrize("cases", mostly_soak({"few": FEW, "more": MORE}, "few"))
 def test_runs_with_adapters_are_equal_to_the_bit_with_every_hash_seed(workspace, given, cases):
     asked = run_each(cases, workspace, given)
-    assert bool(asked) == ("author" in cases)
+    assert bool(asked) == ("writer_model" in cases)
     for case in cases:
         first, second = (states(workspace, f"{case}-{seed}") for seed in SEEDS)
         assert first == second

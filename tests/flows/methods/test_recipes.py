@@ -26,10 +26,10 @@ THEIRS = {
     "homerules-skillrl-style": ("bank.writer.below=1.0",),
 }
 """Overrides that make two iterations enough to learn something."""
-UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl", "babyai-rules-coevo-rl-author")
+UNREWARDED = ("babyai-grpo", "babyai-rules-coevo-rl", "babyai-rules-coevo-rl-writer-model")
 """Where a novice is never rewarded in two iterations."""
-UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-author")
-"""Where a rule finds nothing to quote, and where nobody serves the author."""
+UNREAD = ("babyai-rules-coevo-rl", "babyai-rules-coevo-rl-writer-model")
+"""Where a rule finds nothing to quote, and where nobody serves the writer model."""
 SHOWN = {False: "homerules-coevo-rl", True: "homerules-retroagent-policy"}
 """Recipes whose novices the others of the household start from, by whether these are shown how to write."""
 LAPTOP = [name for name in names("recipes") if load_recipe(name).policy.type == "scratch"]

@@ -17,7 +17,7 @@ from coevo.records.writing import Credit, Drawn, Reply
 from coevo.tasks.iteration.reflect import panel_reflections, potential_of
 from coevo.tasks.publish.reporter import reporting_to
 from coevo.tasks.writing.artifact import KeptWriting
-from coevo.tasks.writing.ask_author import Writing
+from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.tasks.writing.journal import Journal
 
 SMALL = ["warmstart=null", "evaluation.tasks=4", "update.invalid_penalty=0.0", "update.reward.gamma=0.5"]
@@ -80,10 +80,10 @@ DRAWN = Drawn((1, 2), (3, 4))
 
 
 def writing_of(session, root, said):
-    """Writing of a session whose author gives one answer to every question."""
-    author = Scripted(lambda asked: Reply(said, True, 10, 4, drawn=DRAWN))
-    journal, config = Journal(root / "journal", session.draft.revision), session.config.bank.writer.author
-    return Writing(author, config, journal, KeptWriting(), print, learns=True)
+    """Writing of a session whose writer model gives one answer to every question."""
+    writer_model = Scripted(lambda asked: Reply(said, True, 10, 4, drawn=DRAWN))
+    journal, config = Journal(root / "journal", session.draft.revision), session.config.bank.writer.model
+    return Writing(writer_model, config, journal, KeptWriting(), print, learns=True)
 
 
 def test_predictions_become_samples_of_the_next_update(tmp_path):

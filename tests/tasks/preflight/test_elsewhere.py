@@ -80,8 +80,8 @@ def model(tmp_path):
     return tmp_path / "model"
 
 
-def written(author, *more):
-    return load_recipe(SMALL, [f"bank.writer={{type: model-contrast, author: {{{author}}}}}", *more])
+def written(writer_model, *more):
+    return load_recipe(SMALL, [f"bank.writer={{type: model-contrast, model: {{{writer_model}}}}}", *more])
 
 
 def test_a_policy_that_writes_on_servers_elsewhere_is_not_timed(model):
@@ -96,7 +96,7 @@ def test_a_frozen_model_that_writes_on_servers_elsewhere_is_not_timed(model):
     config = written(f"type: frozen, path: {model}, engine: {{type: vllm, urls: ['http://c:1']}}")
     assert remote(*run(config)) == ["writing"]
     (said,) = untimed_steps(config, HERE, remote(*run(config)))
-    assert said == f"writing is not in the time, since bank.writer.author.engine.urls=[http://c:1] {SPEED}"
+    assert said == f"writing is not in the time, since bank.writer.model.engine.urls=[http://c:1] {SPEED}"
     here = written(f"type: frozen, path: {model}", *SERVED)
     assert remote(*run(here)) == PLAYED
     assert durations(*run(here))["writing"] > 0
@@ -119,7 +119,7 @@ def test_the_total_does_not_claim_to_be_the_whole_time(hosts, capsys):
 
 
 def test_an_endpoint_that_writes_is_left_out_of_the_total():
-    author = "author: {type: endpoint, url: 'http://localhost:8000/v1', model: big}"
-    config = load_recipe(SMALL, [f"bank.writer={{type: model-contrast, {author}}}"])
+    writer_model = "model: {type: endpoint, url: 'http://localhost:8000/v1', model: big}"
+    config = load_recipe(SMALL, [f"bank.writer={{type: model-contrast, {writer_model}}}"])
     found = forecast(config, glance(config, make(config.env)), HERE)
     assert found.untimed == ("writing",)

@@ -22,7 +22,7 @@ def test_a_writer_that_never_fires_is_named(iterations, told):
     ("recipe", "overrides", "told"),
     [
         ("babyai-rules-coevo-rl", [], True),
-        ("babyai-rules-coevo-rl-author", [], False),
+        ("babyai-rules-coevo-rl-writer-model", [], False),
         ("homerules-coevo-rl", [], False),
         ("homerules-grpo", [], False),
     ],

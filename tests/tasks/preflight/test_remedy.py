@@ -145,11 +145,11 @@ def test_prompts_that_a_branch_makes_shorter_are_refused_with_it(tmp_path):
     assert str(branch.value) == f"{start.value}: run `coevo branch first@12 NEW KEY=VALUE`"
 
 
-def test_idle_gpus_are_not_named_where_an_author_leaves_no_room(tmp_path):
-    author = (
+def test_idle_gpus_are_not_named_where_an_writer_model_leaves_no_room(tmp_path):
+    writer_model = (
         f"{{type: frozen, path: {tmp_path}/none, engine: {{type: vllm, devices: ['1'], gpu_memory_utilization: 0.6}}}}"
     )
-    config = load_recipe(MIDDLE, ["rollout.engine.gpu_memory_utilization=0.5", f"bank.writer.author={author}"])
+    config = load_recipe(MIDDLE, ["rollout.engine.gpu_memory_utilization=0.5", f"bank.writer.model={writer_model}"])
     assert used(config) == 2
     found = forecast(config, glanced(MIDDLE), named("4xh100"))
     assert (found.problems, [said for said in found.notices if "GPUs are used" in said]) == ((), [])

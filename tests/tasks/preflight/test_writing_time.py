@@ -17,7 +17,7 @@ RECIPE = "textworld-coevo-rl-qwen3-0.6b"
 EDITS, REFERENCES = "bank.admission={type: edits}", "bank.references=4"
 MACHINE = Machine((), Device("cpu", 2**33, 1e11, 2e10))
 LENGTHS = Lengths(shortest=500, longest=900, answer=100, last=900)
-ENDPOINT = "author: {type: endpoint, url: 'http://localhost:8000/v1', model: big, seconds: 60}"
+ENDPOINT = "model: {type: endpoint, url: 'http://localhost:8000/v1', model: big, seconds: 60}"
 PER_TOKEN = 2 * 10**6 / (0.3 * 1e11)
 """Seconds of a token of a policy of a million weights: 2 flops a parameter, at 0.3 of the rate."""
 
@@ -61,26 +61,26 @@ def test_nobody_is_asked_without_a_bank():
 
 def test_the_policy_answers_all_questions_at_once():
     # A prompt of 400 tokens and two attempts of 900 + 100, answers of 50: 16 rows, every fifth iteration.
-    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
+    found = config("type: model-contrast, candidates: 16, model: {type: policy, max_new_tokens: 50}")
     assert seconds(found) == pytest.approx(16 * (2400 + 50) * PER_TOKEN / 5)
     assert durations(found, MACHINE, shape(found.policy), LENGTHS, 4.0)["writing"] == seconds(found)
     short = config(
-        "type: model-contrast, candidates: 16, question_tokens: 900, author: {type: policy, max_new_tokens: 50}"
+        "type: model-contrast, candidates: 16, question_tokens: 900, model: {type: policy, max_new_tokens: 50}"
     )
     assert seconds(short) == pytest.approx(16 * (900 + 50) * PER_TOKEN / 5)
 
 
 def test_questions_are_answered_in_batches_and_none_begins_after_the_limit():
-    many = "type: model-reflection, induction: single, author: {type: policy, max_new_tokens: 50, seconds: %s}"
+    many = "type: model-reflection, induction: single, model: {type: policy, max_new_tokens: 50, seconds: %s}"
     whole = 40 * (400 + 1000 + 50) * PER_TOKEN  # batches of 13 and a third on average: 16, 16 and 8
     assert seconds(config(many % 60)) == pytest.approx(whole / 5)
     assert seconds(config(many % 1)) == pytest.approx((1 + whole / 3) / 5)
-    short = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50, seconds: 1}")
+    short = config("type: model-contrast, candidates: 16, model: {type: policy, max_new_tokens: 50, seconds: 1}")
     assert seconds(short) == pytest.approx(16 * (2400 + 50) * PER_TOKEN / 5)
 
 
 def test_a_policy_that_rounds_answers_one_by_one_on_transformers():
-    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
+    found = config("type: model-contrast, candidates: 16, model: {type: policy, max_new_tokens: 50}")
     half = replace(shape(found.policy), bytes=2)
     read = 2 * 10**6 / (0.6 * 2e10)
     alone = 2400 * PER_TOKEN + 50 * max(PER_TOKEN, read)
@@ -89,11 +89,11 @@ def test_a_policy_that_rounds_answers_one_by_one_on_transformers():
 
 def test_questions_about_held_out_panels_count():
     sizes = ["evaluation.tasks=12", "evaluation.reflections=20"]
-    found = config("type: model-reflection, induction: single, author: {type: policy, max_new_tokens: 50}", *sizes)
+    found = config("type: model-reflection, induction: single, model: {type: policy, max_new_tokens: 50}", *sizes)
     each = (400 + 1000 + 50) * PER_TOKEN
     assert writing(found, MACHINE, shape(found.policy), LENGTHS, 0.5) == pytest.approx(40 * each / 5 + 0.5 * 12 * each)
     again = ["evaluation.tasks=12", "evaluation.discovery=3", "bank.admission={type: append}"]
-    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}", *again)
+    found = config("type: model-contrast, candidates: 16, model: {type: policy, max_new_tokens: 50}", *again)
     firing = 16 * (2400 + 50) * PER_TOKEN
     alone = 1400 * PER_TOKEN + 50 * 4 * 10**6 / (0.6 * 2e10)  # the weights are read for each token
     assert writing(found, MACHINE, shape(found.policy), LENGTHS, 0.5) == pytest.approx(firing / 5 + 0.5 * 24 * alone)
@@ -102,17 +102,17 @@ def test_questions_about_held_out_panels_count():
 
 
 def test_a_question_longer_than_the_model_attends_to_is_counted_up_to_that():
-    found = config("type: model-contrast, candidates: 16, author: {type: policy, max_new_tokens: 50}")
+    found = config("type: model-contrast, candidates: 16, model: {type: policy, max_new_tokens: 50}")
     small = replace(shape(found.policy), positions=1000)
     assert writing(found, MACHINE, small, LENGTHS) == pytest.approx(16 * 1000 * PER_TOKEN / 5)
 
 
 @pytest.mark.parametrize(("dtype", "at_once"), [("float32", True), ("bfloat16", False)])
 def test_a_frozen_model_answers_in_its_own_engine(dtype, at_once, tmp_path):
-    save(qwen(), tmp_path / "author")
-    author = f"author: {{type: frozen, path: {tmp_path / 'author'}, dtype: {dtype}, max_new_tokens: 50}}"
-    found = config(f"type: model-extremes, {author}")
-    held = shape_of(found.policy.model_copy(update={"path": str(tmp_path / "author"), "dtype": dtype}), 0)
+    save(qwen(), tmp_path / "writer_model")
+    writer_model = f"model: {{type: frozen, path: {tmp_path / 'writer_model'}, dtype: {dtype}, max_new_tokens: 50}}"
+    found = config(f"type: model-extremes, {writer_model}")
+    held = shape_of(found.policy.model_copy(update={"path": str(tmp_path / "writer_model"), "dtype": dtype}), 0)
     prompt = min(400 + 16_000 // 4, held.positions - 1)
     answer = min(50, held.positions - prompt)
     read, work = held.bytes * held.parameters / (0.6 * 2e10), 2 * held.parameters / (0.3 * 1e11)
@@ -127,11 +127,11 @@ def test_answers_that_cannot_be_timed_are_named(tmp_path):
     assert seconds(found) == 0.0
     assert list(untimed(found)) == [
         "the answers of big at http://localhost:8000/v1 are not in the time: up to 20 questions every 5 iterations, "
-        "none begun after bank.writer.author.seconds=60"
+        "none begun after bank.writer.model.seconds=60"
     ]
-    missing = config(f"type: model-extremes, author: {{type: frozen, path: {tmp_path / 'none'}}}")
+    missing = config(f"type: model-extremes, model: {{type: frozen, path: {tmp_path / 'none'}}}")
     assert seconds(missing) == 0.0
     assert list(untimed(missing)) == [
         f"{tmp_path / 'none'} is not on this machine, so its answers are not in the time: up to 2 questions every 5 "
-        "iterations, none begun after bank.writer.author.seconds=600"
+        "iterations, none begun after bank.writer.model.seconds=600"
     ]

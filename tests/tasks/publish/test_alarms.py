@@ -175,7 +175,7 @@ def test_idle_firings_alarm_from_the_limit_on_unless_nearly_everything_is_solved
     assert all(len(line) <= 71 for line in (*alarms(manifest(**written)), *alarms(manifest(**taken))))
     assert alarms(manifest(**written))[1].startswith("remedy: rules quote feedback; ")
     asked = alarms(manifest({"bank": {"writer": {"type": "model-contrast"}}}, **written))[1]
-    assert asked == "remedy: bank/writer/unanswered and rejected, bank.writer.author"
+    assert asked == "remedy: bank/writer/unanswered and rejected, bank.writer.model"
     assert alarms(manifest({"alarm": {"idle": 6}}, **written)) == []
     assert alarms(manifest(agent__success__train=0.95, **written)) == []
 
@@ -353,9 +353,9 @@ def test_a_remedy_names_whole_keys_of_a_run():
 
 
 FORMLESS = (
-    "have not the form that it asks for", "another bank.writer.author, or a policy that is taught to write",
+    "have not the form that it asks for", "another bank.writer.model, or a policy that is taught to write",
 )  # fmt: skip
-CUT_OFF = "end at the limit of tokens", "a larger bank.writer.author.max_new_tokens"
+CUT_OFF = "end at the limit of tokens", "a larger bank.writer.model.max_new_tokens"
 
 
 @pytest.mark.parametrize(

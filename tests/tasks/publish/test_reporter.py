@@ -9,14 +9,14 @@ from support.answering import Scripted
 from support.listener import Listener
 from support.player import alone, environment, player
 
-from coevo.configs.bank.author_config import PolicyAuthorConfig
+from coevo.configs.bank.writer_model_config import PolicyWriterModelConfig
 from coevo.records.draws import extend, key
 from coevo.records.writing import Question
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.publish.reporter import counting, in_stage, reporting_to
 from coevo.tasks.stage import stage
 from coevo.tasks.writing.artifact import KeptWriting
-from coevo.tasks.writing.ask_author import Writing
+from coevo.tasks.writing.ask_writer_model import Writing
 from coevo.tasks.writing.journal import Journal
 
 
@@ -92,7 +92,9 @@ def test_episodes_and_turns_are_counted_while_they_are_played(heard, playing):
 
 
 def test_answers_of_the_writer_are_counted(heard, tmp_path):
-    writing = Writing(Scripted(), PolicyAuthorConfig(), Journal(tmp_path / "journal", 1), KeptWriting(), pytest.fail)
+    writing = Writing(
+        Scripted(), PolicyWriterModelConfig(), Journal(tmp_path / "journal", 1), KeptWriting(), pytest.fail
+    )
     with in_stage("r1 write"):
         writing.ask(1, [Question("contrast", f"t{n}", (f"e{n}",), "system", f"{n}") for n in range(3)])
     assert heard[1:-1] == [f"r1 write: {n} of 3 questions are answered" for n in (1, 2, 3)]

@@ -49,7 +49,7 @@ def test_examples_fit_the_policy_know_every_word_and_differ_from_step_to_step():
     made = reflections(config, environment(), tokenizer)
     assert len(made(0)) == config.warmstart.reflections
     assert made(0) == made(0) != made(1)
-    longest = config.bank.writer.author.max_new_tokens
+    longest = config.bank.writer.model.max_new_tokens
     for prompt, target in made(0):
         assert tokenizer.unk_token_id not in {*prompt, *target}
         assert len(prompt) + longest <= config.policy.max_positions

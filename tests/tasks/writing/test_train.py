@@ -1,4 +1,4 @@
-"""A small author: trained on other worlds, saved whole, and examined in one that it was not trained on."""
+"""A small writer model: trained on other worlds, saved whole, and examined in one that it was not trained on."""
 
 from contextlib import closing
 
@@ -15,7 +15,7 @@ from coevo.tasks.writing import train
 from coevo.tasks.writing.teacher import Teacher, answered, episode
 from coevo.utilities.errors import ConfigError
 
-RECIPE = "babyai-rules-coevo-rl-author"
+RECIPE = "babyai-rules-coevo-rl-writer-model"
 
 
 def opened(*overrides):
@@ -23,18 +23,18 @@ def opened(*overrides):
     return config, make(config.env), writer_of(config.bank.writer, key_by(config.bank.key))
 
 
-def test_a_trained_author_is_saved_whole_and_can_be_loaded(tmp_path, monkeypatch):
+def test_a_trained_writer_model_is_saved_whole_and_can_be_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(train, "VOCABULARY_TASKS", 4)
     monkeypatch.setattr(train, "TASKS", 1)
-    config, env, _ = opened("bank.writer.author.max_new_tokens=8")
+    config, env, _ = opened("bank.writer.model.max_new_tokens=8")
     with closing(env):
-        grade = train.train_author(config, env, tmp_path / "author", 1, 1, lambda said: None)
+        grade = train.train_writer_model(config, env, tmp_path / "writer_model", 1, 1, lambda said: None)
     assert (grade.proposed, grade.true) == (0, 0)
-    assert [path.name for path in tmp_path.iterdir()] == ["author"]
-    assert load(tmp_path / "author").tokenizer.chat_template
+    assert [path.name for path in tmp_path.iterdir()] == ["writer_model"]
+    assert load(tmp_path / "writer_model").tokenizer.chat_template
 
 
-def test_a_perfect_author_passes_the_examination_and_a_silent_one_does_not():
+def test_a_perfect_writer_model_passes_the_examination_and_a_silent_one_does_not():
     _, env, writer = opened()
 
     class Perfect:
@@ -67,8 +67,8 @@ def test_the_teacher_tells_what_episodes_of_other_worlds_reveal():
     assert any('"lesson": "in ' in answer for _, answer in shown)
 
 
-def test_a_writer_that_asks_nobody_has_no_author_to_train(tmp_path):
+def test_a_writer_that_asks_nobody_has_no_writer_model_to_train(tmp_path):
     config = load_recipe("babyai-rules-coevo-rl")
     with closing(make(config.env)) as env, pytest.raises(ConfigError, match=r"set bank\.writer\.type=model-contrast"):
-        train.train_author(config, env, tmp_path / "author", 1, 1, lambda said: None)
+        train.train_writer_model(config, env, tmp_path / "writer_model", 1, 1, lambda said: None)
     assert not list(tmp_path.iterdir())

@@ -8,7 +8,7 @@ from support.entries import entry
 
 from coevo.memory.bank.change import Judged
 from coevo.memory.evidence.reflections import MALFORMED, Reflected, parse
-from coevo.memory.writers.writer import Authored
+from coevo.memory.writers.writer import WriterAnswer
 from coevo.models.policy.tokenizer import word_tokenizer
 from coevo.records.entry import Verdict
 from coevo.records.writing import Credit, Drawn
@@ -56,26 +56,26 @@ def test_the_tokens_of_a_lesson_earn_its_gain():
 
     def answer(text, *lessons):
         ids = tuple(tokenizer(text, add_special_tokens=False)["input_ids"])
-        return Authored(Drawn((1,), (*ids, tokenizer.eos_token_id)), tuple((name, name) for name in lessons))
+        return WriterAnswer(Drawn((1,), (*ids, tokenizer.eos_token_id)), tuple((name, name) for name in lessons))
 
-    authored = [
+    writer_answers = [
         answer("? # 1 a # 2 b", "a", "b"),
         answer("? # 1 known # 2 b", "known", "b"),
         answer("?"),
         answer("? # 1 c", "c"),
         answer("? # 1 a # 2 a", "a", "a"),
     ]
-    found = replayed(authored, gains_of(judged), tokenizer)
+    found = replayed(writer_answers, gains_of(judged), tokenizer)
     earned = [(Credit(1, 4, 0.5), Credit(4, 7, -0.25)), (Credit(4, 7, -0.25),), (Credit(1, 4, 0.5),)]
     assert [(each.drawn, each.credits) for each in found] == [
-        (authored[place].drawn, each) for place, each in zip((0, 1, 4), earned, strict=True)
+        (writer_answers[place].drawn, each) for place, each in zip((0, 1, 4), earned, strict=True)
     ]
 
 
 def test_a_refused_lesson_earns_nothing_even_where_it_holds_an_accepted_one():
     tokenizer = word_tokenizer(("#", "1", "2", "a", "b"))
     ids = tuple(tokenizer("# 1 a # 2 b a", add_special_tokens=False)["input_ids"])
-    (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"), ("b a", "")))], {"a": 0.5}, tokenizer)
+    (found,) = replayed([WriterAnswer(Drawn((1,), ids), (("a", "a"), ("b a", "")))], {"a": 0.5}, tokenizer)
     assert found.credits == (Credit(0, 3, 0.5),)
 
 
@@ -83,16 +83,16 @@ def test_a_lesson_earns_what_its_last_replay_measured():
     tokenizer = word_tokenizer(("#", "1", "a"))
     ids = tuple(tokenizer("# 1 a", add_special_tokens=False)["input_ids"])
     judged = [verdict("a", 0.5), verdict("a", 0.125), verdict("a", 0.0, pairs=0)]
-    (found,) = replayed([Authored(Drawn((1,), ids), (("a", "a"),))], gains_of(judged), tokenizer)
+    (found,) = replayed([WriterAnswer(Drawn((1,), ids), (("a", "a"),))], gains_of(judged), tokenizer)
     assert found.credits == (Credit(0, 3, 0.125),)
 
 
 def test_a_lesson_whose_tokens_are_not_found_earns_nothing_and_is_counted():
     tokenizer = word_tokenizer(("#", "1", "a"))
     ids = tuple(tokenizer("# 1 a # 1 b", add_special_tokens=False)["input_ids"])  # of b, the tokenizer has no token
-    authored = [Authored(Drawn((1,), ids), (("a", "a"), ("b", "b"), ("known", "known")))]
+    writer_answers = [WriterAnswer(Drawn((1,), ids), (("a", "a"), ("b", "b"), ("known", "known")))]
     gains = {"a": 0.5, "b": 0.5}
-    found = replayed(authored, gains, tokenizer)
+    found = replayed(writer_answers, gains, tokenizer)
     assert [each.credits for each in found] == [(Credit(0, 3, 0.5),)]
-    assert unmatched(authored, gains, found) == 1
-    assert unmatched(authored[:1], {"a": 0.5}, found) == 0
+    assert unmatched(writer_answers, gains, found) == 1
+    assert unmatched(writer_answers[:1], {"a": 0.5}, found) == 0

@@ -107,7 +107,7 @@ def words_of(text):
     ),
 )
 @settings(max_examples=45)
-def test_no_question_is_longer_than_the_room_of_its_author_and_all_it_lacks_is_counted(
+def test_no_question_is_longer_than_the_room_of_its_writer_model_and_all_it_lacks_is_counted(
     name, won, lost, length, steps, notes, room
 ):
     played = group(won, lost, PAGE[:length], steps)

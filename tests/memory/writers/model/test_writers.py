@@ -223,10 +223,12 @@ def test_the_policys_answers_come_with_the_lessons_that_they_hold(config):
     expected = [((HEAT, held.id), ("take mug", ""), ("take mug", fresh.id)), (), ((HEAT, held.id),)]
     asked = len(ask.questions)
     assert asked == (2 if config.type == "model-extremes" else 3)
-    assert [(each.drawn, each.lessons) for each in proposal.authored] == list(zip(DRAWN, expected, strict=True))[:asked]
+    assert [(each.drawn, each.lessons) for each in proposal.writer_answers] == list(zip(DRAWN, expected, strict=True))[
+        :asked
+    ]
 
 
 def test_answers_of_another_model_teach_the_policy_nothing():
     made = writer_of(ModelReflectionConfig(type="model-reflection"), BY_SCOPE)
     ask = Asked(answer(lesson(HEAT), subtasks=PARTS, success=True))
-    assert made.write(asking(ask, [WON])).authored == ()
+    assert made.write(asking(ask, [WON])).writer_answers == ()

@@ -1,0 +1,135 @@
+"""Writer model that generates with an engine: the run's own, or one of a frozen model."""
+
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+import torch
+
+from coevo.configs.bank.writer_model_config import WriterModelConfig
+from coevo.configs.rollout.rollout_config import SamplingConfig
+from coevo.models.answers.thinking import opens_thinking, without_thinking
+from coevo.models.engines.requests import Engine, Request
+from coevo.models.engines.transformers.embedded_engine import TransformersEngine
+from coevo.models.writer_models.prompt import Prompts
+from coevo.models.writer_models.writer_model import BATCH, failed
+from coevo.records.draws import key
+from coevo.records.episode import Completion
+from coevo.records.writing import Drawn, Question, QuestionRoom, Reply
+from coevo.utilities.errors import CoevoError
+
+BESIDE = 8
+"""Tokens that the texts of a question may have more within the chat template than each by itself."""
+EXACT = torch.float32
+"""Precision in which an answer does not depend on the rest of its batch."""
+
+
+class EngineWriterModel:
+    """Writer model that generates with a view of an engine, which stays open.
+
+    Args:
+        config: sampling and limits.
+        engine: engine of the model.
+        template: options of the tokenizer's chat template.
+        seed: root of the draws.
+        threads: CPU threads per tensor operation; None for those of this process.
+
+    Raises:
+        CoevoError: the chat template cannot be used, or the longest answer leaves no room for a question.
+    """
+
+    def __init__(
+        self,
+        config: WriterModelConfig,
+        engine: Engine,
+        template: Mapping[str, Any],
+        seed: int,
+        threads: int | None = None,
+    ) -> None:
+        sampling = SamplingConfig(temperature=config.temperature, max_new_tokens=config.max_new_tokens)
+        self._engine = engine.with_sampling(sampling)
+        self._config, self._seed, self._threads = config, seed, threads
+        # A resumed run asks what is left in other batches; servers repeat answers only up to that rounding anyway.
+        rounds = isinstance(engine, TransformersEngine) and engine.policy.model.dtype != EXACT
+        self._size = 1 if rounds else BATCH
+        self._prompts = Prompts(engine.policy.tokenizer, template)
+        self._thinks = opens_thinking(self._prompts.empty)
+        _check_room(self._engine.longest_prompt, config.max_new_tokens)
+
+    def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
+        """Answer every question, as ``WriterModel.replies``.
+
+        Equal questions get equal answers in every batch; those of servers may differ where they round otherwise.
+        """
+        until, fitting = monotonic() + self._config.seconds, dict[int, Request]()
+        for place, question in enumerate(questions):
+            request = self._request(question)
+            if len(request.prompt_ids) <= self._engine.longest_prompt:
+                fitting[place] = request
+            else:
+                yield place, self._overlong(request)
+        places = list(fitting)
+        for start in range(0, len(places), self._size):
+            batch = places[start : start + self._size]
+            yield from zip(batch, self._answer([fitting[place] for place in batch], until), strict=True)
+
+    def room(self) -> QuestionRoom:
+        """Room of a question beside the chat template, as ``Measuring.room``."""
+        template = len(self._prompts.ids(Question("", "", (), "", "")))
+        return QuestionRoom(self._engine.longest_prompt - template - BESIDE, self._prompts.size)
+
+    def close(self) -> None:
+        """Do nothing: the engine belongs to another."""
+
+    def _request(self, question: Question) -> Request:
+        return Request(self._prompts.ids(question), key(self._seed, "write", question.digest), question.digest)
+
+    def _overlong(self, request: Request) -> Reply:
+        length, most = len(request.prompt_ids), self._engine.longest_prompt
+        return failed(
+            f"the question has {length} tokens, and the model attends to {most} before an answer of "
+            f"bank.writer.model.max_new_tokens={self._config.max_new_tokens}"
+        )
+
+    def _answer(self, requests: Sequence[Request], until: float) -> list[Reply]:
+        if monotonic() > until:
+            fault = f"no time was left of bank.writer.model.seconds={self._config.seconds:g}"
+            return [failed(fault)] * len(requests)
+        try:
+            completions = self._generate(requests)
+        except CoevoError as error:
+            return [failed(str(error))] * len(requests)
+        return list(map(self._reply, requests, completions))
+
+    def _generate(self, requests: Sequence[Request]) -> list[Completion]:
+        """Complete a batch by itself, as a resumed run does, and keep nothing of its long prompts."""
+        with _computing_with(self._threads):
+            self._engine.forget()
+            completions = self._engine.generate(requests)
+            self._engine.forget()
+        return completions
+
+    def _reply(self, request: Request, completion: Completion) -> Reply:
+        text = without_thinking(completion.text, self._thinks).text.strip()
+        drawn = Drawn(tuple(request.prompt_ids), tuple(completion.token_ids))
+        return Reply(text, completion.finished, len(drawn.prompt_ids), len(drawn.token_ids), drawn=drawn)
+
+
+def _check_room(longest_prompt: int, answer: int) -> None:
+    if longest_prompt < 1:
+        raise CoevoError(
+            f"bank.writer.model.max_new_tokens={answer} leaves no room for a question: the model attends to "
+            f"{longest_prompt + answer} tokens; lower max_new_tokens"
+        )
+
+
+@contextmanager
+def _computing_with(threads: int | None) -> Iterator[None]:
+    """Compute with so many threads in the block; the count is the process's, and part of the run's identity."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
