@@ -113,9 +113,9 @@ class StudyConfig(Config):
     def _check_seeds(self) -> None:
         """Refuse a seed among the settings: the seeds of the study would replace it, so that arms become equal."""
         named = {"settings": self.settings, **{f"arm {arm.name}": arm.settings for arm in self.arms}}
-        for place, text in ((place, text) for place, settings in named.items() for text in settings):
+        for owner, text in ((owner, text) for owner, settings in named.items() for text in settings):
             if text.partition("=")[0] == "seed":
-                raise ValueError(f"{place}: {text}: leave it out: every arm plays the seeds 1 to seeds (--seeds)")
+                raise ValueError(f"{owner}: {text}: leave it out: every arm plays the seeds 1 to seeds (--seeds)")
 
     @property
     def base(self) -> ArmConfig:

@@ -49,11 +49,11 @@ def _quota(groups: Path) -> float:
     """The smallest quota of the control group and those above it, in cores; ``FEW`` without one."""
     found = float(FEW)
     for line in _read(Path("/proc/self/cgroup")).splitlines():
-        number, controllers, place = [*line.split(":", 2), "", ""][:3]
+        number, controllers, cgroup = [*line.split(":", 2), "", ""][:3]
         if number != "0" and "cpu" not in controllers.split(","):
             continue
         root = groups if number == "0" else groups / "cpu"
-        inner = Path(place.lstrip("/"))
+        inner = Path(cgroup.lstrip("/"))
         for folder in {root / inner, *(root / above for above in inner.parents)}:
             found = min(found, _share(folder))
     return found

@@ -71,8 +71,8 @@ def described(error: BaseException) -> str:
     """An exception on one line, with the line of code that raised it: of the environment rather than of a library."""
     frames = extract_tb(error.__traceback__)
     last = next((frame for frame in reversed(frames) if not frame.filename.startswith(LIBRARIES)), frames[-1])
-    place = f" ({Path(last.filename).name}:{last.lineno})"
-    return one_line(f"{type(error).__name__}: {error}", LONGEST - len(place)) + place
+    location = f" ({Path(last.filename).name}:{last.lineno})"
+    return one_line(f"{type(error).__name__}: {error}", LONGEST - len(location)) + location
 
 
 def one_line(text: str, most: int = LONGEST) -> str:

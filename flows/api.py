@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coevo.flows.console.options import as_typed
-from coevo.flows.console.options import workspace_of as _place
+from coevo.flows.console.options import workspace_of as _opened
 from coevo.utilities.extras import extras_named
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def run(
     """
     from coevo.flows.configure import configure
 
-    config, place = configure(recipe, as_typed(overrides)), _place(workspace)
+    config, opened = configure(recipe, as_typed(overrides)), _opened(workspace)
     from coevo.flows.start_run import RunOptions, start_run
 
-    return start_run(config, place, name, RunOptions(quiet=quiet)).run
+    return start_run(config, opened, name, RunOptions(quiet=quiet)).run
 
 
 @extras_named()
@@ -84,10 +84,10 @@ def resume(
         CoevoError: the run does not exist, another process writes to it, a setting is not confirmed, or code or
             settings have changed.
     """
-    place = _place(workspace)
+    opened = _opened(workspace)
     from coevo.flows.start_run import RunOptions, resume_run
 
-    return resume_run(run, place, RunOptions(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
+    return resume_run(run, opened, RunOptions(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
 
 
 @extras_named()
@@ -101,7 +101,7 @@ def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
 
     from coevo.flows.history.run_standing import COLUMNS, run_rows
 
-    return pd.DataFrame(run_rows(_place(workspace)), columns=COLUMNS).set_index("run")
+    return pd.DataFrame(run_rows(_opened(workspace)), columns=COLUMNS).set_index("run")
 
 
 @extras_named()
@@ -116,7 +116,7 @@ def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     from coevo.flows.history.revision_reference import reading
     from coevo.tasks.publish.mlflow.publication import figures
 
-    with reading(reference, _place(workspace)) as opened:
+    with reading(reference, _opened(workspace)) as opened:
         rows = [{"revision": each.revision, "iteration": each.iteration, **figures(each)} for each in opened.history]
     return pd.DataFrame(rows).set_index("revision")
 
@@ -134,7 +134,7 @@ def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     from coevo.memory.stats import Stats
     from coevo.records.arrow import ENTRIES
 
-    with reading(reference, _place(workspace)) as opened:
+    with reading(reference, _opened(workspace)) as opened:
         found = opened.bank()
         entries, stats = found.active(), found.stats()
     rows = [asdict(entry) | asdict(stats.get(entry.id, Stats(entry.id))) for entry in entries]
@@ -174,10 +174,10 @@ def evaluate(
     from coevo.flows.evaluation import EvaluationRequest
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 
-    place, request = _place(workspace), EvaluationRequest(panel, tasks, bank, discovery)
+    opened, request = _opened(workspace), EvaluationRequest(panel, tasks, bank, discovery)
     if endpoint is not None:
-        return evaluate_endpoint(endpoint, reference, request, place)
-    return evaluate_revision(reference, request, place)
+        return evaluate_endpoint(endpoint, reference, request, opened)
+    return evaluate_revision(reference, request, opened)
 
 
 @extras_named()
@@ -199,8 +199,8 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
     from coevo.flows.evaluate_revision import evaluate_panels
     from coevo.flows.history.comparison import compared, differences
 
-    place = _place(workspace)
-    return differences(compared(references, place, partial(evaluate_panels, place=place) if evaluate else None))
+    opened = _opened(workspace)
+    return differences(compared(references, opened, partial(evaluate_panels, workspace=opened) if evaluate else None))
 
 
 @extras_named()
@@ -213,7 +213,7 @@ def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     from coevo.flows.history import comparison
     from coevo.flows.history.comparison import sides_of
 
-    return comparison.curves(sides_of(references, _place(workspace)))
+    return comparison.curves(sides_of(references, _opened(workspace)))
 
 
 @extras_named()
@@ -233,7 +233,7 @@ def package(reference: str, name: str | None = None, *, workspace: WorkspacePath
     """
     from coevo.flows.packages.make_package import register_revision
 
-    return register_revision(reference, name, _place(workspace))[0].name
+    return register_revision(reference, name, _opened(workspace))[0].name
 
 
 @extras_named()
@@ -256,7 +256,7 @@ def promote(
     """
     from coevo.flows.packages.promotion import promote as decide
 
-    return decide(version, panel, tasks, margin, seed, _place(workspace))
+    return decide(version, panel, tasks, margin, seed, _opened(workspace))
 
 
 @extras_named()
@@ -266,7 +266,7 @@ def waiting(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
 
     from coevo.flows import pending
 
-    rows = [asdict(each) for each in pending.waiting(_place(workspace))]
+    rows = [asdict(each) for each in pending.waiting(_opened(workspace))]
     return pd.DataFrame(rows, columns=["what", "kind", "since", "says"]).set_index("what")
 
 
@@ -291,10 +291,10 @@ def approve(what: str, *, reject: bool = False, by: str | None = None, workspace
     from coevo.flows.pending import decide_model, decide_run, is_promotion
     from coevo.tasks.run.waiting import Vote
 
-    vote, place = Vote(not reject, by or getuser()), _place(workspace)
+    vote, opened = Vote(not reject, by or getuser()), _opened(workspace)
     if is_promotion(what):
-        return decide_model(what, vote, place)
-    made = decide_run(what, vote, place)
+        return decide_model(what, vote, opened)
+    made = decide_run(what, vote, opened)
     return f"{what.partition('@')[0]}@{made.revision}"
 
 
@@ -315,5 +315,5 @@ def serve(
         from coevo.flows.packages.serving import Address
         from coevo.flows.packages.serving import serve as serving
 
-    with serving(what, Address(host, port), DEFAULT, _place(workspace)) as served:
+    with serving(what, Address(host, port), DEFAULT, _opened(workspace)) as served:
         yield served

@@ -36,23 +36,23 @@ from coevo.tasks.writing.spent import QuestionExpense
 from coevo.utilities.errors import CoevoError
 
 
-def evaluate_revision(reference: str, request: EvaluationRequest, place: Workspace) -> Evaluation:
+def evaluate_revision(reference: str, request: EvaluationRequest, workspace: Workspace) -> Evaluation:
     """Play a panel with the policy of ``RUN[@N]``.
 
     Args:
         reference: ``RUN``, ``RUN@N`` or ``RUN@TAG``.
         request: panel, tasks and bank.
-        place: the workspace.
+        workspace: the workspace.
 
     Raises:
         CoevoError: the revision, panel or bank does not exist, a setting is not confirmed, or they do not fit.
     """
     with ExitStack() as stack:
-        scratch = stack.enter_context(scratch_directory(place.root))
-        run = stack.enter_context(reading(reference, place))
-        place.trust.demand(run.paths.name, run.config)
-        check_weights(run.manifest, run.config, place.root, run.name)
-        other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, place))
+        scratch = stack.enter_context(scratch_directory(workspace.root))
+        run = stack.enter_context(reading(reference, workspace))
+        workspace.trust.demand(run.paths.name, run.config)
+        check_weights(run.manifest, run.config, workspace.root, run.name)
+        other = None if request.bank in BANKS else stack.enter_context(reading(request.bank, workspace))
         config = configured(run, request)
         with in_stage("builds the environment"):
             env = stack.enter_context(closing(make(run.config.env)))
@@ -79,15 +79,15 @@ def evaluate_revision(reference: str, request: EvaluationRequest, place: Workspa
         return Evaluation(panel, episodes, shares, vendi)
 
 
-def evaluate_panels(reference: str, place: Workspace) -> list[Evaluation]:
+def evaluate_panels(reference: str, workspace: Workspace) -> list[Evaluation]:
     """Play the panels of a run's own evaluations with the policy and the bank of ``RUN[@N]``.
 
     Raises:
         CoevoError: the revision does not exist, a setting is not confirmed, or the environment lost all episodes.
     """
-    with reading(reference, place) as run:
+    with reading(reference, workspace) as run:
         panels = run.config.evaluation.panels
-    found = [evaluate_revision(reference, EvaluationRequest(panel), place) for panel in panels]
+    found = [evaluate_revision(reference, EvaluationRequest(panel), workspace) for panel in panels]
     for each in found:
         if not played(each.episodes):
             raise CoevoError(f"{reference}: the environment lost all episodes of {each.panel.name}: evaluate it again")

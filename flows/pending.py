@@ -45,25 +45,25 @@ class Waiting:
     says: Mapping[str, Any]
 
 
-def waiting(place: Workspace) -> Iterator[Waiting]:
+def waiting(workspace: Workspace) -> Iterator[Waiting]:
     """All that is pending, runs first."""
-    for one in readable(place):
+    for one in readable(workspace):
         if one.revisions and waits(one.revisions[-1]):
-            with reading(one.paths.name, place) as opened:
+            with reading(one.paths.name, workspace) as opened:
                 yield _admission(opened, one.revisions[-1])
-    if os.environ.get("MLFLOW_TRACKING_URI") or (place.root / "mlflow.db").is_file():
+    if os.environ.get("MLFLOW_TRACKING_URI") or (workspace.root / "mlflow.db").is_file():
         from coevo.tasks.package.champion import asked
 
-        yield from map(_promotion, asked(tracking_store(place.root)))
+        yield from map(_promotion, asked(tracking_store(workspace.root)))
 
 
-def page(what: str, place: Workspace) -> str:
+def page(what: str, workspace: Workspace) -> str:
     """Prefect's page of a pending admission.
 
     Raises:
         CoevoError: the admission is not pending.
     """
-    with reading(Reference.parse(what).run, place) as opened:
+    with reading(Reference.parse(what).run, workspace) as opened:
         pending_revision(opened, what)
         entries = opened.bank().active()
         episodes = episodes_of(opened.lineage, opened.manifest.revision, opened.paths.scratch)
@@ -117,21 +117,21 @@ def is_promotion(what: str) -> bool:
     return "/" in what
 
 
-def decide_run(what: str, vote: Vote, place: Workspace) -> Manifest:
+def decide_run(what: str, vote: Vote, workspace: Workspace) -> Manifest:
     """Commit a decision about ``RUN[@N]`` as a revision of the run.
 
     Raises:
         CoevoError: the run has nothing pending, another process writes to it, or its cursor is wrong.
     """
     reference = Reference.parse(what)
-    paths = place.existing(reference.run)
-    with reading(reference.run, place) as opened:
+    paths = workspace.existing(reference.run)
+    with reading(reference.run, workspace) as opened:
         revision = pending_revision(opened, what)
-    with changing(paths, place) as (bank, lineage):
+    with changing(paths, workspace) as (bank, lineage):
         return decide(vote, revision, paths, bank, lineage)
 
 
-def decide_model(what: str, vote: Vote, place: Workspace, consent: Consent = confirmed_before) -> str:
+def decide_model(what: str, vote: Vote, workspace: Workspace, consent: Consent = confirmed_before) -> str:
     """Decide about ``MODEL/VERSION``, which has to be proven before it is approved; return its name.
 
     Raises:
@@ -141,11 +141,11 @@ def decide_model(what: str, vote: Vote, place: Workspace, consent: Consent = con
     from coevo.tasks.package.champion import check_pending, settle
     from coevo.tasks.package.model_registry import find
 
-    store = tracking_store(place.root)
+    store = tracking_store(workspace.root)
     version = find(store, what)
     check_pending(store, version)
     if vote.approved:
-        with scratch_directory(place.root) as scratch:
-            prove(store, [version], scratch, place, consent)
+        with scratch_directory(workspace.root) as scratch:
+            prove(store, [version], scratch, workspace, consent)
     settle(store, version, vote)
     return version.name

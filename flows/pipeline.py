@@ -57,17 +57,17 @@ def warmstart(config: RunConfig) -> None:
 
 def coevolve(config: RunConfig) -> None:
     """Run the loop from that policy, as a new run of the workspace."""
-    place = workspace()
-    use_prefect(place.root)
+    opened = workspace()
+    use_prefect(opened.root)
     from coevo.flows.start_run import WAITING, RunOptions, head_of, start_run
     from coevo.tasks.run.warmstart import adopt, identity
 
     with shown(console(), config.iterations) as progress:
-        adopt(OUTPUTS / "warmstart/policy", place.warmstarts / identity(config, make(config.env)), progress)
-    ended = start_run(config, place, how=RunOptions(alone=True))
+        adopt(OUTPUTS / "warmstart/policy", opened.warmstarts / identity(config, make(config.env)), progress)
+    ended = start_run(config, opened, how=RunOptions(alone=True))
     if ended.code == WAITING:
         raise CoevoError(f"{ended.run} waits for approval: coevo approve --list {ended.run}")
-    head = head_of(place, place.existing(ended.run))
+    head = head_of(opened, opened.existing(ended.run))
     assert head is not None  # start_run has refused a run that committed nothing
     made = {"artifacts": head.artifacts, "tables": head.tables}
     write("coevolve/coevolve.json", {"run": ended.run, "revision": head.revision, "iteration": head.iteration, **made})
@@ -80,9 +80,9 @@ def evaluate(config: RunConfig) -> None:
     from coevo.tasks.play.episode_metrics import outcome_metrics
 
     made = json.loads((OUTPUTS / "coevolve/coevolve.json").read_text(encoding="utf-8"))
-    reference, place = f"{made['run']}@{made['revision']}", workspace()
+    reference, opened = f"{made['run']}@{made['revision']}", workspace()
     played = {
-        name: evaluate_revision(reference, EvaluationRequest(name), place).episodes for name in panel_names(config)
+        name: evaluate_revision(reference, EvaluationRequest(name), opened).episodes for name in panel_names(config)
     }
     write("evaluate/evaluation.json", {name: outcome_metrics(episodes, name) for name, episodes in played.items()})
 

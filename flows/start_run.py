@@ -75,12 +75,14 @@ class RunEnd:
     code: int
 
 
-def start_run(config: RunConfig, place: Workspace, name: str | None = None, how: RunOptions = RunOptions()) -> RunEnd:
+def start_run(
+    config: RunConfig, workspace: Workspace, name: str | None = None, how: RunOptions = RunOptions()
+) -> RunEnd:
     """Check a new run, create it, and run it to its end, or until it waits for approval.
 
     Args:
         config: its configuration, see ``coevo.flows.configure``; its settings count as confirmed.
-        place: its workspace.
+        workspace: its workspace.
         name: its name; ``<recipe>-<n>`` by default.
         how: how this process runs it.
 
@@ -89,83 +91,85 @@ def start_run(config: RunConfig, place: Workspace, name: str | None = None, how:
             committed. Nothing is written in the first two cases.
     """
     if name is not None:
-        place.check_vacant(name)
-    with _playable(config, place):
-        earlier = unfinished(config.recipe, place)
-        paths = place.create(name or place.next_name(config.recipe), config)
+        workspace.check_vacant(name)
+    with _playable(config, workspace):
+        earlier = unfinished(config.recipe, workspace)
+        paths = workspace.create(name or workspace.next_name(config.recipe), config)
         if not how.brief:
-            _announce(paths, place, earlier, how.quiet)
-        return _operate(place, paths, how)
+            _announce(paths, workspace, earlier, how.quiet)
+        return _operate(workspace, paths, how)
 
 
-def resume_run(run: str, place: Workspace, how: RunOptions = RunOptions()) -> RunEnd:
+def resume_run(run: str, workspace: Workspace, how: RunOptions = RunOptions()) -> RunEnd:
     """Check a run, and continue it from its last revision.
 
     Args:
         run: its name.
-        place: its workspace.
+        workspace: its workspace.
         how: how this process runs it.
 
     Raises:
         CoevoError: the run does not exist or has a setting that is not confirmed, the environment or this machine
             cannot play it, another process writes to it, code or settings have changed, or no revision was committed.
     """
-    paths = place.existing(run)
+    paths = workspace.existing(run)
     config = wanted(paths, how.iterations)
-    place.trust.demand(run, config)
-    with _playable(config, place, paths):
-        return _operate(place, paths, how)
+    workspace.trust.demand(run, config)
+    with _playable(config, workspace, paths):
+        return _operate(workspace, paths, how)
 
 
 @contextmanager
-def _playable(config: RunConfig, place: Workspace, paths: RunPaths | None = None) -> Iterator[None]:
+def _playable(config: RunConfig, workspace: Workspace, paths: RunPaths | None = None) -> Iterator[None]:
     """Refuse a run that its environment or this machine cannot play, before anything starts.
 
     The environment is built here, and the flow inside the block shares it.
 
     Args:
         config: the run.
-        place: its workspace.
+        workspace: its workspace.
         paths: its files; None for a new run.
     """
     with ExitStack() as stack:
         with patience("the check of the run"):
             env = stack.enter_context(environment_of(config))
             with in_stage("checks that the run fits this machine"):
-                check_fits(config, env, place.root, Offer if paths is None else partial(_branched, place, paths))
+                check_fits(
+                    config, env, workspace.root, Offer if paths is None else partial(_branched, workspace, paths)
+                )
         yield
 
 
-def _operate(place: Workspace, paths: RunPaths, how: RunOptions) -> RunEnd:
+def _operate(workspace: Workspace, paths: RunPaths, how: RunOptions) -> RunEnd:
     """Continue a run to its last iteration, or to a limit."""
     shown = console(quiet=how.quiet)
     config = wanted(paths, how.iterations)
-    before = _unchanged(place, paths, config, how.accept_change)
+    before = _unchanged(workspace, paths, config, how.accept_change)
     _check_not_shorter(before, how.iterations, paths.name)
     lengthen(paths, config.iterations)
     if _is_over(before, config):
-        return _finished(place, paths, shown)
+        return _finished(workspace, paths, shown)
     for said in notices(config):
         shown.print(said, soft_wrap=True, markup=False)
     with _saying_how_to_go_on(paths.name, shown), progress_in(shown, config.iterations) as progress:
         left = config.iterations - (0 if before is None else before.iteration)
-        reached = _play(place, paths, progress, left, how)
-    after = head_of(place, paths)
+        reached = _play(workspace, paths, progress, left, how)
+    after = head_of(workspace, paths)
     if after is None or (before is not None and after.revision == before.revision):
         raise CoevoError(f"{paths.name} committed no revision although iterations remained; see {paths.log}")
     if not (how.quiet or how.brief):
-        summarise(place, paths)
-    return _ended(place, paths, after, reached, shown)
+        summarise(workspace, paths)
+    return _ended(workspace, paths, after, reached, shown)
 
 
-def _unchanged(place: Workspace, paths: RunPaths, config: RunConfig, accept_change: bool) -> Manifest | None:
+def _unchanged(workspace: Workspace, paths: RunPaths, config: RunConfig, accept_change: bool) -> Manifest | None:
     """The run's last revision, or None; raises ``CoevoError`` for a run that waits or whose settings have changed."""
-    head = head_of(place, paths)
+    head = head_of(workspace, paths)
     if head is not None and waits(head):
-        raise CoevoError(_waiting(place, paths, head))
+        raise CoevoError(_waiting(workspace, paths, head))
     if not _is_over(head, config):
         with in_stage("compares settings, code and weights with the last revision"):
-            check_unchanged(config, head, paths.name, accept_change, digests(config, place.root))
+            check_unchanged(config, head, paths.name, accept_change, digests(config, workspace.root))
     return head
 
 
@@ -175,8 +179,8 @@ def _check_not_shorter(head: Manifest | None, iterations: int | None, run: str) 
         raise CoevoError(f"{run} has done {head.iteration} iterations: set --iterations to more")
 
 
-def _waiting(place: Workspace, paths: RunPaths, head: Manifest) -> str:
-    return f"{paths.name}@{head.revision} {WAITS.format(run=f'{paths.name}{workspace_option(place)}')}"
+def _waiting(workspace: Workspace, paths: RunPaths, head: Manifest) -> str:
+    return f"{paths.name}@{head.revision} {WAITS.format(run=f'{paths.name}{workspace_option(workspace)}')}"
 
 
 def _is_over(head: Manifest | None, config: RunConfig) -> bool:
@@ -184,24 +188,24 @@ def _is_over(head: Manifest | None, config: RunConfig) -> bool:
     return head is not None and head.iteration >= config.iterations
 
 
-def _play(place: Workspace, paths: RunPaths, progress: Progress, left: int, how: RunOptions) -> str | None:
+def _play(workspace: Workspace, paths: RunPaths, progress: Progress, left: int, how: RunOptions) -> str | None:
     """Run the flow in this process; return the limit that it reached, or None."""
-    use_prefect(place.root)
+    use_prefect(workspace.root)
     from coevo.flows.coevolve import coevolve
 
     with watching(going_on(paths.name), how.alone), reporting_to(progress):
         return coevolve.with_options(flow_run_name=paths.name)(
-            paths.name, str(place.root), left, how.max_hours, accept_change=how.accept_change
+            paths.name, str(workspace.root), left, how.max_hours, accept_change=how.accept_change
         )
 
 
-def _ended(place: Workspace, paths: RunPaths, after: Manifest, reached: str | None, shown: Console) -> RunEnd:
+def _ended(workspace: Workspace, paths: RunPaths, after: Manifest, reached: str | None, shown: Console) -> RunEnd:
     """Print why the run ended before its last iteration, if it did."""
     if waits(after):
-        shown.print(_waiting(place, paths, after), soft_wrap=True)
+        shown.print(_waiting(workspace, paths, after), soft_wrap=True)
         return RunEnd(paths.name, WAITING)
     if reached is not None:
-        again = f"coevo resume {paths.name}{workspace_option(place)}"
+        again = f"coevo resume {paths.name}{workspace_option(workspace)}"
         shown.print(f"stopped early: {reached}; continue with: {again}", soft_wrap=True)
     return RunEnd(paths.name, 0)
 
@@ -215,13 +219,15 @@ def _saying_how_to_go_on(run: str, console: Console) -> Iterator[None]:
         raise
 
 
-def _finished(place: Workspace, paths: RunPaths, shown: Console) -> RunEnd:
+def _finished(workspace: Workspace, paths: RunPaths, shown: Console) -> RunEnd:
     from coevo.flows.upkeep.publishing import complete
 
-    complete(place, paths)
+    complete(workspace, paths)
     total = paths.read_config().iterations
-    done = f"{paths.name} has done all of its {total} iterations; see: coevo log {paths.name}{workspace_option(place)}"
-    shown.print(f"{done}; for more: {resuming(paths.name, total, total, place)}", soft_wrap=True)
+    done = (
+        f"{paths.name} has done all of its {total} iterations; see: coevo log {paths.name}{workspace_option(workspace)}"
+    )
+    shown.print(f"{done}; for more: {resuming(paths.name, total, total, workspace)}", soft_wrap=True)
     return RunEnd(paths.name, 0)
 
 
@@ -255,20 +261,20 @@ def with_iterations(config: RunConfig, iterations: int, run: str) -> RunConfig:
     return validate({**config.model_dump(mode="json"), "iterations": iterations}, source=run)
 
 
-def head_of(place: Workspace, paths: RunPaths) -> Manifest | None:
+def head_of(workspace: Workspace, paths: RunPaths) -> Manifest | None:
     """The run's last revision, or None."""
     if not paths.lineage.exists():
         return None
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         return lineage.head()
 
 
-def _announce(paths: RunPaths, place: Workspace, earlier: Standing | None, quiet: bool) -> None:
+def _announce(paths: RunPaths, workspace: Workspace, earlier: Standing | None, quiet: bool) -> None:
     """Print the name of a new run, and of an earlier one of its recipe that has not ended."""
     shown = console(quiet=quiet)
-    shown.print(f"run {paths.name} in {place.root}", soft_wrap=True)
+    shown.print(f"run {paths.name} in {workspace.root}", soft_wrap=True)
     if earlier is not None:
-        shown.print(f"({_state(earlier, workspace_option(place))})", soft_wrap=True)
+        shown.print(f"({_state(earlier, workspace_option(workspace))})", soft_wrap=True)
 
 
 def _state(earlier: Standing, option: str) -> str:
@@ -280,10 +286,10 @@ def _state(earlier: Standing, option: str) -> str:
     return f"{name} is unfinished; to continue it: coevo resume {name}{option}"
 
 
-def _branched(place: Workspace, paths: RunPaths) -> Offer:
+def _branched(workspace: Workspace, paths: RunPaths) -> Offer:
     """How settings of a run change: in a branch of its last revision; before there is one, in a new run."""
-    head = head_of(place, paths)
+    head = head_of(workspace, paths)
     if head is None:
         return Offer("start a new run with ")
     branch = f"run `coevo branch {paths.name}@{head.revision} NEW "
-    return Offer(branch, f"{workspace_option(place)}`", tuple(FIXED))
+    return Offer(branch, f"{workspace_option(workspace)}`", tuple(FIXED))

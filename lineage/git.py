@@ -151,5 +151,5 @@ class Git:
     def _environment(self) -> dict[str, str]:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         isolated = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
-        place = {"GIT_DIR": str(self._dir), "GIT_WORK_TREE": str(self.root), "LC_ALL": "C"}
-        return {**inherited, **isolated, **place, **IDENTITY}
+        variables = {"GIT_DIR": str(self._dir), "GIT_WORK_TREE": str(self.root), "LC_ALL": "C"}
+        return {**inherited, **isolated, **variables, **IDENTITY}

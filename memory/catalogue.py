@@ -81,7 +81,7 @@ class Catalogue:
         same = np.append(self._identities, -1)[at] == identities
         kept = np.zeros(len(self), bool)
         kept[self._rows[at[same]]] = True
-        fresh = _ordered(given[place] for place in order[~same].tolist())
+        fresh = _ordered(given[index] for index in order[~same].tolist())
         if len(self.seen) + len(fresh) > 2 * (int(kept.sum()) + len(fresh)) + SLACK:
             return Catalogue(given)
         return self._merged(kept, fresh)

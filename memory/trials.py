@@ -102,8 +102,8 @@ def parse(lines: str) -> list[OnTrial]:
         CoevoError: it has another form, or a candidate could not be an entry.
     """
     found = listed(OnTrial, lines, "trials")
-    for place, trial in enumerate(found):
-        where = f"the revision's trials: candidate {place}"
+    for index, trial in enumerate(found):
+        where = f"the revision's trials: candidate {index}"
         vet({**asdict(trial.entry), "sources": list(trial.entry.sources)}, where)
         _check_sums(trial, where)
     return found

@@ -53,8 +53,8 @@ def episodes_of(lineage: Lineage, revision: int, scratch: Path) -> list[Episode]
         CoevoError: they were dropped, or their artifact is damaged.
     """
     scratch.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=scratch) as place:
-        return read_episodes(lineage.materialise(revision, EPISODES, Path(place) / EPISODES))
+    with TemporaryDirectory(dir=scratch) as directory:
+        return read_episodes(lineage.materialise(revision, EPISODES, Path(directory) / EPISODES))
 
 
 def references_of(config: RunConfig, directory: Path | None) -> References:

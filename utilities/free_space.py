@@ -6,28 +6,28 @@ from pathlib import Path
 from coevo.utilities.errors import CoevoError
 
 
-def require_space(place: Path, needed: int, purpose: str) -> None:
+def require_space(path: Path, needed: int, purpose: str) -> None:
     """Check that a disk has room.
 
     Args:
-        place: a directory on the disk; it need not exist yet.
+        path: a directory on the disk; it need not exist yet.
         needed: bytes.
         purpose: what they are for, as the subject of the message.
 
     Raises:
         CoevoError: fewer bytes are free.
     """
-    left = free(place)
+    left = free(path)
     if left < needed:
         raise CoevoError(
-            f"{place}: {purpose} needs {size(needed)} and {size(left)} are free: make room, see `coevo gc`; what is "
+            f"{path}: {purpose} needs {size(needed)} and {size(left)} are free: make room, see `coevo gc`; what is "
             "committed is safe, `coevo resume` continues from it"
         )
 
 
-def free(place: Path) -> int:
+def free(directory: Path) -> int:
     """Free bytes on the disk of a directory, which need not exist yet."""
-    there = next(path for path in (place, *place.absolute().parents) if path.exists())
+    there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     return shutil.disk_usage(there).free
 
 

@@ -217,13 +217,13 @@ def mistakes(error: ValidationError, kind: Any) -> str:
 
 
 def _mistake(problem: ErrorDetails, kind: Any) -> str:
-    place = located(kind, problem["loc"])
-    where = ".".join(_line(part) for part in place.path)
+    setting = located(kind, problem["loc"])
+    where = ".".join(_line(part) for part in setting.path)
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "value_error":
         return f"{where}: {message}".removeprefix(": ")
     if problem["type"] == "extra_forbidden":
-        return f"{where}: no such key{place.others()}"
+        return f"{where}: no such key{setting.others()}"
     if problem["type"] == "union_tag_invalid":
         tags = problem["ctx"]
         return f"{where}.type = {_shown(tags['tag'])}: choose one of {tags['expected_tags']}"

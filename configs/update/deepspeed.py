@@ -84,9 +84,9 @@ class DeepSpeedConfig(Config):
 
 def _settings(path: str) -> Any:
     """Content of a file; a relative path is looked up here, then beside the sources, where ``infra/deepspeed`` is."""
-    place = next((each for each in (Path(path), SOURCES / path) if each.is_file()), Path(path))
+    file = next((each for each in (Path(path), SOURCES / path) if each.is_file()), Path(path))
     try:
-        return json.loads(place.read_text(encoding="utf-8"))
+        return json.loads(file.read_text(encoding="utf-8"))
     except OSError:
         raise ValueError(f"settings={path!r} does not exist: name a file with DeepSpeed's settings in JSON") from None
     except ValueError as error:

@@ -66,8 +66,8 @@ def move(level: Any, action: str) -> tuple[Any, float, str]:
 def _look(level: Any) -> tuple[Any, ...]:
     """Parts that an action can change: the agent, its hands, and the cell in front of it."""
     front = level.grid.get(*level.front_pos)
-    place = tuple(int(number) for number in np.asarray(level.agent_pos))
-    return place, int(level.agent_dir), level.carrying, front, bool(getattr(front, "is_open", False))
+    position = tuple(int(number) for number in np.asarray(level.agent_pos))
+    return position, int(level.agent_dir), level.carrying, front, bool(getattr(front, "is_open", False))
 
 
 def _outcome(action: str, before: tuple[Any, ...], after: tuple[Any, ...]) -> str:

@@ -94,7 +94,7 @@ def changes_before(iteration: int, drift: int, houses: Sequence[str]) -> Mapping
         houses: houses in the order of their turns.
     """
     rounds, rest = divmod(max(0, iteration - 1) // drift, len(houses))
-    return {house: rounds + (place < rest) for place, house in enumerate(houses)}
+    return {house: rounds + (index < rest) for index, house in enumerate(houses)}
 
 
 def _another(choices: tuple[str, ...], taken: str, rng: np.random.Generator) -> str:

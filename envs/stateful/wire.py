@@ -71,8 +71,8 @@ def read_reply(message: bytes, longest: int) -> WorkerReply | EpisodeFailure:
 
 def _malformed(error: ValidationError) -> EpisodeFailure:
     problem = error.errors()[0]
-    place = ".".join(map(str, problem["loc"]))
-    return EpisodeFailure("invalid", one_line(f"{place} = {str(problem['input'])[:80]!r}: {problem['msg']}"))
+    field = ".".join(map(str, problem["loc"]))
+    return EpisodeFailure("invalid", one_line(f"{field} = {str(problem['input'])[:80]!r}: {problem['msg']}"))
 
 
 def step_of(played: ActionResult) -> Step[None]:

@@ -30,7 +30,7 @@ def approve(
     by: Annotated[str | None, typer.Option("--by", help="Name of the person; by default the login name.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Approve or reject a pending admission to a bank, or a pending promotion.
 
@@ -40,25 +40,25 @@ def approve(
 
     Example: coevo approve homerules-coevo-rl-1@12 --reject
     """
-    place = workspace_at(workspace)
+    workspace = workspace_at(directory)
     if list_ and reject:
         raise CoevoError("--list and --reject cannot be combined: leave one of them out")
     if list_:
-        _list(what, as_json, place)
+        _list(what, as_json, workspace)
     elif what is None:
         raise CoevoError("name a run or a version; `coevo approve --list` shows what is pending")
     else:
-        _decide(what, Vote(not reject, by or getuser()), trust, as_json, place)
+        _decide(what, Vote(not reject, by or getuser()), trust, as_json, workspace)
 
 
-def _list(what: str | None, as_json: bool, place: Workspace) -> None:
+def _list(what: str | None, as_json: bool, workspace: Workspace) -> None:
     from coevo.flows.pending import is_promotion, page, waiting
 
     if what is not None and not is_promotion(what) and not as_json:
-        for text in page(what, place).splitlines():
+        for text in page(what, workspace).splitlines():
             output.line(text)
         return
-    found = [one for one in waiting(place) if what is None or one.what.partition("@")[0] == what.partition("@")[0]]
+    found = [one for one in waiting(workspace) if what is None or one.what.partition("@")[0] == what.partition("@")[0]]
     if as_json:
         output.document([{"what": one.what, "kind": one.kind, "since": one.since, **one.says} for one in found])
     elif found:
@@ -67,16 +67,16 @@ def _list(what: str | None, as_json: bool, place: Workspace) -> None:
         output.line("Nothing is pending approval.")
 
 
-def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, place: Workspace) -> None:
+def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, workspace: Workspace) -> None:
     from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.pending import decide_model, decide_run, is_promotion
 
     if is_promotion(what):
-        name = decide_model(what, vote, place, consent_by(trust, ask=not as_json))
+        name = decide_model(what, vote, workspace, consent_by(trust, ask=not as_json))
         said = "is champion" if vote.approved else "is rejected; the champion stays"
         row: dict[str, Any] = {"what": name, "kind": "promotion", "approved": vote.approved, "by": vote.by}
     else:
-        made = decide_run(what, vote, place)
+        made = decide_run(what, vote, workspace)
         counts = {each: int(made.metrics[f"bank/{each}"]) for each in ("admitted", "retired", "size")}
         name = f"{what.partition('@')[0]}@{made.revision}"
         said = (
@@ -92,8 +92,8 @@ def _decide(what: str, vote: Vote, trust: str | None, as_json: bool, place: Work
         output.line(f"{name} {said}.")
         if not is_promotion(what):
             run = what.partition("@")[0]
-            total = place.run(run).read_config().iterations
-            output.line(f"Continue with: {resuming(run, made.iteration, total, place)}")
+            total = workspace.run(run).read_config().iterations
+            output.line(f"Continue with: {resuming(run, made.iteration, total, workspace)}")
 
 
 def _cells(one: "Waiting") -> dict[str, object]:

@@ -24,7 +24,7 @@ def branch(
     ] = None,
     without_optimizer: WithoutOptimizerOption = False,
     trust: TrustOption = None,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Start a run from a revision of another one.
 
@@ -37,16 +37,16 @@ def branch(
     from coevo.flows.upkeep.branch import branch as make_branch
     from coevo.flows.upkeep.publishing import publish
 
-    place = workspace_at(workspace)
-    with reading(run, place) as opened:
+    workspace = workspace_at(directory)
+    with reading(run, workspace) as opened:
         if trust is not None:
-            confirm_run(place, opened.paths.name, opened.config, trust)
-        made, config = make_branch(opened, name, overrides or [], place, left_out(without_optimizer))
+            confirm_run(workspace, opened.paths.name, opened.config, trust)
+        made, config = make_branch(opened, name, overrides or [], workspace, left_out(without_optimizer))
         start = opened.name
-    publish(place, place.existing(name))
+    publish(workspace, workspace.existing(name))
     changed = made.state["accepted_change"]
     output.line(f"Created {name}@{made.revision} from {start}" + (f": {'; '.join(changed)}" if changed else ""))
-    output.line(f"Continue with: {resuming(name, made.iteration, config.iterations, place)}")
+    output.line(f"Continue with: {resuming(name, made.iteration, config.iterations, workspace)}")
 
 
 COMMANDS = (branch,)

@@ -31,7 +31,7 @@ def compare(
     as_latex: Annotated[bool, typer.Option("--latex", help="Print the differences as a LaTeX table.")] = False,
     evaluate: Annotated[bool, typer.Option(help="Evaluate revisions that were not; the runs do not change.")] = False,
     trust: TrustOption = None,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Compare runs side by side.
 
@@ -50,9 +50,11 @@ def compare(
         raise CoevoError(f"compare {references[0]}: name at least two runs")
     if as_json + as_csv + as_latex > 1:
         raise CoevoError("--json, --csv and --latex cannot be combined: choose one of them")
-    place = workspace_at(workspace)
-    option = workspace_option(place)
-    found = compared(references, place, partial(_played, place, trust, not as_json) if evaluate else None, option)
+    workspace = workspace_at(directory)
+    option = workspace_option(workspace)
+    found = compared(
+        references, workspace, partial(_played, workspace, trust, not as_json) if evaluate else None, option
+    )
     if as_json:
         output.document(found.document())
     elif as_csv or as_latex:
@@ -62,15 +64,15 @@ def compare(
         _print_gaps(found, option)
 
 
-def _played(place: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
+def _played(workspace: Workspace, trust: str | None, ask: bool, reference: str) -> "list[Evaluation]":
     from coevo.flows.console.progress import shown
     from coevo.flows.console.trust_prompt import trust_revision
     from coevo.flows.evaluate_revision import evaluate_panels
     from coevo.tasks.publish.reporter import reporting_to
 
-    trust_revision(place, reference, trust, ask=ask)
+    trust_revision(workspace, reference, trust, ask=ask)
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
-        return evaluate_panels(reference, place)
+        return evaluate_panels(reference, workspace)
 
 
 def _written(found: Comparison, as_latex: bool) -> str:

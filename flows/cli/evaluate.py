@@ -29,7 +29,7 @@ def evaluate(
     endpoint: Annotated[str | None, typer.Option(help="URL of a `coevo serve`; its agent plays instead.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Evaluate a run on a held-out panel.
 
@@ -43,9 +43,9 @@ def evaluate(
     from coevo.flows.console.trust_prompt import trust_revision
     from coevo.flows.evaluation import EvaluationRequest
 
-    place = workspace_at(workspace)
-    trust_revision(place, run, trust, ask=not as_json)
-    result = _played(run, EvaluationRequest(panel, tasks, bank, discovery), endpoint, place)
+    workspace = workspace_at(directory)
+    trust_revision(workspace, run, trust, ask=not as_json)
+    result = _played(run, EvaluationRequest(panel, tasks, bank, discovery), endpoint, workspace)
     lost = any(episode.lost for episode in result.episodes)
     row = {"run": run, "panel": result.panel.name, "bank": bank, **_figures(result, lost)}
     row["panel_hash"] = result.panel.hash[:HASH]
@@ -75,7 +75,7 @@ def _figures(result: "Evaluation", lost: bool) -> dict[str, Any]:
     return {"tasks": len(result.episodes), "success": success, "stderr": stderr} | ({"lost": count} if lost else {})
 
 
-def _played(run: str, request: "EvaluationRequest", endpoint: str | None, place: Workspace) -> "Evaluation":
+def _played(run: str, request: "EvaluationRequest", endpoint: str | None, workspace: Workspace) -> "Evaluation":
     from coevo.flows.console.progress import shown
     from coevo.flows.evaluate_revision import evaluate_revision
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
@@ -83,8 +83,8 @@ def _played(run: str, request: "EvaluationRequest", endpoint: str | None, place:
 
     with shown(output.console(stderr=True), 0, is_aside=True) as progress, reporting_to(progress):
         if endpoint is None:
-            return evaluate_revision(run, request, place)
-        return evaluate_endpoint(endpoint, run, request, place)
+            return evaluate_revision(run, request, workspace)
+        return evaluate_endpoint(endpoint, run, request, workspace)
 
 
 COMMANDS = (evaluate,)

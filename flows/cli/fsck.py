@@ -21,7 +21,7 @@ def fsck(
         str | None, typer.Option("--from", metavar="REMOTE", help="Remote with intact copies of damaged bank files.")
     ] = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> int:
     """Check that all stores of a run agree.
 
@@ -38,13 +38,13 @@ def fsck(
     from coevo.lineage.remote.banks import RemoteBanks
     from coevo.lineage.remote.remote_address import to_pull
 
-    place, names = workspace_at(workspace), runs or []
+    workspace, names = workspace_at(directory), runs or []
     with output.console(stderr=True).status("checking", spinner="line") as status:
-        banks = RemoteBanks(to_pull(source), place) if source else None
-        found = left = examine(place, names, status.update, banks)
+        banks = RemoteBanks(to_pull(source), workspace) if source else None
+        found = left = examine(workspace, names, status.update, banks)
         if repair and found.findings:
-            mend(place, found, status.update, banks)
-            left = examine(place, names, status.update, banks)
+            mend(workspace, found, status.update, banks)
+            left = examine(workspace, names, status.update, banks)
     mended = [finding for finding in found.findings if finding not in left.findings]
     if as_json:
         checked = [{"run": run.run, "revisions": run.revisions, "in_use": run.in_use} for run in left.runs]

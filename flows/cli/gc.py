@@ -22,7 +22,7 @@ def gc(
     ] = None,
     apply: Annotated[bool, typer.Option("--apply", help="Drop the revisions; by default, only list them.")] = False,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Drop old revisions to free disk space.
 
@@ -35,8 +35,8 @@ def gc(
     """
     from coevo.flows.upkeep.gc import collect, plan
 
-    place, rule = workspace_at(workspace), RetentionRule(keep_last, keep_every)
-    found, freed = collect(place, runs or [], rule) if apply else (plan(place, runs or [], rule), None)
+    workspace, rule = workspace_at(directory), RetentionRule(keep_last, keep_every)
+    found, freed = collect(workspace, runs or [], rule) if apply else (plan(workspace, runs or [], rule), None)
     if as_json:
         output.document(_document(found, freed))
         return

@@ -16,7 +16,7 @@ SHOWN = ("run", "recipe", "status", "stage", "iteration", "success")
 LOG_COLUMNS = ("revision", "iteration", "time", "success", "held_out", "bank", "what")
 
 
-def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None:
+def runs(as_json: JsonOption = False, directory: WorkspaceOption = None) -> None:
     """List the runs, newest last.
 
     `status`: running, waiting (for approval), finished, stopped (in order, before the last iteration), failed (by an
@@ -28,8 +28,8 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
 
     Example: coevo runs --json
     """
-    place = workspace_at(workspace)
-    found = standings(place)
+    workspace = workspace_at(directory)
+    found = standings(workspace)
     rows = [run_row(one) for one in found]
     if as_json:
         output.document(rows)
@@ -39,7 +39,7 @@ def runs(as_json: JsonOption = False, workspace: WorkspaceOption = None) -> None
             for text in _below(one):
                 output.line(text)
     else:
-        output.line(f"No runs in {place.root}; start one with: coevo run homerules-coevo-rl")
+        output.line(f"No runs in {workspace.root}; start one with: coevo run homerules-coevo-rl")
 
 
 def log(

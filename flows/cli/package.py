@@ -18,7 +18,7 @@ def package(
     ] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Register a revision as the next version of a model in MLflow.
 
@@ -29,15 +29,15 @@ def package(
     from coevo.flows.console.trust_prompt import trust_revision
     from coevo.flows.packages.make_package import register_revision
 
-    place = workspace_at(workspace)
-    trust_revision(place, run, trust, ask=not as_json)
-    registered, made = register_revision(run, name, place)
+    workspace = workspace_at(directory)
+    trust_revision(workspace, run, trust, ask=not as_json)
+    registered, made = register_revision(run, name, workspace)
     origin = made.origin
     if as_json:
         row = {"model": registered.model, "version": registered.version, "run": origin.run, "revision": origin.revision}
         output.document({**row, "success": dict(origin.success)})
         return
-    option = workspace_option(place)
+    option = workspace_option(workspace)
     output.line(f"Registered {origin.name} as {registered.name}")
     output.line(f"Serve it with: coevo serve {registered.name}{option}")
     output.line(f"Make it the champion, if it plays better: coevo promote {registered.name}{option}")
@@ -53,7 +53,7 @@ def promote(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the random draws of both versions.")] = 0,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> int:
     """Make a version the champion of its model if it plays better than the current one.
 
@@ -67,8 +67,8 @@ def promote(
     from coevo.flows.console.trust_prompt import consent_by
     from coevo.flows.packages.promotion import promote as decide
 
-    place = workspace_at(workspace)
-    done = decide(version, panel, tasks, margin, seed, place, consent_by(trust, ask=not as_json))
+    workspace = workspace_at(directory)
+    done = decide(version, panel, tasks, margin, seed, workspace, consent_by(trust, ask=not as_json))
     verdict, over = done.verdict, done.over
     if as_json:
         row = {"model": done.challenger.model, "version": done.challenger.version, "promoted": done.passed}
@@ -80,7 +80,7 @@ def promote(
             output.line(verdict.sentence(done.challenger.name, over.name))
         stays = f"{over.name if over else ''} stays champion of {done.challenger.model}"
         if done.waits:
-            approve = f"coevo approve {done.challenger.name}{workspace_option(place)}"
+            approve = f"coevo approve {done.challenger.name}{workspace_option(workspace)}"
             stays = f"{done.challenger.name} waits for approval as champion: {approve}"
         output.line(f"{done.challenger.name} is champion" if done.passed else stays)
     return int(not done.passed)
@@ -112,7 +112,7 @@ def serve(
     max_rows: Annotated[int, typer.Option(min=1, max=10**5, help="Maximum rows per request.")] = DEFAULT.rows,
     max_text: Annotated[int, typer.Option(min=1, max=2**30, help="Maximum bytes of text per row.")] = DEFAULT.text,
     trust: TrustOption = None,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Serve a revision or a registered version until interrupted.
 
@@ -125,10 +125,10 @@ def serve(
     from coevo.flows.packages.serving import Address
     from coevo.flows.packages.serving import serve as serving
 
-    place = workspace_at(workspace)
-    trust_served(place, what, trust)
+    workspace = workspace_at(directory)
+    trust_served(workspace, what, trust)
     address, limits = Address(host, port, tuple(allow_host or ())), Limits(max_body, max_rows, max_text)
-    with serving(what, address, limits, place, consent_by(trust)) as served:
+    with serving(what, address, limits, workspace, consent_by(trust)) as served:
         output.line(f"Serving {served.name} at {served.url}/invocations; stop with Ctrl-C")
         served.wait()
 

@@ -31,7 +31,7 @@ def push(
     remote: RemoteArgument,
     runs: Annotated[list[str] | None, typer.Argument(metavar="[RUN ...]", help="Runs; by default all.")] = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Copy runs to a remote, for other machines to pull.
 
@@ -43,17 +43,17 @@ def push(
     from coevo.lineage.remote.push import push as send
     from coevo.lineage.remote.remote_address import to_push
 
-    place = workspace_at(workspace)
-    found = [] if runs else standings(place)
-    paths = [place.existing(name) for name in runs] if runs else [one.paths for one in found if one.revisions]
+    workspace = workspace_at(directory)
+    found = [] if runs else standings(workspace)
+    paths = [workspace.existing(name) for name in runs] if runs else [one.paths for one in found if one.revisions]
     faulty = faults(found)
     if not paths and not faulty:
-        raise CoevoError(f"{place.root} has no run to push: name another directory with --workspace")
+        raise CoevoError(f"{workspace.root} has no run to push: name another directory with --workspace")
     with in_stage("looks at the remote"):
         store = to_push(remote)
     by_name = {run.name: run for run in paths}
     moved = _each(
-        by_name, lambda name, meter: send(by_name[name], place.cache, store, _open_bank, meter), as_json, "sent"
+        by_name, lambda name, meter: send(by_name[name], workspace.cache, store, _open_bank, meter), as_json, "sent"
     )
     if as_json:
         output.document([_row(found) for found in moved.values()])
@@ -68,7 +68,7 @@ def pull(
         list[str] | None, typer.Argument(metavar="[RUN ...]", help="Runs; by default all at the remote.")
     ] = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Copy runs from a remote, to continue them here.
 
@@ -80,12 +80,12 @@ def pull(
     """
     from coevo.lineage.remote.remote_address import to_pull
 
-    place = workspace_at(workspace)
+    workspace = workspace_at(directory)
     with in_stage("looks at the remote"):
         store = to_pull(remote)
-        names = _wanted(runs, place, store)
-    moved = _each(names, lambda name, meter: _pull(name, place, store, meter), as_json, "fetched")
-    asked = {name: place.trust.open_questions(name, place.existing(name).read_config()) for name in moved}
+        names = _wanted(runs, workspace, store)
+    moved = _each(names, lambda name, meter: _pull(name, workspace, store, meter), as_json, "fetched")
+    asked = {name: workspace.trust.open_questions(name, workspace.existing(name).read_config()) for name in moved}
     if as_json:
         rows = [(_row(found), asked[name]) for name, found in moved.items()]
         output.document([{**row, "to_confirm": [each._asdict() for each in settings]} for row, settings in rows])
@@ -95,19 +95,19 @@ def pull(
     _complete(moved, names)
 
 
-def _wanted(runs: list[str] | None, place: Workspace, store: "Store") -> list[str]:
+def _wanted(runs: list[str] | None, workspace: Workspace, store: "Store") -> list[str]:
     from coevo.lineage.remote.remote_address import runs_at
 
     names = runs or runs_at(store)
     if not names:
         raise CoevoError(f"remote {store.label}: it has no runs: push one first")
-    return [place.run(name).name for name in names]
+    return [workspace.run(name).name for name in names]
 
 
-def _pull(name: str, place: Workspace, store: "Store", meter: Bars) -> "Transferred":
+def _pull(name: str, workspace: Workspace, store: "Store", meter: Bars) -> "Transferred":
     from coevo.lineage.remote.pull import pull as fetch
 
-    return fetch(name, place, store, _open_bank, meter)
+    return fetch(name, workspace, store, _open_bank, meter)
 
 
 def _each(names: Collection[str], transfer: "Transfer", as_json: bool, done: str) -> dict[str, "Transferred"]:

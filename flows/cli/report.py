@@ -19,7 +19,7 @@ def report(
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Write a report of a run as one self-contained HTML file.
 
@@ -33,10 +33,10 @@ def report(
     from coevo.flows.report.page import page
     from coevo.tasks.publish.reporter import in_stage
 
-    place = workspace_at(workspace)
-    with in_stage("reads the history of the run"), reading(run, place) as opened:
-        found = facts(opened, place)
-        target = (file or place.root / "reports" / f"{opened.paths.name}.html").absolute()
+    workspace = workspace_at(directory)
+    with in_stage("reads the history of the run"), reading(run, workspace) as opened:
+        found = facts(opened, workspace)
+        target = (file or workspace.root / "reports" / f"{opened.paths.name}.html").absolute()
     with in_stage("writes the page"):
         text = page(found)
     try:

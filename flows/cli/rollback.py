@@ -19,7 +19,7 @@ def rollback(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
     to: Annotated[str, typer.Option(metavar="N", help="Revision to restore, or its tag.")],
     without_optimizer: WithoutOptimizerOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Restore an earlier revision.
 
@@ -27,16 +27,16 @@ def rollback(
 
     Example: coevo rollback homerules-coevo-rl-1 --to 3
     """
-    place = workspace_at(workspace)
-    paths = place.existing(run)
-    with reading(f"{run}@{to}", place) as there:
+    workspace = workspace_at(directory)
+    paths = workspace.existing(run)
+    with reading(f"{run}@{to}", workspace) as there:
         revision, iteration = there.manifest.revision, there.manifest.iteration
         head = there.lineage.head()  # config.json may be what a rollback has to do without
         total = iteration if head is None else int(head.state["config"]["iterations"])
     from coevo.flows.upkeep.rollback import restore
 
-    restore(place, paths, revision, output.line, left_out(without_optimizer))
-    output.line(f"Continue with: {resuming(run, iteration, total, place)}")
+    restore(workspace, paths, revision, output.line, left_out(without_optimizer))
+    output.line(f"Continue with: {resuming(run, iteration, total, workspace)}")
 
 
 COMMANDS = (rollback,)

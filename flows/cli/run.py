@@ -56,7 +56,7 @@ def resume(
         float | None, typer.Option("--max-hours", min=0.01, help="Start no revision that would end later than this.")
     ] = None,
     trust: TrustOption = None,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> int:
     """Continue a run from its last revision.
 
@@ -68,15 +68,15 @@ def resume(
     """
     from coevo.flows.console.trust_prompt import confirm_run
 
-    place = workspace_at(workspace)
-    confirm_run(place, run, place.existing(run).read_config(), trust)
+    workspace = workspace_at(directory)
+    confirm_run(workspace, run, workspace.existing(run).read_config(), trust)
     from coevo.flows.start_run import RunOptions, resume_run
 
     how = RunOptions(alone=True, max_hours=max_hours, iterations=iterations, accept_change=accept_change)
-    return resume_run(run, place, how).code
+    return resume_run(run, workspace, how).code
 
 
-def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool) -> int:
+def _dry_run(config: RunConfig, workspace: Workspace, on: str | None, as_json: bool) -> int:
     from coevo.flows.console import output
     from coevo.flows.console.dry_run import report, show
     from coevo.flows.console.patience import patience
@@ -90,7 +90,7 @@ def _dry_run(config: RunConfig, place: Workspace, on: str | None, as_json: bool)
         with in_stage("plays the first turns with a random agent"):
             rehearsal = rehearse(config, env)
         with in_stage("forecasts memory, disk and time"):
-            found = forecast(config, rehearsal, here(place.root) if on is None else named(on))
+            found = forecast(config, rehearsal, here(workspace.root) if on is None else named(on))
             said = report(config, env, on_this_machine(found, config) if on is None else found)
     (output.document if as_json else show)(said)
     return int(not said["ready"])

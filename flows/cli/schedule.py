@@ -40,7 +40,7 @@ def add(
         str | None, typer.Option(metavar="TYPE/NAME", help="Prefect notification block that reports each session.")
     ] = None,
     trust: TrustOption = None,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Continue a run on a schedule, or change its schedule.
 
@@ -49,19 +49,19 @@ def add(
 
     Example: coevo schedule add homerules-coevo-rl-1 --cron "0 2 * * *" --timezone Europe/Berlin --max-hours 3
     """
-    place = workspace_at(workspace)
-    config = place.existing(run).read_config()
+    workspace = workspace_at(directory)
+    config = workspace.existing(run).read_config()
     _check_zone(timezone)
     from coevo.flows.console.trust_prompt import trust_run
     from coevo.flows.sessions.schedules import Schedule
     from coevo.flows.sessions.schedules import add as plan
     from coevo.flows.start_run import with_iterations
 
-    trust_run(place, run, config, trust)
+    trust_run(workspace, run, config, trust)
     with_iterations(config, max(1, config.iterations), run)  # raises if the run cannot continue
     terms = {"iterations": iterations, "max_hours": max_hours, "rollback_on_drop": rollback_on_drop, "notify": notify}
-    parameters = {"run": run, "workspace": str(place.root), **terms}
-    made = plan(place, run, Schedule(cron, timezone, parameters))
+    parameters = {"run": run, "workspace": str(workspace.root), **terms}
+    made = plan(workspace, run, Schedule(cron, timezone, parameters))
     output.line(f"Next session of {run}: {_row(made)['next']}, if `coevo worker` is running then.")
 
 
@@ -149,21 +149,21 @@ def _check_zone(timezone: str) -> None:
 
 def next_change(zone: str, now: datetime) -> datetime | None:
     """First moment within ``AHEAD`` at which the clocks of a time zone change, or None."""
-    place = ZoneInfo(zone)
+    zone_info = ZoneInfo(zone)
     start, end = now.replace(second=0, microsecond=0), now + AHEAD
-    while start < end and _offset(start, place) == _offset(start + DAY, place):
+    while start < end and _offset(start, zone_info) == _offset(start + DAY, zone_info):
         start += DAY
     if start >= end:
         return None
     before, after = start, start + DAY
     while after - before > MINUTE:
         middle = before + (after - before) // 2
-        before, after = (before, middle) if _offset(middle, place) != _offset(start, place) else (middle, after)
+        before, after = (before, middle) if _offset(middle, zone_info) != _offset(start, zone_info) else (middle, after)
     return after.replace(second=0, microsecond=0)
 
 
-def _offset(moment: datetime, place: ZoneInfo) -> timedelta | None:
-    return moment.astimezone(place).utcoffset()
+def _offset(moment: datetime, zone_info: ZoneInfo) -> timedelta | None:
+    return moment.astimezone(zone_info).utcoffset()
 
 
 def _row(one: "StoredSchedule") -> dict[str, Any]:

@@ -15,7 +15,7 @@ def tag(
     run: Annotated[str, typer.Argument(metavar="RUN[@N]", help="Run, and revision; by default the last one.")],
     name: Annotated[str, typer.Argument(help="Name of the tag: letters, digits, '.', '_' and '-'.")],
     delete: Annotated[bool, typer.Option("--delete", help="Remove the tag.")] = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Name a revision, and keep `coevo gc` from dropping it.
 
@@ -23,8 +23,8 @@ def tag(
 
     Example: coevo tag homerules-coevo-rl-1@20 best
     """
-    place = workspace_at(workspace)
-    with reading(run, place) as opened, runs_lock(place.root):
+    workspace = workspace_at(directory)
+    with reading(run, workspace) as opened, runs_lock(workspace.root):
         if not delete:
             opened.lineage.tag(opened.manifest.revision, name)
             output.line(f"Tagged {opened.name} as {name}.")

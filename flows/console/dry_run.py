@@ -79,9 +79,9 @@ def show(said: dict[str, Any]) -> None:
     output.line(f"thinking  {THINKING[prompts['thinking']].format(prompts['answer'])}")
     for each in prompts["deviations"]:
         output.line(f"template  {each}")
-    for place in said["memory"]:
-        output.line(f"memory    {place['where']}: {place['gib']:.1f} of {_there(place)} GiB")
-        for what, gib in place["parts"].items():
+    for device in said["memory"]:
+        output.line(f"memory    {device['where']}: {device['gib']:.1f} of {_there(device)} GiB")
+        for what, gib in device["parts"].items():
             output.line(f"            {gib:9.2f}  {what}")
     output.line(f"disk      {said['disk']['gib']:.1f} of {_there(said['disk'])} GiB free, for all policies of the run")
     _show_time(said)
@@ -121,5 +121,5 @@ def _memory(need: Need) -> dict[str, Any]:
     }
 
 
-def _there(place: dict[str, Any]) -> str:
-    return "an unknown number of" if place["there"] is None else f"{place['there']:.1f}"
+def _there(device: dict[str, Any]) -> str:
+    return "an unknown number of" if device["there"] is None else f"{device['there']:.1f}"

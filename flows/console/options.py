@@ -48,24 +48,24 @@ def workspace_at(directory: Path | None) -> Workspace:
     return _with_mlflow(Workspace(directory or Path("workspace")))
 
 
-def _with_mlflow(place: Workspace) -> Workspace:
+def _with_mlflow(workspace: Workspace) -> Workspace:
     """A workspace whose MLflow server this process may use, where ``MLFLOW_TRACKING_URI`` names it."""
     if os.environ.get("MLFLOW_TRACKING_URI", "").startswith("http"):
         from coevo.flows.servers.servers import use_mlflow
 
-        use_mlflow(place.root)
-    return place
+        use_mlflow(workspace.root)
+    return workspace
 
 
-def workspace_option(place: Workspace) -> str:
+def workspace_option(workspace: Workspace) -> str:
     """Option that a command needs for a workspace; empty for the default one."""
-    return "" if place.root == workspace_at(None).root else f" --workspace {shlex.quote(str(place.root))}"
+    return "" if workspace.root == workspace_at(None).root else f" --workspace {shlex.quote(str(workspace.root))}"
 
 
-def resuming(run: str, iteration: int, iterations: int, place: Workspace) -> str:
+def resuming(run: str, iteration: int, iterations: int, workspace: Workspace) -> str:
     """Command that continues a run; one that has done all of its iterations needs more of them."""
     more = "" if iteration < iterations else f" --iterations {2 * max(1, iteration)}"
-    return f"coevo resume {run}{more}{workspace_option(place)}"
+    return f"coevo resume {run}{more}{workspace_option(workspace)}"
 
 
 @contextmanager

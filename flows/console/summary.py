@@ -17,9 +17,9 @@ from coevo.records.entry import Entry
 COLUMNS = ("held-out success", "start", "end", "description")
 
 
-def summarise(place: Workspace, paths: RunPaths) -> None:
+def summarise(workspace: Workspace, paths: RunPaths) -> None:
     """Print the summary of a finished run."""
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         history, kept = lineage.log(), lineage.retained()
     bank = Bank(paths.bank)
     line()
@@ -31,7 +31,7 @@ def summarise(place: Workspace, paths: RunPaths) -> None:
     line()
     line("Next steps:")
     for command in look_further(paths.name, history[-1], kept):
-        line(f"  coevo {command}{workspace_option(place)}")
+        line(f"  coevo {command}{workspace_option(workspace)}")
 
 
 def outcome(history: list[Manifest], panels: Mapping[str, str]) -> list[dict[str, object]]:

@@ -17,17 +17,17 @@ from coevo.tasks.publish.reporter import reporter
 from coevo.utilities.errors import CoevoError
 
 
-def trust_run(place: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
+def trust_run(workspace: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
     """Require that a user has confirmed the settings that a command is about to act on, as ``confirm_run`` does."""
-    confirm_run(place, run, config, names, ask)
-    place.trust.demand(run, config)
+    confirm_run(workspace, run, config, names, ask)
+    workspace.trust.demand(run, config)
 
 
-def confirm_run(place: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
+def confirm_run(workspace: Workspace, run: str, config: RunConfig, names: str | None, ask: bool = True) -> None:
     """Require that a user has confirmed the settings of a run. Nothing that they name needs to exist here.
 
     Args:
-        place: the workspace.
+        workspace: the workspace.
         run: name of the run.
         config: configuration of the run, or of one of its revisions.
         names: settings that the user confirms by this command, separated by commas.
@@ -37,8 +37,8 @@ def confirm_run(place: Workspace, run: str, config: RunConfig, names: str | None
         CoevoError: a setting is not confirmed, or a name matches none.
     """
     settings = list(chosen(config))
-    place.trust.confirm(run, named(settings, names.split(",") if names else (), run))
-    _confirm_the_rest(place.trust, run, settings, ask)
+    workspace.trust.confirm(run, named(settings, names.split(",") if names else (), run))
+    _confirm_the_rest(workspace.trust, run, settings, ask)
 
 
 def consent_by(names: str | None, ask: bool = True) -> Consent:
@@ -64,17 +64,17 @@ def _confirm_the_rest(trust: Trust, name: str, settings: Sequence[Setting], ask:
     trust.require_settings(name, settings)
 
 
-def trust_revision(place: Workspace, reference: str, names: str | None, ask: bool = True) -> None:
+def trust_revision(workspace: Workspace, reference: str, names: str | None, ask: bool = True) -> None:
     """Confirm the settings of ``RUN[@N]``, by the configuration of that revision."""
-    with reading(reference, place) as opened:
+    with reading(reference, workspace) as opened:
         run, config = opened.paths.name, opened.config
-    trust_run(place, run, config, names, ask)
+    trust_run(workspace, run, config, names, ask)
 
 
-def trust_served(place: Workspace, what: str, names: str | None) -> None:
+def trust_served(workspace: Workspace, what: str, names: str | None) -> None:
     """Confirm the settings of a run to serve; those of a registered version are confirmed once it is fetched."""
-    if "/" not in what and place.run(Reference.parse(what).run).created.is_file():
-        trust_revision(place, what, names)
+    if "/" not in what and workspace.run(Reference.parse(what).run).created.is_file():
+        trust_revision(workspace, what, names)
 
 
 def trust(reference: str, names: Iterable[str], *, workspace: Path | str | None = None) -> None:

@@ -91,8 +91,8 @@ def answer_of(refused: HTTPException) -> JSONResponse:
 
 
 def _is_own(origin: str, host: str) -> bool:
-    scheme, _, place = origin.lower().partition("://")
-    return scheme in ("http", "https") and place == host.lower()
+    scheme, _, address = origin.lower().partition("://")
+    return scheme in ("http", "https") and address == host.lower()
 
 
 def _is_address(name: str) -> bool:

@@ -127,12 +127,12 @@ class Comparison:
         return len(values) == len(self.sides) and all(value == first for value in others)
 
 
-def compared(references: Sequence[str], place: Workspace, play: Play | None = None, option: str = "") -> Comparison:
+def compared(references: Sequence[str], workspace: Workspace, play: Play | None = None, option: str = "") -> Comparison:
     """Compare the runs named by ``RUN``, ``RUN@N`` and ``RUN@TAG``, at their revisions and at equal cost.
 
     Args:
         references: the sides. ``RUN`` is the run at its last evaluated revision.
-        place: the workspace.
+        workspace: the workspace.
         play: evaluates revisions that were not evaluated, those of ``RUN`` included; None refuses them where they are
             named.
         option: option of commands for the workspace.
@@ -140,7 +140,7 @@ def compared(references: Sequence[str], place: Workspace, play: Play | None = No
     Raises:
         CoevoError: a reference is malformed or does not exist, or a named revision was not evaluated.
     """
-    sides = sides_of(references, place, last=play is not None)
+    sides = sides_of(references, workspace, last=play is not None)
     if play is not None:
         sides = [each if each.end else each.played(play(each.name)) for each in sides]
     for text, each in zip(references, sides, strict=True):
@@ -153,12 +153,12 @@ def compared(references: Sequence[str], place: Workspace, play: Play | None = No
     return Comparison((first, *others), tuple(chain.from_iterable(differences_of(other, first) for other in others)))
 
 
-def sides_of(references: Sequence[str], place: Workspace, last: bool = False) -> list[Side]:
+def sides_of(references: Sequence[str], workspace: Workspace, last: bool = False) -> list[Side]:
     """Sides named by ``RUN``, ``RUN@N`` and ``RUN@TAG``.
 
     Args:
         references: the sides.
-        place: the workspace.
+        workspace: the workspace.
         last: ``RUN`` is the run at its last revision, evaluated or not.
 
     Raises:
@@ -166,7 +166,7 @@ def sides_of(references: Sequence[str], place: Workspace, last: bool = False) ->
     """
     found = []
     for text in references:
-        with reading(text, place) as opened:
+        with reading(text, workspace) as opened:
             found.append(side(opened, last or _named(text)))
     return found
 

@@ -160,7 +160,7 @@ class Reading:
 
 
 @contextmanager
-def reading(text: str, place: Workspace) -> Iterator[Reading]:
+def reading(text: str, workspace: Workspace) -> Iterator[Reading]:
     """Open the run and revision named by ``RUN``, ``RUN@N`` or ``RUN@TAG``.
 
     Raises:
@@ -168,10 +168,10 @@ def reading(text: str, place: Workspace) -> Iterator[Reading]:
             while gc dropped revisions.
     """
     reference = Reference.parse(text)
-    paths = place.existing(reference.run)
+    paths = workspace.existing(reference.run)
     if not paths.lineage.exists():
         raise CoevoError(_nothing_yet(paths))
-    with Lineage.open(paths.lineage, place.cache) as lineage, _beside_gc(lineage, paths.name):
+    with Lineage.open(paths.lineage, workspace.cache) as lineage, _beside_gc(lineage, paths.name):
         yield Reading(paths, lineage, _until(reference, paths, lineage))
 
 

@@ -62,15 +62,15 @@ class Standing:
         return next((f"{origin['run']}@{origin['revision']}" for origin in reversed(origins) if origin), None)
 
 
-def standings(place: Workspace) -> list[Standing]:
+def standings(workspace: Workspace) -> list[Standing]:
     """All runs, newest last; runs without a time of creation come first."""
-    undated = sorted({run.name for run in place.directories()} - {run.name for run in place.runs()})
-    return [standing(paths, place) for paths in (*map(place.run, undated), *place.runs())]
+    undated = sorted({run.name for run in workspace.directories()} - {run.name for run in workspace.runs()})
+    return [standing(paths, workspace) for paths in (*map(workspace.run, undated), *workspace.runs())]
 
 
-def readable(place: Workspace) -> list[Standing]:
+def readable(workspace: Workspace) -> list[Standing]:
     """Runs without a fault, newest last."""
-    return [found for found in standings(place) if found.fault is None]
+    return [found for found in standings(workspace) if found.fault is None]
 
 
 def faults(found: Sequence[Standing]) -> list[str]:
@@ -78,23 +78,23 @@ def faults(found: Sequence[Standing]) -> list[str]:
     return [f"{one.paths.name}: {one.fault}" for one in found if one.fault is not None]
 
 
-def standing(paths: RunPaths, place: Workspace) -> Standing:
+def standing(paths: RunPaths, workspace: Workspace) -> Standing:
     """Standing of one run, damaged or not."""
     try:
-        config, revisions = _read(paths, place)
+        config, revisions = _read(paths, workspace)
         return Standing(paths, config, revisions, holder(paths), record=read_record(paths))
     except DAMAGE as error:
         return Standing(paths, None, (), _holder(paths), _fault(paths, error))
 
 
-def unfinished(recipe: str, place: Workspace) -> Standing | None:
+def unfinished(recipe: str, workspace: Workspace) -> Standing | None:
     """The latest run of a recipe if iterations remain; runs with a fault are skipped."""
-    found = (one for one in reversed(readable(place)) if one.config is not None and one.config.recipe == recipe)
+    found = (one for one in reversed(readable(workspace)) if one.config is not None and one.config.recipe == recipe)
     latest = next(found, None)
     return None if latest is None or latest.status.status == "finished" else latest
 
 
-def _read(paths: RunPaths, place: Workspace) -> tuple[RunConfig, list[Manifest]]:
+def _read(paths: RunPaths, workspace: Workspace) -> tuple[RunConfig, list[Manifest]]:
     if not paths.root.is_dir():
         raise CoevoError("it is a link that leads nowhere: bring back what it leads to, or remove it")
     if not paths.created.is_file():
@@ -103,7 +103,7 @@ def _read(paths: RunPaths, place: Workspace) -> tuple[RunConfig, list[Manifest]]
     config = paths.read_config()
     if not paths.lineage.exists():
         return config, []
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         revisions = lineage.log()
     history.check(revisions)
     return config, revisions
@@ -122,9 +122,9 @@ def _fault(paths: RunPaths, error: Exception) -> str:
     return line if "coevo fsck" in line else f"{line}; see `coevo fsck {paths.name}`"
 
 
-def run_rows(place: Workspace) -> list[dict[str, Any]]:
+def run_rows(workspace: Workspace) -> list[dict[str, Any]]:
     """Rows of ``COLUMNS`` for the runs of a workspace, newest last."""
-    return [run_row(one) for one in standings(place)]
+    return [run_row(one) for one in standings(workspace)]
 
 
 def run_row(one: Standing) -> dict[str, Any]:

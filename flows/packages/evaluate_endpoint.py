@@ -17,7 +17,7 @@ from coevo.tasks.run.weight_digests import check_weights
 from coevo.utilities.errors import CoevoError
 
 
-def evaluate_endpoint(url: str, reference: str, request: EvaluationRequest, place: Workspace) -> Evaluation:
+def evaluate_endpoint(url: str, reference: str, request: EvaluationRequest, workspace: Workspace) -> Evaluation:
     """``coevo evaluate`` with the agent behind a URL instead of the run's policy and bank.
 
     Raises:
@@ -27,10 +27,10 @@ def evaluate_endpoint(url: str, reference: str, request: EvaluationRequest, plac
     if request.bank != "own" or request.discovery:
         what = f"--bank {request.bank}" if request.bank != "own" else f"--discovery {request.discovery}"
         raise CoevoError(f"{what}: an agent that is served has its own bank, and keeps it; leave out one of the two")
-    with reading(reference, place) as opened:
+    with reading(reference, workspace) as opened:
         config, manifest = opened.config, opened.manifest
-        place.trust.demand(opened.paths.name, config)
-        check_weights(manifest, config, place.root, opened.name)
+        workspace.trust.demand(opened.paths.name, config)
+        check_weights(manifest, config, workspace.root, opened.name)
     panel, tasks = request.panel or config.evaluation.panels[0], request.tasks or config.evaluation.tasks
     with in_stage(f"r{manifest.revision} evaluate"):
         found = play_endpoint(url, config, manifest.iteration, panel, tasks)

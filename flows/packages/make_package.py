@@ -49,7 +49,7 @@ def package(opened: Reading, into: Path) -> Package:
         return pack(into, policy, opened.bank() if opened.config.bank else None, opened.config, origin)
 
 
-def register_revision(reference: str, model: str | None, place: Workspace) -> tuple[Registered, Package]:
+def register_revision(reference: str, model: str | None, workspace: Workspace) -> tuple[Registered, Package]:
     """Package ``RUN[@N]`` and register it as the next version of a model, by default named after the recipe.
 
     A revision that this code has packaged already keeps its version, so the command can be repeated after a kill.
@@ -58,24 +58,24 @@ def register_revision(reference: str, model: str | None, place: Workspace) -> tu
         CoevoError: the revision does not exist, a setting is not confirmed, the name is not valid for a model, or
             MLflow refuses it.
     """
-    with reading(reference, place) as opened, scratch_directory(place.root) as scratch:
-        place.trust.demand(opened.paths.name, opened.config)
+    with reading(reference, workspace) as opened, scratch_directory(workspace.root) as scratch:
+        workspace.trust.demand(opened.paths.name, opened.config)
         name = opened.config.recipe if model is None else model
         if not NAME.fullmatch(name):
             raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")
         made = package(opened, scratch / "package")
         asks = {} if opened.config.approval.promotion == "none" else {ASKS: opened.config.approval.promotion}
-        store, wanted = tracking_store(place.root), tags(made.origin) | {PACKED_BY: code_of(*CODE)} | asks
+        store, wanted = tracking_store(workspace.root), tags(made.origin) | {PACKED_BY: code_of(*CODE)} | asks
         with in_stage("looks for the package in MLflow"):
             there = known(store, name, wanted)
         if there is not None:
-            place.packages.add(made.directory, made.origin.name)
+            workspace.packages.add(made.directory, made.origin.name)
             return there, made
         with in_stage("opens the run's page in MLflow"):
-            placement = tracker_of(place.root, opened.paths, find_env(opened.config.env.type).name).placement()
+            placement = tracker_of(workspace.root, opened.paths, find_env(opened.config.env.type).name).placement()
         with in_stage(f"registers the package as {name}"):
             registered = register(store, name, made, placement, wanted)
-        place.trust.confirm(registered.name, chosen(opened.config))  # as they were for its run
+        workspace.trust.confirm(registered.name, chosen(opened.config))  # as they were for its run
         return registered, made
 
 

@@ -79,7 +79,7 @@ def promote(
     tasks: int | None,
     margin: float,
     seed: int,
-    place: Workspace,
+    workspace: Workspace,
     consent: Consent = confirmed_before,
 ) -> Promotion:
     """Make a version the champion of its model if it plays better than the current one, or if there is none.
@@ -93,29 +93,29 @@ def promote(
         tasks: number of its tasks, at least two; by default that of these evaluations.
         margin: bound that the lower bound of the difference has to exceed.
         seed: seed of the draws, equal for both.
-        place: the workspace.
+        workspace: the workspace.
         consent: called with what has to be confirmed of the two versions.
 
     Raises:
         CoevoError: the version does not exist, is champion already, is neither proven nor confirmed, or plays other
             tasks than the champion.
     """
-    store = tracking_store(place.root)
+    store = tracking_store(workspace.root)
     challenger = find(store, mention)
     reigning = champion(store, challenger.model)
     over = None if reigning is None else Registered(challenger.model, reigning)
     if over == challenger:
         raise CoevoError(f"{challenger.name} is the champion already: name another version")
-    with scratch_directory(place.root) as scratch:
-        mine, *others = prove(store, [challenger, *([over] if over else ())], scratch, place, consent)
+    with scratch_directory(workspace.root) as scratch:
+        mine, *others = prove(store, [challenger, *([over] if over else ())], scratch, workspace, consent)
         waits = needs_a_person(store, challenger) or mine.config.approval.promotion == "person"
         if over is None:
             if waits:
-                show(place, challenger, first_page(challenger, mine))
+                show(workspace, challenger, first_page(challenger, mine))
             return _concluded(store, challenger, None, None, waits)
         match = gate(mine, others[0], panel, tasks, margin, seed)
         if waits and match.verdict.passed:
-            show(place, challenger, promotion_page(challenger, over, mine, others[0], match))
+            show(workspace, challenger, promotion_page(challenger, over, mine, others[0], match))
     return _concluded(store, challenger, over, match.verdict, waits)
 
 
@@ -157,15 +157,15 @@ def gate(mine: Package, theirs: Package, panel: str | None, tasks: int | None, m
     return Match(judge(asked, mine_solved, theirs_solved, margin), left, right)
 
 
-def demote(model: str, place: Workspace, consent: Consent = confirmed_before) -> Registered:
+def demote(model: str, workspace: Workspace, consent: Consent = confirmed_before) -> Registered:
     """Restore the previous champion of a model, once it is proven.
 
     Raises:
         CoevoError: the model had no previous champion, or that one is neither proven nor confirmed.
     """
-    store = tracking_store(place.root)
-    with scratch_directory(place.root) as scratch:
-        prove(store, [previous(store, model)], scratch, place, consent)
+    store = tracking_store(workspace.root)
+    with scratch_directory(workspace.root) as scratch:
+        prove(store, [previous(store, model)], scratch, workspace, consent)
     return restore(store, model)
 
 

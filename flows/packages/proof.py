@@ -26,7 +26,7 @@ def prove(
     store: TrackingStore,
     versions: Sequence[Registered],
     into: Path,
-    place: Workspace,
+    workspace: Workspace,
     consent: Consent = confirmed_before,
 ) -> list[Package]:
     """Fetch versions, and require that each is proven or confirmed.
@@ -35,7 +35,7 @@ def prove(
         store: MLflow's store.
         versions: versions to fetch.
         into: existing directory, which gets one directory per version.
-        place: the workspace.
+        workspace: the workspace.
         consent: called once with what has to be confirmed for each version.
 
     Returns:
@@ -47,15 +47,18 @@ def prove(
     with in_stage(f"fetches {' and '.join(each.name for each in versions)} from MLflow"):
         packages = [packaged(fetch(store, each, into / str(each.version))) for each in versions]
     pairs = zip(versions, packages, strict=True)
-    consent(place.trust, {each.name: [*_unproven(package, place), *chosen(package.config)] for each, package in pairs})
+    consent(
+        workspace.trust,
+        {each.name: [*_unproven(package, workspace), *chosen(package.config)] for each, package in pairs},
+    )
     for package in packages:
         extend_path(package.config)
     return packages
 
 
-def _unproven(package: Package, place: Workspace) -> list[Setting]:
+def _unproven(package: Package, workspace: Workspace) -> list[Setting]:
     """The digest as a setting to confirm; empty if this workspace made the package."""
     digest = package_digest(package.directory)
-    if place.packages.has(digest):
+    if workspace.packages.has(digest):
         return []
     return [Setting(PACKAGE, digest, "loads it, although no `coevo package` of this workspace made it")]

@@ -71,7 +71,7 @@ class Address:
 
 @contextmanager
 def serve(
-    what: str, address: Address, limits: Limits, place: Workspace, consent: Consent = confirmed_before
+    what: str, address: Address, limits: Limits, workspace: Workspace, consent: Consent = confirmed_before
 ) -> Iterator[Serving]:
     """Serve a package within the block. One from a registry is proven first, see ``coevo.flows.packages.proof``.
 
@@ -79,7 +79,7 @@ def serve(
         what: ``RUN[@N]``, ``MODEL/VERSION`` or ``MODEL@ALIAS``; the prefix ``models:/`` marks the last two as models.
         address: address of the server.
         limits: largest request.
-        place: the workspace.
+        workspace: the workspace.
         consent: called with what has to be confirmed of a registered version.
 
     Raises:
@@ -88,8 +88,8 @@ def serve(
     """
     host, port = address.host, _port(address.host, address.port)
     reach_directly(host)
-    with _package(what, place, consent) as (name, directory):
-        log = place.root.resolve() / f"serve-{port}.log"
+    with _package(what, workspace, consent) as (name, directory):
+        log = workspace.root.resolve() / f"serve-{port}.log"
         line = [sys.executable, "-P", "-m", "coevo.flows.endpoint", str(directory), "--host", host, "--port", str(port)]
         line += _options(address, limits)
         process = ServerProcess(Launch(line, {**os.environ, **telemetry.OFF, **UTF8}, log, directory=directory))
@@ -105,25 +105,25 @@ def serve(
 
 
 @contextmanager
-def _package(what: str, place: Workspace, consent: Consent) -> Iterator[tuple[str, Path]]:
+def _package(what: str, workspace: Workspace, consent: Consent) -> Iterator[tuple[str, Path]]:
     """Name and directory of the package: from the registry, or made from a run's revision."""
-    with scratch_directory(place.root) as scratch:
-        if _is_run(what, place):
-            with reading(what, place) as opened:
-                place.trust.demand(opened.paths.name, opened.config)
+    with scratch_directory(workspace.root) as scratch:
+        if _is_run(what, workspace):
+            with reading(what, workspace) as opened:
+                workspace.trust.demand(opened.paths.name, opened.config)
                 made, name = package(opened, scratch / "package"), opened.name
         else:
-            store = tracking_store(place.root)
+            store = tracking_store(workspace.root)
             with in_stage(f"looks for {what.removeprefix('models:/')} in MLflow"):
                 registered = find(store, what)
-            (made,), name = prove(store, [registered], scratch, place, consent), registered.name
+            (made,), name = prove(store, [registered], scratch, workspace, consent), registered.name
         yield name, made.directory
 
 
-def _is_run(what: str, place: Workspace) -> bool:
+def _is_run(what: str, workspace: Workspace) -> bool:
     if "/" in what:
         return False
-    return "@" not in what or place.run(Reference.parse(what).run).created.is_file()
+    return "@" not in what or workspace.run(Reference.parse(what).run).created.is_file()
 
 
 def _port(host: str, port: int | None) -> int:

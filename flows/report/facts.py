@@ -80,7 +80,7 @@ class ReportData:
     gone: Sequence[int]
 
 
-def facts(opened: Reading, place: Workspace) -> ReportData:
+def facts(opened: Reading, workspace: Workspace) -> ReportData:
     """Read the data of a report.
 
     Raises:
@@ -92,12 +92,12 @@ def facts(opened: Reading, place: Workspace) -> ReportData:
     stories = _stories(opened, [*highest, *lowest], judged, rulings)
     return ReportData(
         name=opened.name,
-        status=standing(opened.paths, place).status,
+        status=standing(opened.paths, workspace).status,
         manifests=manifests,
         commits=opened.lineage.commits()[: last + 1],
         kept=frozenset(opened.lineage.retained()),
         tags={name: revision for name, revision in sorted(opened.lineage.names().items()) if revision <= last},
-        offshoots=offshoots(opened.lineage, opened.paths.name, place, last),
+        offshoots=offshoots(opened.lineage, opened.paths.name, workspace, last),
         spent=spending(manifests),
         parts=expenses(manifests)[-1],
         sizes=history.bank_sizes(manifests),

@@ -65,13 +65,13 @@ class Graph:
     labels: tuple[Label, ...]
 
 
-def offshoots(lineage: Lineage, name: str, place: Workspace, last: int) -> list[Offshoot]:
+def offshoots(lineage: Lineage, name: str, workspace: Workspace, last: int) -> list[Offshoot]:
     """Runs of the workspace that were branched from this one, up to its revision ``last``."""
     mine, found = lineage.commits(), []
-    for one in readable(place):
+    for one in readable(workspace):
         if one.paths.name == name or not one.revisions:
             continue
-        with Lineage.open(one.paths.lineage, place.cache) as other:
+        with Lineage.open(one.paths.lineage, workspace.cache) as other:
             theirs = other.commits()
             for manifest in one.revisions if theirs[:1] == mine[:1] else ():
                 origin = manifest.observed.get("branched_from", {})

@@ -7,5 +7,5 @@ from coevo.flows.sample import ARCHIVE, RUN
 from coevo.flows.sample.pack import pack
 from coevo.lineage.workspace import Workspace
 
-place = Workspace(Path(sys.argv[1]))
-pack(place.existing(RUN), place, ARCHIVE)
+workspace = Workspace(Path(sys.argv[1]))
+pack(workspace.existing(RUN), workspace, ARCHIVE)

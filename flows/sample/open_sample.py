@@ -25,15 +25,15 @@ def open_sample(workspace: Path) -> Workspace:
     """
     for name in NAMED:
         os.environ.pop(name, None)
-    place = unpack(workspace)
-    use_prefect(place.root)
-    if Cursor(place.existing(RUN).published).read() < 0:
+    opened = unpack(workspace)
+    use_prefect(opened.root)
+    if Cursor(opened.existing(RUN).published).read() < 0:
         from coevo.flows.sample.show import show
 
         output.line("Publishing the sample to its pages, once ...")
         with prefect_in_use():
-            show.with_options(flow_run_name=RUN)(RUN, str(place.root))
-    return place
+            show.with_options(flow_run_name=RUN)(RUN, str(opened.root))
+    return opened
 
 
 def unpack(workspace: Path, archive: Path = ARCHIVE) -> Workspace:

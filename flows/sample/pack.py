@@ -14,11 +14,11 @@ KEPT = "episodes"
 """The only artifact in the archive."""
 
 
-def pack(paths: RunPaths, place: Workspace, archive: Path) -> None:
+def pack(paths: RunPaths, workspace: Workspace, archive: Path) -> None:
     """Pack a run that no process writes to, with paths relative to the workspace."""
     with tarfile.open(archive, "w:xz", preset=9) as made:
-        for path in sorted({*_of_run(paths), *_of_cache(paths, place)}):
-            made.add(path, path.relative_to(place.root), recursive=False, filter=_alike)
+        for path in sorted({*_of_run(paths), *_of_cache(paths, workspace)}):
+            made.add(path, path.relative_to(workspace.root), recursive=False, filter=_alike)
 
 
 def _of_run(paths: RunPaths) -> Iterator[Path]:
@@ -28,9 +28,9 @@ def _of_run(paths: RunPaths) -> Iterator[Path]:
         yield from paths.lineage.glob(pattern)
 
 
-def _of_cache(paths: RunPaths, place: Workspace) -> Iterator[Path]:
-    cache = Cache(place.cache)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+def _of_cache(paths: RunPaths, workspace: Workspace) -> Iterator[Path]:
+    cache = Cache(workspace.cache)
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         contents = {each.artifacts[KEPT]: paths.name for each in lineage.log() if KEPT in each.artifacts}
     yield from map(cache.path, cache.closure(contents))
 

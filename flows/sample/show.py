@@ -24,13 +24,13 @@ def show(run: str, workspace: str) -> None:
     Raises:
         TrackingError: MLflow refuses it.
     """
-    place, reporter = Workspace(Path(workspace)), Aloud()
-    paths = place.existing(run)
+    opened, reporter = Workspace(Path(workspace)), Aloud()
+    paths = opened.existing(run)
     config, cursor, bank = paths.read_config(), Cursor(paths.published), Bank(paths.bank)
-    tracker, judged = tracker_of(place.root, paths, find(config.env.type).name), bank.judged()
+    tracker, judged = tracker_of(opened.root, paths, find(config.env.type).name), bank.judged()
     with (
         writer_lock(paths),
-        Lineage.open(paths.lineage, place.cache) as lineage,
+        Lineage.open(paths.lineage, opened.cache) as lineage,
         artifacts_of(run, config.iterations, config.recipe, reporter.warn) as artifacts,
     ):
         assert artifacts is not None

@@ -43,8 +43,8 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
     """
     if not (state.is_completed() or state.message == INTERRUPTED):
         return
-    place = Workspace(Path(flow_run.parameters["workspace"]))
-    found = standing(place.run(flow_run.parameters["run"]), place)
+    workspace = Workspace(Path(flow_run.parameters["workspace"]))
+    found = standing(workspace.run(flow_run.parameters["run"]), workspace)
     if flow.name == "session" and found.status.status != "waiting":
         return
     message = f"{found.status}; {time_line(found.revisions)}"
@@ -54,21 +54,21 @@ def name_end(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None
         client.set_flow_run_state(flow_run.id, ended, force=True)
 
 
-def name_crashed(place: Workspace) -> list[str]:
+def name_crashed(workspace: Workspace) -> list[str]:
     """Tell MLflow and Prefect of the runs whose process was killed; return a line for each that could not be told."""
-    crashed = [found for found in standings(place) if found.status.status == "crashed"]
+    crashed = [found for found in standings(workspace) if found.status.status == "crashed"]
     if crashed:
-        use_prefect(place.root)
-    return [line for found in crashed for line in _name_crashed(found, place)]
+        use_prefect(workspace.root)
+    return [line for found in crashed for line in _name_crashed(found, workspace)]
 
 
-def _name_crashed(found: Standing, place: Workspace) -> Iterator[str]:
+def _name_crashed(found: Standing, workspace: Workspace) -> Iterator[str]:
     try:
-        place.trust.demand(found.paths.name, found.paths.read_config())
+        workspace.trust.demand(found.paths.name, found.paths.read_config())
         with writer_lock(found.paths):
-            tracker = tracker_of(place.root, found.paths, find(found.paths.read_config().env.type).name)
+            tracker = tracker_of(workspace.root, found.paths, find(found.paths.read_config().env.type).name)
             tracker.finish(found.status, sum(map(wall_seconds, found.revisions)))
-            mark_crashed(found.paths.name, str(place.root))
+            mark_crashed(found.paths.name, str(workspace.root))
     except CoevoError as error:
         yield f"{found.paths.name}: {error}"
 

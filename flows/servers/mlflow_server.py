@@ -43,7 +43,7 @@ def _refuse_folders() -> Any:
 
     if not request.path.endswith("/mlflow/experiments/create"):
         return None
-    if any(is_folder(str(place)) for place in _places(request.get_json(force=True, silent=True))):
+    if any(is_folder(str(location)) for location in _places(request.get_json(force=True, silent=True))):
         return LOCAL, 403, {"Content-Type": "text/plain; charset=utf-8"}
     return None
 
@@ -59,9 +59,9 @@ def _places(asked: Any) -> list[Any]:
     return [asked[name] for name in names if asked.get(name)] if isinstance(asked, dict) else []
 
 
-def is_folder(place: str) -> bool:
+def is_folder(location: str) -> bool:
     """Return True if a URI leads to a folder of this machine, or of no machine that it names."""
-    scheme = urlsplit(place.strip()).scheme.lower()
+    scheme = urlsplit(location.strip()).scheme.lower()
     return scheme in ("", "file") or len(scheme) == 1
 
 

@@ -37,9 +37,9 @@ def secret_of(workspace: Path, server: str = "prefect") -> str:
     make_private(home(workspace, server))
     path = home(workspace, server) / "secret"
     with FileLock(path.with_suffix(".lock")):
-        place = sha256(os.fsencode(home(workspace, server))).hexdigest()[:16]
-        if not _read(path).startswith(f"{place}:"):
-            write_atomically(path, f"{place}:{token_hex(32)}", private=True)
+        digest = sha256(os.fsencode(home(workspace, server))).hexdigest()[:16]
+        if not _read(path).startswith(f"{digest}:"):
+            write_atomically(path, f"{digest}:{token_hex(32)}", private=True)
         return _read(path)
 
 

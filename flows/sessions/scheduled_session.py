@@ -166,12 +166,12 @@ def session(
         CoevoError: the run cannot continue; committed revisions are safe.
     """
     reporter = Log(get_run_logger())
-    place = Workspace(Path(workspace))
+    opened = Workspace(Path(workspace))
     try:
         with holding_for(PURPOSE), watching(going_on(run), alone=True):
-            tag(run, place.existing(run).read_config().recipe)
-            account = play(place, place.existing(run), reporter, iterations, max_hours)
-            account = guard(place, account, rollback_on_drop)
+            tag(run, opened.existing(run).read_config().recipe)
+            account = play(opened, opened.existing(run), reporter, iterations, max_hours)
+            account = guard(opened, account, rollback_on_drop)
     except Exception as error:
         said = str(error) if isinstance(error, CoevoError) else fault(error) or type(error).__name__
         send_notification(notify, f"coevo: the session of {run} failed", said, reporter)
@@ -180,22 +180,22 @@ def session(
     send_notification(notify, account.subject(), account.body(), reporter)
 
 
-def play(place: Workspace, paths: RunPaths, reporter: Log, iterations: int, max_hours: float | None) -> Account:
+def play(workspace: Workspace, paths: RunPaths, reporter: Log, iterations: int, max_hours: float | None) -> Account:
     """Play the iterations of a session; none while the run is pending approval or a setting is not confirmed."""
-    place.trust.demand(paths.name, paths.read_config())
-    before = head_of(place, paths)
+    workspace.trust.demand(paths.name, paths.read_config())
+    before = head_of(workspace, paths)
     if before is not None and waits(before):
-        return Account(paths.name, history_of(place, paths), before.revision)
+        return Account(paths.name, history_of(workspace, paths), before.revision)
     goal = goal_of(0 if before is None else before.iteration, paths.read_config().iterations, iterations)
     config = paths.read_config()
-    check_unchanged(config, before, paths.name, accept=False, weights=digests(config, place.root))
+    check_unchanged(config, before, paths.name, accept=False, weights=digests(config, workspace.root))
     lengthen(paths, goal)
     with reporting_to(reporter):
         reached = coevolve.with_options(flow_run_name=paths.name)(
-            paths.name, str(place.root), iterations, max_hours, unattended=True
+            paths.name, str(workspace.root), iterations, max_hours, unattended=True
         )
     start = 0 if before is None else before.revision
-    return Account(paths.name, history_of(place, paths), start, reached)
+    return Account(paths.name, history_of(workspace, paths), start, reached)
 
 
 def goal_of(done: int, goal: int, iterations: int) -> int:
@@ -203,23 +203,23 @@ def goal_of(done: int, goal: int, iterations: int) -> int:
     return goal if done < goal else done + iterations
 
 
-def guard(place: Workspace, account: Account, most: float | None) -> Account:
+def guard(workspace: Workspace, account: Account, most: float | None) -> Account:
     """Roll back a session in which success fell by more than ``most``, and return its summary."""
     fallen = [] if most is None else [panel for panel in account.panels() if panel.fell(most)]
     if not fallen:
         return account
-    paths = place.existing(account.run)
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    paths = workspace.existing(account.run)
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         lost = lineage.lost(account.start)  # nobody is there to choose another revision
     said: list[str] = []
-    restore(place, paths, account.start, said.append, lost)
+    restore(workspace, paths, account.start, said.append, lost)
     falls = ", ".join(f"{panel.name} fell from {panel.start:.3f} to {panel.end:.3f}" for panel in fallen)
     return replace(account, undone=f"Rolled back because {falls}, by more than {most:g}: {said[0]}")
 
 
-def history_of(place: Workspace, paths: RunPaths) -> list[Manifest]:
+def history_of(workspace: Workspace, paths: RunPaths) -> list[Manifest]:
     """All revisions of a run."""
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         return lineage.log()
 
 

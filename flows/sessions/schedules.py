@@ -66,49 +66,49 @@ class StoredSchedule:
     last: str | None
 
 
-def add(place: Workspace, run: str, schedule: Schedule) -> StoredSchedule:
+def add(workspace: Workspace, run: str, schedule: Schedule) -> StoredSchedule:
     """Create or replace the schedule of a run.
 
     Raises:
         CoevoError: the schedule is invalid, its notification block does not exist, the server has a schedule for a run
             of this name in another workspace, or does not plan the sessions.
     """
-    with _client(place) as client:
+    with _client(workspace) as client:
         _check(schedule)
-        _find(place, run, client)
+        _find(workspace, run, client)
         _ensure_pool(client)
         _deploy(run, schedule)
-        return _planned_soon(place, run, client)
+        return _planned_soon(workspace, run, client)
 
 
-def prepare_server(place: Workspace) -> None:
+def prepare_server(workspace: Workspace) -> None:
     """Prepare the server for sessions.
 
     Creates the work pool and detects crashes. Marks sessions that ended unseen as Crashed: they would block new ones.
     """
-    with _client(place) as client:
+    with _client(workspace) as client:
         _ensure_pool(client)
         from coevo.flows.servers.end_state import ensure_crash_detection
         from coevo.flows.servers.stale import mark_dead_sessions
 
         ensure_crash_detection()
-        mark_dead_sessions(place)
+        mark_dead_sessions(workspace)
 
 
-def planned(place: Workspace) -> list[StoredSchedule]:
+def planned(workspace: Workspace) -> list[StoredSchedule]:
     """Schedules of a workspace by run."""
-    if _has_none(place):
+    if _has_none(workspace):
         return []
-    with _client(place) as client:
+    with _client(workspace) as client:
         found = _all(client)
-        return sorted((_planned(one, client) for one in found if _is_of(one, place)), key=lambda one: one.run)
+        return sorted((_planned(one, client) for one in found if _is_of(one, workspace)), key=lambda one: one.run)
 
 
-def _has_none(place: Workspace) -> bool:
+def _has_none(workspace: Workspace) -> bool:
     """Report whether the database of the workspace's own server holds no deployment: no server need start for that."""
     if os.environ.get("PREFECT_API_URL") or os.environ.get("PREFECT_API_DATABASE_CONNECTION_URL"):
         return False
-    database = home(place.root) / "prefect.db"
+    database = home(workspace.root) / "prefect.db"
     if not database.is_file():
         return True
     try:
@@ -118,64 +118,64 @@ def _has_none(place: Workspace) -> bool:
         return False
 
 
-def pause(place: Workspace, run: str) -> None:
+def pause(workspace: Workspace, run: str) -> None:
     """Pause the schedule of a run: no further session begins.
 
     Raises:
         CoevoError: the run has no schedule.
     """
-    with _client(place) as client:
-        client.pause_deployment(_mine(place, run, client).id)
+    with _client(workspace) as client:
+        client.pause_deployment(_mine(workspace, run, client).id)
 
 
-def resume(place: Workspace, run: str) -> StoredSchedule:
+def resume(workspace: Workspace, run: str) -> StoredSchedule:
     """Resume the schedule of a run, and return it with its next session.
 
     Raises:
         CoevoError: the run has no schedule.
     """
-    with _client(place) as client:
-        client.resume_deployment(_mine(place, run, client).id)
-        return _planned_soon(place, run, client)
+    with _client(workspace) as client:
+        client.resume_deployment(_mine(workspace, run, client).id)
+        return _planned_soon(workspace, run, client)
 
 
-def plan_anew(place: Workspace) -> None:
+def plan_anew(workspace: Workspace) -> None:
     """Plan the next sessions of all schedules from the present time, in place of those that are planned."""
-    with _client(place) as client:
+    with _client(workspace) as client:
         for each in _all(client):
-            if _is_of(each, place) and not each.paused:
+            if _is_of(each, workspace) and not each.paused:
                 client.pause_deployment(each.id)  # deletes its planned sessions
                 client.resume_deployment(each.id)
 
 
-def remove(place: Workspace, run: str) -> None:
+def remove(workspace: Workspace, run: str) -> None:
     """Delete the schedule of a run; a session that has begun continues.
 
     Raises:
         CoevoError: the run has no schedule.
     """
-    with _client(place) as client:
-        client.delete_deployment(_mine(place, run, client).id)
+    with _client(workspace) as client:
+        client.delete_deployment(_mine(workspace, run, client).id)
 
 
 @contextmanager
-def _client(place: Workspace) -> Iterator["SyncPrefectClient"]:
-    use_prefect(place.root)
+def _client(workspace: Workspace) -> Iterator["SyncPrefectClient"]:
+    use_prefect(workspace.root)
     from prefect.client.orchestration import get_client
 
     with prefect_in_use(), get_client(sync_client=True) as client:
-        if os.environ.get("PREFECT_HOME") == str(home(place.root)):
-            _follow(place, client)
+        if os.environ.get("PREFECT_HOME") == str(home(workspace.root)):
+            _follow(workspace, client)
         yield client
 
 
-def _follow(place: Workspace, client: "SyncPrefectClient") -> None:
+def _follow(workspace: Workspace, client: "SyncPrefectClient") -> None:
     """Point the schedules on a workspace's own server to its present path: it may have been moved or copied."""
     from prefect.client.schemas.actions import DeploymentUpdate
 
     for each in _all(client):
-        if not _is_of(each, place):
-            parameters = {**each.parameters, "workspace": str(place.root)}
+        if not _is_of(each, workspace):
+            parameters = {**each.parameters, "workspace": str(workspace.root)}
             client.update_deployment(each.id, DeploymentUpdate(parameters=parameters))
 
 
@@ -201,14 +201,14 @@ def _check(schedule: Schedule) -> None:
         block_of(schedule.parameters["notify"])
 
 
-def _mine(place: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse":
-    found = _find(place, run, client)
+def _mine(workspace: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse":
+    found = _find(workspace, run, client)
     if found is None:
         raise CoevoError(f"run {run!r} has no schedule: make one with `coevo schedule add {run}`")
     return found
 
 
-def _find(place: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse | None":
+def _find(workspace: Workspace, run: str, client: "SyncPrefectClient") -> "DeploymentResponse | None":
     """Deployment of a run of this workspace, or None."""
     from prefect.exceptions import ObjectNotFound
 
@@ -216,14 +216,14 @@ def _find(place: Workspace, run: str, client: "SyncPrefectClient") -> "Deploymen
         found = client.read_deployment_by_name(f"{FLOW}/{run}")
     except ObjectNotFound:
         return None
-    if not _is_of(found, place):
+    if not _is_of(found, workspace):
         owner = found.parameters.get("workspace")
         raise CoevoError(f"this server has a schedule of a run {run!r} in {owner}: give this run another name")
     return found
 
 
-def _is_of(deployment: "DeploymentResponse", place: Workspace) -> bool:
-    return bool(deployment.parameters.get("workspace") == str(place.root))
+def _is_of(deployment: "DeploymentResponse", workspace: Workspace) -> bool:
+    return bool(deployment.parameters.get("workspace") == str(workspace.root))
 
 
 def _ensure_pool(client: "SyncPrefectClient") -> None:
@@ -258,10 +258,10 @@ def _deploy(run: str, schedule: Schedule) -> None:
     ).apply()
 
 
-def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> StoredSchedule:
+def _planned_soon(workspace: Workspace, run: str, client: "SyncPrefectClient") -> StoredSchedule:
     """Wait until the next session is planned; a server can be healthy and plan none."""
     give_up = time.monotonic() + PATIENCE
-    found = _planned(_mine(place, run, client), client)
+    found = _planned(_mine(workspace, run, client), client)
     while found.next is None:
         if time.monotonic() > give_up:
             raise CoevoError(
@@ -269,7 +269,7 @@ def _planned_soon(place: Workspace, run: str, client: "SyncPrefectClient") -> St
                 "days, or see Prefect's log and `coevo doctor`"
             )
         time.sleep(0.5)
-        found = _planned(_mine(place, run, client), client)
+        found = _planned(_mine(workspace, run, client), client)
     return found
 
 

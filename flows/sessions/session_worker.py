@@ -41,23 +41,23 @@ ASK = 10.0
 """Seconds between two requests to the server."""
 
 
-def work(place: Workspace) -> int:
+def work(workspace: Workspace) -> int:
     """Run the worker until interrupted, and return its exit code.
 
     Raises:
         ServerError: the workspace's server is gone, and cannot be restarted at its address.
     """
     named = bool(os.environ.get("PREFECT_API_URL"))
-    url = use_prefect(place.root)
+    url = use_prefect(workspace.root)
     from coevo.flows.history.run_standing import faults, standings
     from coevo.flows.sessions.schedules import POOL, prepare_server
 
-    prepare_server(place)
+    prepare_server(workspace)
     pages = f"Prefect is at {url.removesuffix('/api')}" if named else "`coevo ui` shows them"
-    line(f"Running scheduled sessions of {place.root}. {pages}. Stop with Ctrl-C.")
-    for problem in faults(standings(place)):
+    line(f"Running scheduled sessions of {workspace.root}. {pages}. Stop with Ctrl-C.")
+    for problem in faults(standings(workspace)):
         line(problem)
-    looker = Looker(place, url, restarts=not named)
+    looker = Looker(workspace, url, restarts=not named)
     with runner_storage() as variables:
         return supervise(worker_of(POOL), looker.look, variables=variables)
 
@@ -94,13 +94,13 @@ class Looker:
     """Watcher of a worker's server, and of the clock that it plans by.
 
     Args:
-        place: workspace of the server.
+        workspace: of the server.
         url: URL of its API.
         restarts: whether the server is the workspace's own, which is started again where it is needed.
     """
 
-    def __init__(self, place: Workspace, url: str, restarts: bool = True) -> None:
-        self._place = place
+    def __init__(self, workspace: Workspace, url: str, restarts: bool = True) -> None:
+        self._workspace = workspace
         self._url = url
         self._restarts = restarts
         self._asked = time.monotonic()
@@ -122,7 +122,7 @@ class Looker:
             line(f"The Prefect server at {self._url} has died: starting another.")
             self._restart()
         elif time.monotonic() - self._asked > ASK:
-            _free_sessions(self._place)
+            _free_sessions(self._workspace)
             self._asked = time.monotonic()
 
     def _plan_anew(self, jump: float) -> None:
@@ -137,14 +137,14 @@ class Looker:
             self._server().stop()
             self._restart()
         try:
-            plan_anew(self._place)
+            plan_anew(self._workspace)
         except (HTTPError, PrefectException) as error:
             line(f"The sessions were not planned anew ({' '.join(str(error).split())}): start `coevo worker` again.")
 
     def _server(self) -> Server:
-        server = {server.name: server for server in recorded(self._place.root)}.get("prefect")
+        server = {server.name: server for server in recorded(self._workspace.root)}.get("prefect")
         if server is not None and not server.runs():
-            server = settled(self._place.root, "prefect")  # another command may be stopping it
+            server = settled(self._workspace.root, "prefect")  # another command may be stopping it
         if server is None:
             again = "start `coevo worker` again to continue"
             raise ServerError(f"the Prefect server at {self._url} was stopped: {again}")
@@ -152,7 +152,7 @@ class Looker:
 
     def _restart(self) -> None:
         del os.environ["PREFECT_API_URL"]
-        new = use_prefect(self._place.root)
+        new = use_prefect(self._workspace.root)
         if new != self._url:
             raise ServerError(f"the Prefect server at {self._url} had to move to {new}: start `coevo worker` again")
 
@@ -162,13 +162,13 @@ def _clock_offset() -> float:
     return time.time() - time.clock_gettime(CONTINUOUS)
 
 
-def _free_sessions(place: Workspace) -> None:
+def _free_sessions(workspace: Workspace) -> None:
     from httpx import HTTPError
 
     from coevo.flows.servers.stale import mark_unbegun_sessions
 
     with suppress(HTTPError):  # it is busy or has just died; the next check finds out
-        mark_unbegun_sessions(place)
+        mark_unbegun_sessions(workspace)
 
 
 def supervise(

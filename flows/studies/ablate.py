@@ -49,43 +49,43 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
     Raises:
         CoevoError: a run cannot continue, or another process plays the study; committed revisions are safe.
     """
-    place, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
+    opened, described, shown = Workspace(Path(workspace)), stored_study(study, "study"), console(quiet=quiet)
     runs = runs_of(described)
-    with writer_lock(StudyLock(place, described.name)):
+    with writer_lock(StudyLock(opened, described.name)):
         mark_crashed(flow_run_name(), workspace)
         for number, each in enumerate(runs, start=1):
             shown.print(f"run {number} of {len(runs)}: {each.name}", soft_wrap=True)
-            code = play(place, each, RunOptions(quiet=quiet, brief=True, alone=alone))
+            code = play(opened, each, RunOptions(quiet=quiet, brief=True, alone=alone))
             if code:
                 return code
-            if each.seed == 1 and (found := outcome(described, each, place)) is not None:
+            if each.seed == 1 and (found := outcome(described, each, opened)) is not None:
                 for line in dict.fromkeys(found.lacks.values()):
                     shown.print(f"warning: {line}", style="yellow", markup=False, soft_wrap=True)
             if number % len(described.arms) == 0:
-                publish(place, described, runs)
+                publish(opened, described, runs)
     return 0
 
 
-def play(place: Workspace, each: StudyRun, how: RunOptions) -> int:
+def play(workspace: Workspace, each: StudyRun, how: RunOptions) -> int:
     """Start a run, continue it, or publish what is left of a finished one; return its exit code."""
-    paths = place.run(each.name)
+    paths = workspace.run(each.name)
     if not paths.created.is_file():
-        return start_run(each.config, place, each.name, how).code
-    if is_finished(each, revisions_of(each, place)):
-        complete(place, paths)
+        return start_run(each.config, workspace, each.name, how).code
+    if is_finished(each, revisions_of(each, workspace)):
+        complete(workspace, paths)
         return 0
-    return resume_run(each.name, place, how).code
+    return resume_run(each.name, workspace, how).code
 
 
-def publish(place: Workspace, study: Any, runs: list[StudyRun]) -> None:
+def publish(workspace: Workspace, study: Any, runs: list[StudyRun]) -> None:
     """Publish the result of the finished runs to MLflow; a failure is a warning, and the next seed tries again."""
     try:
-        publish_result(place, compared(study, outcomes(study, runs, place)), runs)
+        publish_result(workspace, compared(study, outcomes(study, runs, workspace)), runs)
     except CoevoError as error:
         Aloud().warn(f"the study is not published: {error}")
 
 
-def publish_result(place: Workspace, result: StudyResult, runs: Sequence[StudyRun]) -> None:
+def publish_result(workspace: Workspace, result: StudyResult, runs: Sequence[StudyRun]) -> None:
     """Publish the result of a study with finished runs; without any, publish nothing.
 
     Raises:
@@ -93,10 +93,10 @@ def publish_result(place: Workspace, result: StudyResult, runs: Sequence[StudyRu
     """
     if not result.outcomes:
         return
-    pages = {each.name: _page(place, each) for each in runs if each.name in {one.run for one in result.outcomes}}
-    study, started = result.study, place.existing(runs[0].name)
+    pages = {each.name: _page(workspace, each) for each in runs if each.name in {one.run for one in result.outcomes}}
+    study, started = result.study, workspace.existing(runs[0].name)
     publish_study(
-        tracking_store(place.root),
+        tracking_store(workspace.root),
         StudyPage(
             study=study.name,
             origin=str(started.moment),
@@ -118,9 +118,9 @@ def publish_result(place: Workspace, result: StudyResult, runs: Sequence[StudyRu
     )
 
 
-def _page(place: Workspace, each: StudyRun) -> str:
+def _page(workspace: Workspace, each: StudyRun) -> str:
     """Address of a run within MLflow's pages; empty if MLflow does not have it."""
-    placed = tracker_of(place.root, place.existing(each.name), find(each.config.env.type).name).placement()
+    placed = tracker_of(workspace.root, workspace.existing(each.name), find(each.config.env.type).name).placement()
     return "" if placed.run is None else f"#/experiments/{placed.experiment}/runs/{placed.run}"
 
 

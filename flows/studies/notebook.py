@@ -46,6 +46,6 @@ def ablate(
     from coevo.flows.studies.result import COLUMNS
     from coevo.flows.studies.start_study import result_of, start
 
-    place, described = workspace_of(workspace), changed(load_study(study), name, seeds, as_typed(overrides))
-    start(described, place, quiet, alone=False)
-    return pd.DataFrame([asdict(row) for row in result_of(described, place).rows], columns=COLUMNS)
+    opened, described = workspace_of(workspace), changed(load_study(study), name, seeds, as_typed(overrides))
+    start(described, opened, quiet, alone=False)
+    return pd.DataFrame([asdict(row) for row in result_of(described, opened).rows], columns=COLUMNS)

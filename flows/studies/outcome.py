@@ -39,23 +39,23 @@ class Outcome:
     lacks: dict[str, str] = field(default_factory=dict)
 
 
-def outcomes(study: StudyConfig, runs: Sequence[StudyRun], place: Workspace) -> list[Outcome]:
+def outcomes(study: StudyConfig, runs: Sequence[StudyRun], workspace: Workspace) -> list[Outcome]:
     """Outcomes of the finished runs of a study.
 
     Raises:
         CoevoError: a run has another configuration or cannot be read.
     """
-    return [found for each in runs if (found := outcome(study, each, place)) is not None]
+    return [found for each in runs if (found := outcome(study, each, workspace)) is not None]
 
 
-def outcome(study: StudyConfig, each: StudyRun, place: Workspace) -> Outcome | None:
+def outcome(study: StudyConfig, each: StudyRun, workspace: Workspace) -> Outcome | None:
     """Outcome of a run, None if it is not finished.
 
     Raises:
         CoevoError: the run has another configuration or cannot be read.
     """
-    check_name(each, place)
-    revisions = revisions_of(each, place)
+    check_name(each, workspace)
+    revisions = revisions_of(each, workspace)
     if not is_finished(each, revisions):
         return None
     values, lacks = dict[str, float](), dict[str, str]()
@@ -71,16 +71,16 @@ def outcome(study: StudyConfig, each: StudyRun, place: Workspace) -> Outcome | N
     return Outcome(each.name, each.arm.name, each.seed, found, spending(revisions)[-1], ended, lacks)
 
 
-def revisions_of(each: StudyRun, place: Workspace) -> list[Manifest]:
+def revisions_of(each: StudyRun, workspace: Workspace) -> list[Manifest]:
     """Revisions of a run, oldest first; empty if it has none or does not exist.
 
     Raises:
         CoevoError: its lineage cannot be read.
     """
-    paths = place.run(each.name)
+    paths = workspace.run(each.name)
     if not paths.lineage.exists():
         return []
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         found = lineage.log()
     history.check(found)
     return found

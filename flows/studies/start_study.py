@@ -10,12 +10,12 @@ from coevo.lineage.workspace import Workspace
 THEN = "what is committed is safe, repeat the command to continue the study"
 
 
-def start(study: StudyConfig, place: Workspace, quiet: bool, alone: bool) -> int:
+def start(study: StudyConfig, workspace: Workspace, quiet: bool, alone: bool) -> int:
     """Play the runs of a study that are not finished; return 0, or the exit code of a run that waits for approval.
 
     Args:
         study: the study.
-        place: the workspace.
+        workspace: the workspace.
         quiet: show no progress.
         alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.
 
@@ -24,19 +24,19 @@ def start(study: StudyConfig, place: Workspace, quiet: bool, alone: bool) -> int
             the study.
     """
     runs = runs_of(study)
-    check_runs(study, runs, place)
-    use_prefect(place.root)
+    check_runs(study, runs, workspace)
+    use_prefect(workspace.root)
     check_parts(runs)
     from coevo.flows.studies.ablate import ablate
 
     with prefect_in_use(THEN):
-        return ablate(study.model_dump(mode="json"), str(place.root), quiet, alone)
+        return ablate(study.model_dump(mode="json"), str(workspace.root), quiet, alone)
 
 
-def result_of(study: StudyConfig, place: Workspace) -> StudyResult:
+def result_of(study: StudyConfig, workspace: Workspace) -> StudyResult:
     """Result of the finished runs of a study.
 
     Raises:
         CoevoError: the study needs what does not exist here, or a run has another configuration or cannot be read.
     """
-    return compared(study, outcomes(study, runs_of(study), place))
+    return compared(study, outcomes(study, runs_of(study), workspace))

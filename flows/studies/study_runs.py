@@ -37,14 +37,14 @@ class StudyRun:
 class StudyLock:
     """Lock of a study: one process at a time plays it in a workspace."""
 
-    place: Workspace
+    workspace: Workspace
     name: str
 
     @property
     def lock(self) -> Path:
         """File of the lock."""
-        make_private(self.place.root)
-        folder = self.place.root / "studies"
+        make_private(self.workspace.root)
+        folder = self.workspace.root / "studies"
         folder.mkdir(exist_ok=True)
         return folder / f"{self.name}.lock"
 
@@ -86,7 +86,7 @@ def _check_apart(study: StudyConfig, configs: Mapping[str, RunConfig]) -> None:
             )
 
 
-def check_runs(study: StudyConfig, runs: list[StudyRun], place: Workspace) -> None:
+def check_runs(study: StudyConfig, runs: list[StudyRun], workspace: Workspace) -> None:
     """Check names, metrics and memory before a study starts anything.
 
     Raises:
@@ -94,12 +94,12 @@ def check_runs(study: StudyConfig, runs: list[StudyRun], place: Workspace) -> No
             not fit this machine.
     """
     for each in runs:
-        check_name(each, place)
+        check_name(each, workspace)
     with in_stage("checks that each arm fits this machine"):
         for each in arms_of(runs):
             _check_metrics(study, each)
             with closing(make(each.config.env)) as env:
-                check_fits(each.config, env, place.root)
+                check_fits(each.config, env, workspace.root)
 
 
 def check_parts(runs: list[StudyRun]) -> None:
@@ -137,15 +137,15 @@ def hours_of(runs: list[StudyRun]) -> dict[str, float]:
     return hours
 
 
-def check_name(each: StudyRun, place: Workspace) -> None:
+def check_name(each: StudyRun, workspace: Workspace) -> None:
     """Check that a run does not exist, or is this one.
 
     Raises:
         CoevoError: its name is invalid, or it has another configuration.
     """
-    paths = place.run(each.name)
+    paths = workspace.run(each.name)
     if not paths.created.is_file():
-        place.check_vacant(each.name)
+        workspace.check_vacant(each.name)
         return
     there, here = (flat(config.model_dump(mode="json")) for config in (paths.read_config(), each.config))
     if "threads" not in each.config.rollout.engine.model_fields_set:  # chosen when the run was created

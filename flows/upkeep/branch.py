@@ -34,7 +34,7 @@ FIXED = {
 
 
 def branch(
-    source: Reading, name: str, overrides: Sequence[str], place: Workspace, without: Collection[str] = ()
+    source: Reading, name: str, overrides: Sequence[str], workspace: Workspace, without: Collection[str] = ()
 ) -> tuple[Manifest, RunConfig]:
     """Make the run; return its first own revision, and its configuration.
 
@@ -45,14 +45,14 @@ def branch(
             setting.
     """
     source.lineage.require(source.manifest.revision)
-    config = continued(source, overrides, place.trust)
-    with place.staged(name, config) as fresh, Lineage.open(fresh.lineage, place.cache) as lineage:
+    config = continued(source, overrides, workspace.trust)
+    with workspace.staged(name, config) as fresh, Lineage.open(fresh.lineage, workspace.cache) as lineage:
         # Again, now that gc can no longer run in between.
         source.lineage.require(source.manifest.revision)
         copy(source.paths.bank, fresh.bank, tables(source))
         lineage.branch(source.lineage, source.manifest.revision, without)
         made = lineage.diverge(state(source.manifest, config), observed(source, name, Bank(fresh.bank)))
-        place.trust.begin(name, own(source, config, place.trust))
+        workspace.trust.begin(name, own(source, config, workspace.trust))
     return made, config
 
 

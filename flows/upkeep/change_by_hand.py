@@ -18,22 +18,22 @@ from coevo.tasks.run.by_hand import import_entries, retire_entry
 
 
 @contextmanager
-def changing(paths: RunPaths, place: Workspace) -> Iterator[tuple[Bank, Lineage]]:
+def changing(paths: RunPaths, workspace: Workspace) -> Iterator[tuple[Bank, Lineage]]:
     """Lock and recover a run for a change; publish what is committed at the end of the block.
 
     Raises:
         CoevoError: another process writes to the run, or its cursor is wrong.
     """
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         bank = Bank(paths.bank)
         lineage.recover(bank)
         # With a cursor ahead of the history, the new revision would count as published.
         Cursor(paths.published).check(lineage)
         yield bank, lineage
-        publish_if_quick(place, paths, lineage, bank)
+        publish_if_quick(workspace, paths, lineage, bank)
 
 
-def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tuple[Entry, Manifest | None]:
+def retire(run: str, entry: str, reason: str, by: str, workspace: Workspace) -> tuple[Entry, Manifest | None]:
     """Retire an entry of a run, named by its id or the beginning of it, and publish the revision.
 
     Returns:
@@ -43,14 +43,14 @@ def retire(run: str, entry: str, reason: str, by: str, place: Workspace) -> tupl
         CoevoError: the run or entry does not exist, reason or name is not valid, another process writes to the run, the
             run is pending approval, or its cursor is wrong.
     """
-    paths = place.existing(run)
-    with reading(run, place) as opened:
+    paths = workspace.existing(run)
+    with reading(run, workspace) as opened:
         entry = find_entry(entry, (each.id for each in opened.bank().entries()))
-    with changing(paths, place) as (bank, lineage):
+    with changing(paths, workspace) as (bank, lineage):
         return retire_entry(entry, reason, by, paths, bank, lineage)
 
 
-def import_file(run: str, file: Path, place: Workspace) -> tuple[int, Manifest | None]:
+def import_file(run: str, file: Path, workspace: Workspace) -> tuple[int, Manifest | None]:
     """Add the entries of a file to the bank of a run, and publish the revision.
 
     Returns:
@@ -60,9 +60,9 @@ def import_file(run: str, file: Path, place: Workspace) -> tuple[int, Manifest |
         CoevoError: the run does not exist or has no bank, the file or one of its rows is not valid, another process
             writes to the run, or its cursor is wrong.
     """
-    paths = place.existing(run)
-    with reading(run, place) as opened:
+    paths = workspace.existing(run)
+    with reading(run, workspace) as opened:
         opened.bank()
     incoming = read_entries(file)
-    with changing(paths, place) as (bank, lineage):
+    with changing(paths, workspace) as (bank, lineage):
         return len(incoming.rows), import_entries(incoming, paths, bank, lineage)

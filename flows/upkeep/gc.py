@@ -89,60 +89,62 @@ class CollectionPlan:
     freed: int
 
 
-def plan(place: Workspace, names: Sequence[str], rule: RetentionRule) -> CollectionPlan:
+def plan(workspace: Workspace, names: Sequence[str], rule: RetentionRule) -> CollectionPlan:
     """Plan a collection without carrying it out. Safe beside writers, whose next revision may change the plan.
 
     Branch and tags of a run that a process writes to are not checked, since they may change meanwhile.
 
     Args:
-        place: the workspace.
+        workspace: the workspace.
         names: runs in which revisions may be dropped; empty for all.
         rule: revisions of these runs to keep in addition to those that must stay.
 
     Raises:
         CoevoError: a run does not exist, or the revisions that a run keeps cannot be determined.
     """
-    require_collectable(place, [paths for paths in place.directories() if not in_use(paths)])
-    return _plan(place, names, rule)
+    require_collectable(workspace, [paths for paths in workspace.directories() if not in_use(paths)])
+    return _plan(workspace, names, rule)
 
 
-def collect(place: Workspace, names: Sequence[str], rule: RetentionRule) -> tuple[CollectionPlan, int]:
+def collect(workspace: Workspace, names: Sequence[str], rule: RetentionRule) -> tuple[CollectionPlan, int]:
     """Carry out a collection under the locks of all runs; return its plan, and the bytes by which disk usage shrank.
 
     Raises:
         CoevoError: as ``plan``; or a run is in use, or a kept version would read differently afterwards.
     """
-    if not (place.root / "runs").is_dir():
-        return plan(place, names, rule), 0
+    if not (workspace.root / "runs").is_dir():
+        return plan(workspace, names, rule), 0
     with ExitStack() as locks:
-        locks.enter_context(runs_lock(place.root))
-        for paths in place.runs():
+        locks.enter_context(runs_lock(workspace.root))
+        for paths in workspace.runs():
             locks.enter_context(writer_lock(paths))
-            _settle(paths, place)
-        if not locks.enter_context(cache_lock(place.cache, alone=True)):
-            raise CoevoError(f"{place.root}: another process pulls or adds files: try again when it has ended")
-        require_collectable(place, place.directories())
-        before = disk_usage(place.cache, place.root / "runs")
-        done = _plan(place, names, rule)
+            _settle(paths, workspace)
+        if not locks.enter_context(cache_lock(workspace.cache, alone=True)):
+            raise CoevoError(f"{workspace.root}: another process pulls or adds files: try again when it has ended")
+        require_collectable(workspace, workspace.directories())
+        before = disk_usage(workspace.cache, workspace.root / "runs")
+        done = _plan(workspace, names, rule)
         for run in done.runs:
             if run.bank:
                 prove(run.paths.bank, run.tables(), run.paths.scratch / "bank")
-        _drop(place, done)
-        _remove(place, done)
-        return done, before - disk_usage(place.cache, place.root / "runs")
+        _drop(workspace, done)
+        _remove(workspace, done)
+        return done, before - disk_usage(workspace.cache, workspace.root / "runs")
 
 
-def _settle(paths: RunPaths, place: Workspace) -> None:
+def _settle(paths: RunPaths, workspace: Workspace) -> None:
     """Wait for a commit that outlived its process, so that its objects are not collected."""
     if (paths.lineage / ".git").is_dir():
-        with Lineage.open(paths.lineage, place.cache) as lineage:
+        with Lineage.open(paths.lineage, workspace.cache) as lineage:
             lineage.settle()
 
 
-def _plan(place: Workspace, names: Sequence[str], rule: RetentionRule) -> CollectionPlan:
-    chosen = {place.existing(name).name for name in names} or {paths.name for paths in place.runs()}
-    plans = [_plan_run(paths, place, rule if paths.name in chosen else RetentionRule()) for paths in place.runs()]
-    cache = Cache(place.cache)
+def _plan(workspace: Workspace, names: Sequence[str], rule: RetentionRule) -> CollectionPlan:
+    chosen = {workspace.existing(name).name for name in names} or {paths.name for paths in workspace.runs()}
+    plans = [
+        _plan_run(paths, workspace, rule if paths.name in chosen else RetentionRule()) for paths in workspace.runs()
+    ]
+    cache = Cache(workspace.cache)
     present = cache.objects()
     kept = {content: owner for run in plans for content, owner in run.contents(run.kept).items()}
     needed = _present(kept, cache, present)
@@ -164,10 +166,10 @@ def _present(kept: Mapping[str, str], cache: Cache, present: Mapping[str, int]) 
     return set(needed)
 
 
-def _plan_run(paths: RunPaths, place: Workspace, rule: RetentionRule) -> RunPlan:
+def _plan_run(paths: RunPaths, workspace: Workspace, rule: RetentionRule) -> RunPlan:
     if not paths.lineage.is_dir():
         return RunPlan(paths, {}, [])
-    with Lineage.open(paths.lineage, place.cache) as lineage:
+    with Lineage.open(paths.lineage, workspace.cache) as lineage:
         # Read the cursor first: a concurrent writer would move it ahead of the history that is read next.
         published = Cursor(paths.published).check(lineage)
         history, retained, names = lineage.log(), lineage.retained(), lineage.names()
@@ -184,16 +186,16 @@ def _sized(run: RunPlan, cache: Cache, objects: Mapping[str, int]) -> RunPlan:
     return replace(run, bank=bank, objects=frozenset(own), freed=freed)
 
 
-def _drop(place: Workspace, done: CollectionPlan) -> None:
+def _drop(workspace: Workspace, done: CollectionPlan) -> None:
     for run in done.runs:
         if run.dropped:
-            with Lineage.open(run.paths.lineage, place.cache) as lineage:
+            with Lineage.open(run.paths.lineage, workspace.cache) as lineage:
                 lineage.drop(run.dropped)
 
 
-def _remove(place: Workspace, done: CollectionPlan) -> None:
-    place.clear_unfinished()
+def _remove(workspace: Workspace, done: CollectionPlan) -> None:
+    workspace.clear_unfinished()
     for run in done.runs:
         for path in run.bank:
             remove(path, run.paths.bank)
-    Cache(place.cache).remove(done.objects)
+    Cache(workspace.cache).remove(done.objects)

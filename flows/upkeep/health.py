@@ -122,16 +122,16 @@ def _disk(workspace: Path) -> HealthFinding:
 
 
 def _writable(workspace: Path) -> HealthFinding:
-    place = _existing(workspace)
+    directory = _existing(workspace)
     try:
-        with tempfile.TemporaryFile(dir=place):
+        with tempfile.TemporaryFile(dir=directory):
             shared = workspace.is_dir() and workspace.stat().st_mode & 0o077
             others = ", and is open to other users: `chmod 700` keeps them out" if shared else ""
-            owner = place.stat().st_uid
+            owner = directory.stat().st_uid
             whose = "" if owner == os.geteuid() else f", and belongs to another user ({owner})"
             return HealthFinding("workspace", f"{workspace} can be written to{whose}{others}")
     except OSError as error:
-        return HealthFinding("workspace", f"{place}: {error.strerror}", "name another directory with --workspace")
+        return HealthFinding("workspace", f"{directory}: {error.strerror}", "name another directory with --workspace")
 
 
 def _file_system(workspace: Path) -> HealthFinding:
@@ -165,7 +165,7 @@ def _servers(workspace: Path) -> Iterator[HealthFinding]:
 
 
 def _existing(path: Path) -> Path:
-    return next(place for place in (path, *path.parents) if place.exists())
+    return next(directory for directory in (path, *path.parents) if directory.exists())
 
 
 def _unless(good: bool, remedy: str) -> str:

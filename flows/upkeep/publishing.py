@@ -26,42 +26,42 @@ class Aloud(Silent):
         typer.echo(f"coevo: {text}", err=True)
 
 
-def complete(place: Workspace, paths: RunPaths) -> None:
+def complete(workspace: Workspace, paths: RunPaths) -> None:
     """Recover a finished run as its next session would, publish what is unpublished, and close its MLflow run.
 
     Raises:
         CoevoError: another process writes to the run, its last revision cannot be restored, or its cursor is wrong.
     """
     bank = Bank(paths.bank)
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         lineage.recover(bank)
         paths.clear_staging()
         cursor = Cursor(paths.published)
         if cursor.is_open() or cursor.unpublished(lineage):
-            publish_committed(place, paths, lineage, bank)
+            publish_committed(workspace, paths, lineage, bank)
 
 
-def publish(place: Workspace, paths: RunPaths) -> None:
+def publish(workspace: Workspace, paths: RunPaths) -> None:
     """Publish the committed revisions of a run that no process writes to, as ``publish_if_quick``."""
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
-        publish_if_quick(place, paths, lineage, Bank(paths.bank))
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
+        publish_if_quick(workspace, paths, lineage, Bank(paths.bank))
 
 
-def publish_if_quick(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
+def publish_if_quick(workspace: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
     """Publish committed revisions, or report that the next resume does: a command must not wait for a long history."""
     waiting = len(Cursor(paths.published).unpublished(lineage))
     if waiting * max(bank.size(), LEAST) <= AT_ONCE:
-        publish_committed(place, paths, lineage, bank)
+        publish_committed(workspace, paths, lineage, bank)
     else:
         left = "1 revision is" if waiting == 1 else f"{waiting} revisions are"
         typer.echo(f"{left} not published yet: `coevo resume` publishes the rest")
 
 
-def publish_committed(place: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
+def publish_committed(workspace: Workspace, paths: RunPaths, lineage: Lineage, bank: Bank) -> None:
     """Publish committed revisions to MLflow; a failure is a warning, and the next resume publishes them."""
     reporter = Aloud()
     try:
-        place.trust.demand(paths.name, paths.read_config())
+        workspace.trust.demand(paths.name, paths.read_config())
         experiment = find(paths.read_config().env.type).name
         publish_now(paths, bank, lineage, experiment, reporter)
     except CoevoError as error:

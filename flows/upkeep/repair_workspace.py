@@ -21,22 +21,22 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.utilities.errors import CoevoError
 
 
-def repair(place: Workspace, found: Examined, note: Notify, banks: RemoteBanks | None = None) -> None:
+def repair(workspace: Workspace, found: Examined, note: Notify, banks: RemoteBanks | None = None) -> None:
     """Repair the findings of a check; runs that a process writes to are skipped.
 
     Args:
-        place: the workspace.
+        workspace: the workspace.
         found: result of ``examine``.
         note: receives progress.
         banks: banks of a remote that may have copies of damaged files.
     """
-    check = WorkspaceCheck(place, note, banks)
+    check = WorkspaceCheck(workspace, note, banks)
     if found.elsewhere:
-        tidy(place)
+        tidy(workspace)
     for checked in found.runs:
         if checked.findings and not checked.in_use:
             note(f"{checked.run}: repair")
-            repair_run(check, place.run(checked.run))
+            repair_run(check, workspace.run(checked.run))
 
 
 def repair_run(check: WorkspaceCheck, paths: RunPaths) -> None:
@@ -49,10 +49,10 @@ def repair_run(check: WorkspaceCheck, paths: RunPaths) -> None:
         clear_leftovers(paths)
         if not (paths.lineage / ".git").is_dir():
             return
-        repository = Repository(paths.lineage, check.place.cache)
+        repository = Repository(paths.lineage, check.workspace.cache)
         unlock(repository)
         mend_empty_refs(repository)
-        mend_git(repository, siblings(check.place, paths))
+        mend_git(repository, siblings(check.workspace, paths))
         if damaged_objects(repository):
             return
         mend_branch(repository)
@@ -72,22 +72,22 @@ def _mend_stores(
 
     kept = [one for one in revisions if one.number not in gone]
     mend_artifacts(check.donors, kept)
-    BankCheck.of(check.place, paths, kept, check.banks).mend(paths.scratch / ".bank")
+    BankCheck.of(check.workspace, paths, kept, check.banks).mend(paths.scratch / ".bank")
     if revisions:
         clear_checkout(repository, check.donors.objects, revisions[-1].manifest.artifacts)
         _mend_config(paths, revisions[-1])
     _recover(check, paths, repository)
-    store = tracking_store(check.place.root)
+    store = tracking_store(check.workspace.root)
     if any(finding.mendable for finding in check_published(store, paths, revisions)):
         with suppress(CoevoError):
-            check.place.trust.demand(paths.name, paths.read_config())
+            check.workspace.trust.demand(paths.name, paths.read_config())
             republish(store, paths, revisions, gone)
 
 
 def _recover(check: WorkspaceCheck, paths: RunPaths, repository: Repository) -> None:
     from coevo.memory.bank.bank import Bank
 
-    with suppress(CoevoError), Lineage.open(paths.lineage, check.place.cache) as lineage:
+    with suppress(CoevoError), Lineage.open(paths.lineage, check.workspace.cache) as lineage:
         lineage.recover(Bank(paths.bank))
     # Recovery stops at the first store that it cannot restore.
     repository.retag()

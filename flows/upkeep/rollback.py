@@ -11,7 +11,7 @@ from coevo.memory.bank.bank import Bank
 
 
 def restore(
-    place: Workspace, paths: RunPaths, to: int, say: Callable[[str], object], without: Collection[str] = ()
+    workspace: Workspace, paths: RunPaths, to: int, say: Callable[[str], object], without: Collection[str] = ()
 ) -> None:
     """Make a revision with all state of an earlier one, ``say`` one line that describes it, and publish it.
 
@@ -23,7 +23,7 @@ def restore(
         CoevoError: the revision does not exist, was dropped, lost its optimizer or is damaged, another process writes
             to the run, or its cursor is wrong.
     """
-    with writer_lock(paths), Lineage.open(paths.lineage, place.cache) as lineage:
+    with writer_lock(paths), Lineage.open(paths.lineage, workspace.cache) as lineage:
         Cursor(paths.published).check(lineage)
         bank = Bank(paths.bank)
         before = lineage.head()
@@ -33,4 +33,4 @@ def restore(
         less = "".join(f" without its {artifact}" for artifact in without)
         holds = f"iteration {made.iteration}, {kept}, {bank.size()} entries"
         say(f"{done} to revision {to}{less}; recorded as {paths.name}@{made.revision} ({holds}).")
-        publish_if_quick(place, paths, lineage, bank)
+        publish_if_quick(workspace, paths, lineage, bank)

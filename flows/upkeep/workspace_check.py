@@ -41,21 +41,21 @@ class RunCheckResult:
 class WorkspaceCheck:
     """Checks of one workspace, read-only; each object of the cache is read once."""
 
-    def __init__(self, place: Workspace, note: Notify, banks: RemoteBanks | None = None) -> None:
+    def __init__(self, workspace: Workspace, note: Notify, banks: RemoteBanks | None = None) -> None:
         """Args:
-        place: the workspace.
+        workspace: the workspace.
         note: receives progress.
         banks: banks of a remote that may have copies of damaged files.
         """
-        self.place = place
+        self.workspace = workspace
         self.banks = banks
-        self.donors = Donors(place)
+        self.donors = Donors(workspace)
         self._note = note
 
-    def workspace(self) -> list[Finding]:
+    def outside_runs(self) -> list[Finding]:
         """Check everything outside of runs."""
         self._note("workspace")
-        return [*check_strangers(self.place), *check_warmstarts(self.place)]
+        return [*check_strangers(self.workspace), *check_warmstarts(self.workspace)]
 
     def run(self, paths: RunPaths) -> RunCheckResult:
         """Check one run; again if gc drops revisions meanwhile, whose parts it removes.
@@ -70,7 +70,7 @@ class WorkspaceCheck:
             if now.dropped == before.dropped and (busy or (now.commits == before.commits and not in_use(paths))):
                 break
             busy = in_use(paths) or now.commits != before.commits
-            self.donors = Donors(self.place)
+            self.donors = Donors(self.workspace)
         return RunCheckResult(paths.name, len(now.commits), busy, tuple(found))
 
     def _findings(self, paths: RunPaths, busy: bool) -> Iterator[Finding]:
@@ -89,20 +89,20 @@ class WorkspaceCheck:
 
         run = paths.name
         self._note(f"{run}: history")
-        history = check_history(self.place, paths, busy)
+        history = check_history(self.workspace, paths, busy)
         yield from history.findings
         if history.revisions is None:
             return
         self._note(f"{run}: artifacts of {len(history.kept)} revisions")
         yield from check_artifacts(self.donors, history.kept, run, busy)
         self._note(f"{run}: bank")
-        versions = BankCheck.of(self.place, paths, history.kept, self.banks).versions()
+        versions = BankCheck.of(self.workspace, paths, history.kept, self.banks).versions()
         yield from versions
         if busy or not history.whole:
             return
         if history.revisions:
             head = history.revisions[-1]
-            repository = Repository(paths.lineage, self.place.cache)
+            repository = Repository(paths.lineage, self.workspace.cache)
             yield from check_checkout(repository, self.donors.objects, head.manifest.artifacts, run)
             yield from check_latest(paths.bank, head, versions, run)
         # A writer publishes revisions that are newer than the history read here.
@@ -114,7 +114,7 @@ class WorkspaceCheck:
 
         self._note(f"{paths.name}: published data")
         if paths.created.is_file():
-            yield from check_published(tracking_store(self.place.root), paths, history.revisions or ())
+            yield from check_published(tracking_store(self.workspace.root), paths, history.revisions or ())
 
 
 @dataclass(frozen=True)
@@ -144,11 +144,11 @@ class Examined:
         return [*self.elsewhere, *(finding for run in self.runs for finding in run.findings)]
 
 
-def examine(place: Workspace, names: Sequence[str], note: Notify, banks: RemoteBanks | None = None) -> Examined:
+def examine(workspace: Workspace, names: Sequence[str], note: Notify, banks: RemoteBanks | None = None) -> Examined:
     """Check runs by name; without names, check all runs and the rest of the workspace.
 
     Args:
-        place: the workspace.
+        workspace: the workspace.
         names: names of runs.
         note: receives progress.
         banks: banks of a remote that may have copies of damaged files.
@@ -156,14 +156,14 @@ def examine(place: Workspace, names: Sequence[str], note: Notify, banks: RemoteB
     Raises:
         CoevoError: a run does not exist.
     """
-    check = WorkspaceCheck(place, note, banks)
-    chosen = [_named(place, name) for name in names] or place.directories()
-    elsewhere = () if names else tuple(check.workspace())
+    check = WorkspaceCheck(workspace, note, banks)
+    chosen = [_named(workspace, name) for name in names] or workspace.directories()
+    elsewhere = () if names else tuple(check.outside_runs())
     return Examined(tuple(check.run(paths) for paths in chosen), elsewhere)
 
 
-def _named(place: Workspace, name: str) -> RunPaths:
-    paths = place.run(name)
+def _named(workspace: Workspace, name: str) -> RunPaths:
+    paths = workspace.run(name)
     if not paths.root.is_dir():
-        raise place.no_run(name)
+        raise workspace.no_run(name)
     return paths

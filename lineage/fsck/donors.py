@@ -25,9 +25,9 @@ class Donors:
         objects: objects of the cache; each is read once.
     """
 
-    def __init__(self, place: Workspace) -> None:
-        self._place = place
-        self.objects = CheckedCache(place.cache)
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self.objects = CheckedCache(workspace.cache)
 
     def of(self, content: str, name: Path) -> Path | None:
         """Find a file (for a listing, a directory) with this content.
@@ -56,11 +56,11 @@ class Donors:
         return True
 
     def _directories(self) -> Iterator[Path]:
-        return (path for pattern in PLACES for path in sorted(self._place.root.glob(pattern)) if path.is_dir())
+        return (path for pattern in PLACES for path in sorted(self._workspace.root.glob(pattern)) if path.is_dir())
 
     def _files(self, name: Path) -> Iterator[Path]:
         inner = Path(*name.parts[1:])
-        single = (path for pattern in PLACES for path in sorted(self._place.root.glob(pattern)))
+        single = (path for pattern in PLACES for path in sorted(self._workspace.root.glob(pattern)))
         return (path / inner for path in single if (path / inner).is_file())
 
 

@@ -10,26 +10,28 @@ from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.utilities.errors import CoevoError
 
 
-def check_strangers(place: Workspace) -> Iterator[Finding]:
+def check_strangers(workspace: Workspace) -> Iterator[Finding]:
     """Report everything in ``runs/`` that is not a run."""
-    for path in half_made(place):
-        yield mendable(path.relative_to(place.root).as_posix(), "a killed process left an unfinished run", "removes it")
-    runs = {paths.root for paths in place.directories()}
-    for path in sorted((place.root / "runs").glob("*")):
-        name = path.relative_to(place.root).as_posix()
+    for path in half_made(workspace):
+        yield mendable(
+            path.relative_to(workspace.root).as_posix(), "a killed process left an unfinished run", "removes it"
+        )
+    runs = {paths.root for paths in workspace.directories()}
+    for path in sorted((workspace.root / "runs").glob("*")):
+        name = path.relative_to(workspace.root).as_posix()
         if not path.name.startswith(".") and path not in runs:
             yield lost(name, "it is not a run", "move it out of runs/")
-    for nested in sorted((place.root / "runs").glob("*/*/created")):
+    for nested in sorted((workspace.root / "runs").glob("*/*/created")):
         yield lost(
-            nested.parent.relative_to(place.root).as_posix(), "a run lies in another run", "move it out of there"
+            nested.parent.relative_to(workspace.root).as_posix(), "a run lies in another run", "move it out of there"
         )
 
 
-def half_made(place: Workspace) -> list[Path]:
+def half_made(workspace: Workspace) -> list[Path]:
     """Unfinished run directories of killed processes; none that a live process may be creating."""
-    hidden = sorted((place.root / "runs").glob(".*"))
+    hidden = sorted((workspace.root / "runs").glob(".*"))
     # In this order: the creator of a listed directory still holds its lock, or the directory is gone.
-    return [path for path in hidden if not any(map(held, _locks(place, path))) and path.is_dir()]
+    return [path for path in hidden if not any(map(held, _locks(workspace, path))) and path.is_dir()]
 
 
 def check_run_files(paths: RunPaths) -> Iterator[Finding]:
@@ -60,27 +62,27 @@ def check_created(paths: RunPaths) -> Iterator[Finding]:
             yield _creation(paths, "is not a number of nanoseconds")
 
 
-def check_warmstarts(place: Workspace) -> Iterator[Finding]:
+def check_warmstarts(workspace: Workspace) -> Iterator[Finding]:
     """Report warm-started policies that changed after their creation."""
-    for directory in spoilt_warmstarts(place):
-        name = directory.relative_to(place.root).as_posix()
+    for directory in spoilt_warmstarts(workspace):
+        name = directory.relative_to(workspace.root).as_posix()
         yield mendable(name, "the warm-started policy has changed", "removes it; a run that needs it creates it")
 
 
-def spoilt_warmstarts(place: Workspace) -> list[Path]:
+def spoilt_warmstarts(workspace: Workspace) -> list[Path]:
     """Warm-started policies that differ from the hash file next to them, or have none."""
-    made = [path for path in sorted(place.warmstarts.glob("*")) if path.is_dir() and not path.suffix]
+    made = [path for path in sorted(workspace.warmstarts.glob("*")) if path.is_dir() and not path.suffix]
     return [directory for directory in made if not as_made(directory)]
 
 
-def tidy(place: Workspace) -> None:
+def tidy(workspace: Workspace) -> None:
     """Remove everything that ``check_strangers`` and ``check_warmstarts`` report as unfinished or reproducible."""
-    for path in half_made(place):
-        with if_free(*_locks(place, path)) as free:
+    for path in half_made(workspace):
+        with if_free(*_locks(workspace, path)) as free:
             if free:
                 remove(path, path.parent)
-    for path in spoilt_warmstarts(place):
-        remove(path, place.warmstarts)
+    for path in spoilt_warmstarts(workspace):
+        remove(path, workspace.warmstarts)
 
 
 def _creation(paths: RunPaths, problem: str) -> Finding:
@@ -88,6 +90,6 @@ def _creation(paths: RunPaths, problem: str) -> Finding:
     return lost(paths.name, f"created {problem}", f"{remedy}; move anything else out of runs/")
 
 
-def _locks(place: Workspace, path: Path) -> tuple[Path, Path]:
+def _locks(workspace: Workspace, path: Path) -> tuple[Path, Path]:
     """Locks of the process that creates a run: the runs' lock, and for a pull the lock of its scratch directory."""
-    return runs_lock_file(place.root), path.with_suffix(".lock")
+    return runs_lock_file(workspace.root), path.with_suffix(".lock")

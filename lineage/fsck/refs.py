@@ -117,22 +117,22 @@ def _file(repository: Repository, ref: str) -> Path:
     return repository.root / ".git" / ref
 
 
-def require_collectable(place: Workspace, runs: Iterable[RunPaths]) -> None:
+def require_collectable(workspace: Workspace, runs: Iterable[RunPaths]) -> None:
     """Check that these run directories define what they keep, while no writer changes it.
 
     Raises:
         CoevoError: fsck finds a fault in a run's file ``created``, branch or tags; names the remedy.
     """
     for paths in runs:
-        for finding in check_keeping(place, paths):
+        for finding in check_keeping(workspace, paths):
             raise CoevoError(f"{finding.subject}: {finding.problem}: {finding.remedy}; nothing was removed")
 
 
-def check_keeping(place: Workspace, paths: RunPaths) -> Iterator[Finding]:
+def check_keeping(workspace: Workspace, paths: RunPaths) -> Iterator[Finding]:
     """Report faults that hide a run or shorten its history."""
     yield from check_created(paths)
     if paths.lineage.exists():
-        repository = Repository(paths.lineage, place.cache)
+        repository = Repository(paths.lineage, workspace.cache)
         yield from check_empty_refs(repository, paths.name)
         line = read_line(repository)
         yield from check_branch(repository, line, paths.name)

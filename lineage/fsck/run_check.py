@@ -33,17 +33,17 @@ class History:
     whole: bool = False
 
 
-def check_history(place: Workspace, paths: RunPaths, busy: bool) -> History:
+def check_history(workspace: Workspace, paths: RunPaths, busy: bool) -> History:
     """Check the git history of a run.
 
     Args:
-        place: the workspace; histories of its other runs may have copies of damaged objects.
+        workspace: the workspace; histories of its other runs may have copies of damaged objects.
         paths: files of the run.
         busy: whether a process writes to the run; then only the data of the history is checked.
     """
-    run, repository = paths.name, Repository(paths.lineage, place.cache)
+    run, repository = paths.name, Repository(paths.lineage, workspace.cache)
     found = [] if busy else list(check_locks(repository, run))
-    damaged = [*check_empty_refs(repository, run)] or [*_broken_objects(repository, run, siblings(place, paths))]
+    damaged = [*check_empty_refs(repository, run)] or [*_broken_objects(repository, run, siblings(workspace, paths))]
     if damaged:
         # Nothing that git reports about a damaged history is reliable.
         return History([*found, *damaged])
@@ -89,9 +89,9 @@ def mend_git(repository: Repository, siblings: Sequence[Git]) -> None:
             repository.git.store(kind, data)
 
 
-def siblings(place: Workspace, paths: RunPaths) -> list[Git]:
+def siblings(workspace: Workspace, paths: RunPaths) -> list[Git]:
     """Histories of the other runs of a workspace, since branches share objects."""
-    others = [other for other in place.directories() if other.name != paths.name]
+    others = [other for other in workspace.directories() if other.name != paths.name]
     return [Git(other.lineage) for other in others if (other.lineage / ".git").is_dir()]
 
 

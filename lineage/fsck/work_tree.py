@@ -63,9 +63,9 @@ def leftovers(paths: RunPaths) -> list[Path]:
     return [*staged, *sorted(paths.root.glob(".*.new")), *sorted(paths.scratch.glob(".*"))]
 
 
-def _differs(place: Path, objects: CheckedCache, files: Mapping[str, str]) -> bool:
-    found = {"."} if place.is_file() else {p.relative_to(place).as_posix() for p in place.rglob("*") if p.is_file()}
-    return found != files.keys() or any(_changed(place / name, objects, content) for name, content in files.items())
+def _differs(path: Path, objects: CheckedCache, files: Mapping[str, str]) -> bool:
+    found = {"."} if path.is_file() else {p.relative_to(path).as_posix() for p in path.rglob("*") if p.is_file()}
+    return found != files.keys() or any(_changed(path / name, objects, content) for name, content in files.items())
 
 
 def _changed(file: Path, objects: CheckedCache, content: str) -> bool:

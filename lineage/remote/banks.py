@@ -23,18 +23,18 @@ OID = re.compile(r"[0-9a-f]{32}")
 class RemoteBanks:
     """Banks of the runs at a remote."""
 
-    def __init__(self, store: Store, place: Workspace) -> None:
+    def __init__(self, store: Store, workspace: Workspace) -> None:
         self._scratch = TemporaryDirectory(prefix="coevo-")
         self._store = store
-        self._place = place
-        self._objects = Objects(store, place.cache, _Quiet())
+        self._workspace = workspace
+        self._objects = Objects(store, workspace.cache, _Quiet())
         self._banks: dict[str, RemoteBank] = {}
 
     def of(self, run: str) -> "RemoteBank":
         """Bank of a run; it has no files if the remote does not have the run."""
         if run not in self._banks:
             scratch = Path(self._scratch.name) / run
-            own = own_files(self._place.run(run).lineage, self._place.cache)
+            own = own_files(self._workspace.run(run).lineage, self._workspace.cache)
             _, theirs = remote_bundle(self._store, run, scratch, own)
             self._banks[run] = RemoteBank(self._objects, scratch, theirs.record().bank if theirs else None)
         return self._banks[run]

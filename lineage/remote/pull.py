@@ -48,40 +48,40 @@ class Arrival:
     moved: Moved
 
 
-def pull(name: str, place: Workspace, store: Store, open_bank: OpenBank, meter: Meter) -> Transferred:
+def pull(name: str, workspace: Workspace, store: Store, open_bank: OpenBank, meter: Meter) -> Transferred:
     """Fetch a run from a remote; afterwards it can be resumed.
 
     Raises:
         CoevoError: the remote has no such run, fails or has damaged files, or the run here is in use, ahead or
             another one.
     """
-    run = place.run(name)
+    run = workspace.run(name)
     there = run.created.is_file()
     own = scratch_directory(run.root.with_name(f".{run.name}.pull"), f"run {run.name!r} is being pulled")
     with own as scratch, writer_lock(run) if there else nullcontext():
-        _, theirs = remote_bundle(store, name, scratch, own_files(run.lineage, place.cache))
+        _, theirs = remote_bundle(store, name, scratch, own_files(run.lineage, workspace.cache))
         if theirs is None:
             raise CoevoError(f"remote {store.label}: it has no run {name!r}: push it first")
-        here = Repository(run.lineage, place.cache).commits() if run.lineage.is_dir() else []
+        here = Repository(run.lineage, workspace.cache).commits() if run.lineage.is_dir() else []
         standing = HistoryComparison(here, theirs.commits)
         _check_standing(run, theirs, store, standing)
-        with cache_lock(place.cache):  # fetched files belong to no run yet, and no process may collect them
-            arrival = fetch(run, theirs, Objects(store, place.cache, meter), scratch)
+        with cache_lock(workspace.cache):  # fetched files belong to no run yet, and no process may collect them
+            arrival = fetch(run, theirs, Objects(store, workspace.cache, meter), scratch)
             check_bank(arrival, open_bank, f"remote {store.label}: run {name!r}")
-            with runs_lock(place.root):
-                _arrive(run, place, arrival, standing if there else None, open_bank)
+            with runs_lock(workspace.root):
+                _arrive(run, workspace, arrival, standing if there else None, open_bank)
     return Transferred(name, len(here) - 1 if here else None, len(theirs.commits) - 1, arrival.moved)
 
 
 def _arrive(
-    run: RunPaths, place: Workspace, arrival: Arrival, standing: HistoryComparison | None, open_bank: OpenBank
+    run: RunPaths, workspace: Workspace, arrival: Arrival, standing: HistoryComparison | None, open_bank: OpenBank
 ) -> None:
     """Update the run of a standing, or create the run, which another process may have done meanwhile."""
     if standing is not None:
-        _update(run, place, arrival, standing, open_bank)
+        _update(run, workspace, arrival, standing, open_bank)
     else:
-        place.check_vacant(run.name)
-        _create(run, place, arrival, open_bank)
+        workspace.check_vacant(run.name)
+        _create(run, workspace, arrival, open_bank)
 
 
 def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: HistoryComparison) -> None:
@@ -101,7 +101,7 @@ def _check_standing(run: RunPaths, theirs: Bundle, store: Store, standing: Histo
         raise CoevoError(f"run {run.name!r} has no revision here, and is not the one at {store.label}: {remedy}")
 
 
-def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBank) -> None:
+def _create(run: RunPaths, workspace: Workspace, arrival: Arrival, open_bank: OpenBank) -> None:
     """Build the run next to its final place, then rename it: the commit point."""
     # The same depth, since DVC finds the cache by a relative path.
     made = RunPaths(run.root.with_name(f".{run.name}.new"))
@@ -110,25 +110,25 @@ def _create(run: RunPaths, place: Workspace, arrival: Arrival, open_bank: OpenBa
     arrival.bank.rename(made.bank)
     made.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
     made.created.write_text(arrival.record.created, encoding="utf-8")
-    _advance(made, place, arrival.bundle, open_bank)
-    place.trust.begin(run.name, ())  # no setting of it is confirmed, whichever run had its name before
+    _advance(made, workspace, arrival.bundle, open_bank)
+    workspace.trust.begin(run.name, ())  # no setting of it is confirmed, whichever run had its name before
     made.root.rename(run.root)
 
 
 def _update(
-    run: RunPaths, place: Workspace, arrival: Arrival, standing: HistoryComparison, open_bank: OpenBank
+    run: RunPaths, workspace: Workspace, arrival: Arrival, standing: HistoryComparison, open_bank: OpenBank
 ) -> None:
     """Update an older copy."""
     place_bank(arrival.bank, arrival.fresh, run.bank)
     if standing.behind:
         # Before the commit point: a pull that was killed here is repeated as a whole.
         run.write_config(validate(dict(arrival.record.config), source=f"the configuration of {run.name}"))
-    _advance(run, place, arrival.bundle, open_bank)
+    _advance(run, workspace, arrival.bundle, open_bank)
 
 
-def _advance(run: RunPaths, place: Workspace, bundle: Bundle, open_bank: OpenBank) -> None:
+def _advance(run: RunPaths, workspace: Workspace, bundle: Bundle, open_bank: OpenBank) -> None:
     """Move the run's branch to the last revision of the bundle: the commit point of an update."""
-    repository = Repository(run.lineage, place.cache)
+    repository = Repository(run.lineage, workspace.cache)
     with Lineage(repository) as lineage:
         repository.git.settle()
         # From the scratch repository: its branch reaches checked objects only.

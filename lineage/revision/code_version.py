@@ -201,11 +201,11 @@ def _sources(name: str, folders: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
         package = left.pop()
         if package in seen:
             continue
-        place, files = _package(package, folders)
-        if place in folders or not seen:
+        folder, files = _package(package, folders)
+        if folder in folders or not seen:
             found = list(files)
-            yield from ((path.relative_to(place).as_posix(), path) for path in found)
-            left += (each for path in found for each in _imported(path)) if place in folders else ()
+            yield from ((path.relative_to(folder).as_posix(), path) for path in found)
+            left += (each for path in found for each in _imported(path)) if folder in folders else ()
         seen.add(package)
 
 

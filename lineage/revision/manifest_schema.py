@@ -134,5 +134,5 @@ def _line(error: Exception) -> str:
     if not isinstance(error, ValidationError):
         return f"it has values that are not fields of a manifest ({type(error).__name__})"
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part)[:60] for part in first["loc"] if part != "[key]")
-    return f"{place!r}: {first['msg']}"
+    field = ".".join(str(part)[:60] for part in first["loc"] if part != "[key]")
+    return f"{field!r}: {first['msg']}"

@@ -22,9 +22,9 @@ class ReferencePair:
 def reference_of(episode: Episode, pair: ReferencePair) -> Episode | None:
     """The latest reference with the other outcome: of the task itself, else of its kind, else any."""
 
-    def nearness(place: int) -> tuple[bool, bool, int]:
-        task = others[place].task
-        return task.id == episode.task.id, task.kind == episode.task.kind, place
+    def nearness(index: int) -> tuple[bool, bool, int]:
+        task = others[index].task
+        return task.id == episode.task.id, task.kind == episode.task.kind, index
 
     others = pair.failures if episode.success else pair.successes
     return others[max(range(len(others)), key=nearness)] if others else None

@@ -56,7 +56,7 @@ class Encoder:
             while start + len(fresh) > len(self._vectors):
                 self._vectors = np.concatenate([self._vectors, np.zeros_like(self._vectors)])
             self._vectors[start : start + len(fresh)] = self._timed(fresh)
-            self._numbers |= {text: start + place for place, text in enumerate(fresh)}
+            self._numbers |= {text: start + index for index, text in enumerate(fresh)}
         return np.fromiter((self._numbers[text] for text in texts), np.intp, len(texts))
 
     def vectors(self) -> Vectors:

@@ -211,16 +211,16 @@ class Postings:
 
     def _learn(self, keys: Sequence[int]) -> None:
         new = np.array(keys, np.intp)
-        terms, place = self._weights.terms(new)
-        common = np.bincount(place, self._counts.frequency[terms], len(new)) > COMMON
+        terms, owners = self._weights.terms(new)
+        common = np.bincount(owners, self._counts.frequency[terms], len(new)) > COMMON
         for some in filter(len, (new[~common], *new[common][:, None])):
             self._known |= zip(some.tolist(), self._read(some), strict=True)
 
     def _read(self, keys: Indices) -> Sequence[PostingList | None]:
         """Entries of each key with the sums of their values; None without any."""
-        terms, place = self._weights.terms(keys)
+        terms, owners = self._weights.terms(keys)
         factors, size = self._weights.values(terms), len(self._active)
-        read = [self._postings(segment, terms, factors, place) for segment in self._counts.segments]
+        read = [self._postings(segment, terms, factors, owners) for segment in self._counts.segments]
         distinct, at = np.unique(np.concatenate([posting for posting, _ in read]), return_inverse=True)
         values = np.bincount(at, np.concatenate([value for _, value in read])).astype(float, copy=False)
         held, starts = np.unique(distinct // size, return_index=True)
@@ -231,13 +231,13 @@ class Postings:
             found[key] = PostingList(numbers[first:end], values[first:end], most)
         return found
 
-    def _postings(self, segment: Segment, terms: Indices, factors: Floats, place: Indices) -> tuple[Indices, Floats]:
+    def _postings(self, segment: Segment, terms: Indices, factors: Floats, owners: Indices) -> tuple[Indices, Floats]:
         """Number of the entry of every posting of some terms, plus all entries for each key before; its value."""
         starts, ends = segment.bounds(terms)
         at, term = positions(starts, ends)
         numbers, fields = segment.numbers[at], terms[term] % len(self._counts.words)
         values = factors[term] * self._weights.entries(numbers, fields, segment.times[at])
-        postings = place[term] * len(self._active) + numbers
+        postings = owners[term] * len(self._active) + numbers
         if self._whole:
             return postings, values
         active = self._active[numbers]
@@ -270,9 +270,9 @@ def best(scores: Sum, pool: EntryMask | None, k: int) -> tuple[ShortIntegers, Fl
     for part in ascending[skipped:]:
         part.add_to(sums)
     found = _reaching(sums if pool is None else sums * pool, least - together[skipped])
-    for place in reversed(range(skipped)):
-        part = ascending[place]
-        found = found[sums[found] + together[place + 1] >= least]
+    for index in reversed(range(skipped)):
+        part = ascending[index]
+        found = found[sums[found] + together[index + 1] >= least]
         if len(found) * DENSE > part.size:
             part.add_to(sums)
         else:

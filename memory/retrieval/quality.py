@@ -127,7 +127,7 @@ def some(every: list[Query], seed: int) -> list[Query]:
     if len(every) <= QUERIES:
         return every
     places = generator(key(seed, "retrieval", "queries")).choice(len(every), QUERIES, replace=False)
-    return [every[place] for place in sorted(places.tolist())]
+    return [every[index] for index in sorted(places.tolist())]
 
 
 def usual_sizes(queries: Iterable[Query]) -> list[int]:

@@ -58,5 +58,5 @@ def positions(starts: Indices, ends: Indices) -> tuple[Indices, Indices]:
     """All positions from each start to its end, in order, and the place of that start."""
     sizes = ends - starts
     after = sizes.cumsum()
-    place = np.arange(len(sizes)).repeat(sizes)
-    return np.arange(len(place)) + (starts - after + sizes)[place], place
+    rows = np.arange(len(sizes)).repeat(sizes)
+    return np.arange(len(rows)) + (starts - after + sizes)[rows], rows

@@ -54,9 +54,9 @@ class _TfidfWeights:
     def question(self, words: Sequence[int], times: Sequence[int]) -> tuple[Sequence[int], Sequence[float]]:
         """A key is a term, since each field has a norm of its own; its factor is the question's part of the cosine."""
         numbers = np.array(words, np.intp)
-        place, fields = np.nonzero(self._counts.frequency.reshape(-1, len(self._fields))[numbers])
-        terms = numbers[place] * len(self._fields) + fields
-        values = np.array(times)[place] * self._idf[terms]
+        rows, fields = np.nonzero(self._counts.frequency.reshape(-1, len(self._fields))[numbers])
+        terms = numbers[rows] * len(self._fields) + fields
+        values = np.array(times)[rows] * self._idf[terms]
         norms = np.sqrt(np.bincount(fields, values**2, len(self._fields)))
         return terms.tolist(), (values / norms[fields]).tolist()
 

@@ -61,13 +61,13 @@ class TemplateEncoder:
         """Token ids of control tokens and the plain text between them."""
         joined = _joined(parts)
         ids: list[int] = []
-        for place, part in enumerate(joined):
+        for index, part in enumerate(joined):
             if isinstance(part, int):
                 ids.append(part)
                 continue
             # Some control tokens take the blanks beside them.
-            text = part.lstrip() if place and joined[place - 1] in self._right else part
-            ahead = joined[place + 1] if place + 1 < len(joined) else None
+            text = part.lstrip() if index and joined[index - 1] in self._right else part
+            ahead = joined[index + 1] if index + 1 < len(joined) else None
             ids.extend(self.data(text.rstrip() if ahead in self._left else text))
         return tuple(ids)
 

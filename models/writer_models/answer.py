@@ -259,8 +259,8 @@ def read(body: bytes, most: int = LARGEST) -> Reply | Failure:
         completion = _Completion.model_validate_json(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, first["loc"])) or "body"
-        return _unread(body, f"the endpoint's answer is no chat completion ({place}: {first['msg'][:100]})", most)
+        field = ".".join(map(str, first["loc"])) or "body"
+        return _unread(body, f"the endpoint's answer is no chat completion ({field}: {first['msg'][:100]})", most)
     return _reply(completion.choices[0], completion.usage or Usage(), most)
 
 

@@ -109,18 +109,18 @@ class EndpointWriterModel:
     def replies(self, questions: Sequence[Question]) -> Generator[tuple[int, Reply]]:
         """Answer every question, as ``WriterModel.replies``."""
         if fault := self._line(self._breaker.fault, 400):
-            yield from ((place, failed(fault)) for place in range(len(questions)))
+            yield from ((index, failed(fault)) for index in range(len(questions)))
             return
         client = client_of(self._config, self._key)
         with start_blocking_portal(name="writer_model") as portal, portal.wrap_async_context_manager(client):
             until = self._pace.until(self._config.seconds)
             batch = _Batch(client, CapacityLimiter(self._config.concurrency), Lock(), until)
-            asked = {portal.start_task_soon(self._reply, batch, each): place for place, each in enumerate(questions)}
+            asked = {portal.start_task_soon(self._reply, batch, each): index for index, each in enumerate(questions)}
             try:
-                for place, reply in self._arriving(asked, batch):
+                for index, reply in self._arriving(asked, batch):
                     self._tell()
                     yield (
-                        place,
+                        index,
                         replace(reply, text=self._secret.hidden(reply.text), fault=self._line(reply.fault, 400)),
                     )
             finally:
@@ -199,10 +199,10 @@ class EndpointWriterModel:
             for future in as_completed(asked, timeout=self._config.seconds):
                 yield left.pop(future), future.result()
         except TimeoutError:
-            for place in left.values():
+            for index in left.values():
                 if len(left) == len(asked) and not batch.waited:  # not slow, but dead
                     self._breaker.count(answered=False)
-                yield place, failed(self._late)
+                yield index, failed(self._late)
 
     async def _ask(self, client: AsyncOpenAI, question: Question) -> Reply | Failure:
         """Ask once, with a weaker constraint for as long as the endpoint refuses a stronger one."""

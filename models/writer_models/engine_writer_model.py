@@ -63,16 +63,16 @@ class EngineWriterModel:
         Equal questions get equal answers in every batch; those of servers may differ where they round otherwise.
         """
         until, fitting = monotonic() + self._config.seconds, dict[int, Request]()
-        for place, question in enumerate(questions):
+        for index, question in enumerate(questions):
             request = self._request(question)
             if len(request.prompt_ids) <= self._engine.longest_prompt:
-                fitting[place] = request
+                fitting[index] = request
             else:
-                yield place, self._overlong(request)
+                yield index, self._overlong(request)
         places = list(fitting)
         for start in range(0, len(places), self._size):
             batch = places[start : start + self._size]
-            yield from zip(batch, self._answer([fitting[place] for place in batch], until), strict=True)
+            yield from zip(batch, self._answer([fitting[index] for index in batch], until), strict=True)
 
     def room(self) -> QuestionRoom:
         """Room of a question beside the chat template, as ``Measuring.room``."""

@@ -88,7 +88,7 @@ class _Answer:
         """Number of characters of the text that so many tokens decode to."""
         if count not in self._lengths:
             both = zip(self.text, said := self._decoded(self._ids[:count]), strict=False)
-            apart = (place for place, (one, other) in enumerate(both) if one != other)
+            apart = (index for index, (one, other) in enumerate(both) if one != other)
             self._lengths[count] = len(said) if self.text.startswith(said) else next(apart, len(self.text))
         return self._lengths[count]
 
@@ -106,11 +106,11 @@ def _best(answer: str, start: int, texts: Sequence[str]) -> list[_Item]:
 
 def _aligned(found: Sequence[_Item], texts: Sequence[str]) -> Iterator[_Item | None]:
     """Item of each text: both are in the order of the answer."""
-    place = 0
+    position = 0
     for text in texts:
-        match = next((at for at in range(place, len(found)) if found[at].text == text), None)
+        match = next((at for at in range(position, len(found)) if found[at].text == text), None)
         yield None if match is None else found[match]
-        place = place if match is None else match + 1
+        position = position if match is None else match + 1
 
 
 def _lists(answer: str, start: int) -> list[list[_Item]]:
@@ -142,17 +142,17 @@ def _written(answer: str, start: int, end: int, text: str) -> str | None:
 
 def _objects(answer: str, start: int, stop: int, name: str, kind: type) -> Iterator[tuple[int, int, dict[str, Any]]]:
     """Beginning, end and fields of the objects between two places that have a field of this name and type."""
-    place, broken = answer.find("{", start, stop), 0
-    while place >= 0 and broken < TRIED:
+    position, broken = answer.find("{", start, stop), 0
+    while position >= 0 and broken < TRIED:
         try:
-            made, end = _DECODER.raw_decode(answer, place)
+            made, end = _DECODER.raw_decode(answer, position)
         except (ValueError, RecursionError):
-            made, end, broken = None, place + 1, broken + 1
+            made, end, broken = None, position + 1, broken + 1
         if isinstance(made, dict) and isinstance(made.get(name), kind) and end <= stop:
-            yield place, end, made
+            yield position, end, made
         elif made is not None and name == LIST:
-            end = place + 1  # the list may stand deeper
-        place = answer.find("{", end, stop)
+            end = position + 1  # the list may stand deeper
+        position = answer.find("{", end, stop)
 
 
 def _in_words(answer: str, start: int) -> Iterator[_Item]:

@@ -35,20 +35,22 @@ class FrozenWriterModel:
         config: model, engine and limits.
         template: options of the tokenizer's chat template.
         seed: root of the draws.
-        place: directory for the servers' files.
+        directory: for the servers' files.
 
     Raises:
         CoevoError: the model is not on this machine, or there is no server and none can be started.
     """
 
-    def __init__(self, config: FrozenWriterModelConfig, template: Mapping[str, Any], seed: int, place: Path) -> None:
+    def __init__(
+        self, config: FrozenWriterModelConfig, template: Mapping[str, Any], seed: int, directory: Path
+    ) -> None:
         folder = folder_of(config.path)
         if folder is None:
             raise absent(config.path, SETTING)
         if isinstance(config.engine, VllmEngineConfig):
             check_there(config.engine, "bank.writer.model.engine")
         self._config, self._template, self._seed = config, template, seed
-        self._folder, self._place = folder, place
+        self._folder, self._directory = folder, directory
         self._engine: Engine | None = None
         self._writer_model: EngineWriterModel | None = None
 
@@ -79,7 +81,7 @@ class FrozenWriterModel:
         engine, sampling = self._config.engine, SamplingConfig(temperature=self._config.temperature)
         threads: int | None = None
         if isinstance(engine, VllmEngineConfig):
-            self._engine = VllmEngine(self._in_one_file(), engine, sampling, self._place)
+            self._engine = VllmEngine(self._in_one_file(), engine, sampling, self._directory)
         else:
             self._engine, threads = self._embedded(engine, sampling), engine.threads
         check_promptable(self._engine.policy.tokenizer, self._config.path, SETTING)
@@ -89,7 +91,7 @@ class FrozenWriterModel:
         """Directory of the model with its weights in one file, as servers are given them."""
         if (self._folder / WEIGHTS).is_file():
             return self._folder
-        whole = self._place / "model"
+        whole = self._directory / "model"
         shutil.rmtree(whole, ignore_errors=True)  # it may be of another model, or half written
         save(load(self._folder), whole)
         return whole
@@ -108,7 +110,7 @@ def writer_model_of(
     engine: Engine,
     context: ContextConfig,
     seed: int,
-    place: Path,
+    directory: Path,
     warn: Callable[[str], None],
 ) -> WriterModel:
     """Open a writer model, to be closed. A frozen model is loaded, and its servers are started, at the first question.
@@ -118,7 +120,7 @@ def writer_model_of(
         engine: the run's engine, with the policy.
         context: prompt settings of the run; writer models use its options of the chat template.
         seed: root of the run's draws.
-        place: directory for the files of servers that the writer model starts.
+        directory: for the files of servers that the writer model starts.
         warn: function that gets a line of text when an endpoint accepts less than it was asked for.
 
     Raises:
@@ -132,5 +134,5 @@ def writer_model_of(
 
         return EndpointWriterModel(config, warn)
     if isinstance(config, FrozenWriterModelConfig):
-        return FrozenWriterModel(config, context.template, seed, place)
+        return FrozenWriterModel(config, context.template, seed, directory)
     return EngineWriterModel(config, engine, context.template, seed)

@@ -67,7 +67,7 @@ def traffic_of(writer_model: WriterModel) -> dict[str, int]:
 def in_order(writer_model: WriterModel, questions: Sequence[Question]) -> list[Reply]:
     """Reply to each question, in the order of the questions."""
     replies = dict(writer_model.replies(questions))
-    return [replies[place] for place in range(len(questions))]
+    return [replies[index] for index in range(len(questions))]
 
 
 def failed(fault: str, prompt_tokens: int = 0, answer_tokens: int = 0) -> Reply:

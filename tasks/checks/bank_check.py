@@ -44,9 +44,9 @@ class BankCheck:
                 self._recorded[table].add((manifest.versions[table], content))
 
     @classmethod
-    def of(cls, place: Workspace, paths: RunPaths, kept: Sequence[Revision], remote: RemoteBanks | None) -> Self:
+    def of(cls, workspace: Workspace, paths: RunPaths, kept: Sequence[Revision], remote: RemoteBanks | None) -> Self:
         """Check of a run's bank, with the banks of other runs and of a remote as donors."""
-        others = [other.bank for other in place.directories() if other.name != paths.name]
+        others = [other.bank for other in workspace.directories() if other.name != paths.name]
         donors: list[Donor] = [] if remote is None else [remote.of(paths.name)]
         return cls(paths.bank, kept, paths.name, [*related(paths.bank, others), *donors])
 

@@ -57,7 +57,9 @@ def check_losses(episodes: Sequence[Episode], limit: float, panel: str) -> None:
         )
     if episodes and not any(episode.teaches for episode in episodes):
         reason = next(episode.cut for episode in episodes if not episode.lost)
-        raise CoevoError(f"{panel}: no episode has a turn, first {reason}: use a model with a longer context window or shorter texts")
+        raise CoevoError(
+            f"{panel}: no episode has a turn, first {reason}: use a model with a longer context window or shorter texts"
+        )
 
 
 def _counted(reasons: Sequence[str]) -> str:

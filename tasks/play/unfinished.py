@@ -69,8 +69,8 @@ def read_unfinished(directory: Path) -> list[Unfinished]:
     places = table.select(PLACE.names).to_pylist()
     episodes = table_to_episodes(table.drop_columns(PLACE.names))
     return [
-        Unfinished(**{**place, "key": Key(tuple(json.loads(place["key"])))}, episode=episode)
-        for place, episode in zip(places, episodes, strict=True)
+        Unfinished(**{**index, "key": Key(tuple(json.loads(index["key"])))}, episode=episode)
+        for index, episode in zip(places, episodes, strict=True)
     ]
 
 

@@ -41,8 +41,8 @@ def assemble(
     return Parts(env, player_with(config, env, engine), trainer, writer, admission, limits, writing)
 
 
-def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:
-    """The run's engine at the policy in a directory, to be closed; what it starts is kept in ``place``.
+def open_engine(config: RunConfig, policy: Path, directory: Path) -> Engine:
+    """The run's engine at the policy in a directory, to be closed; what it starts is kept in ``directory``.
 
     Raises:
         CoevoError: the policy cannot be read or is nonsense, or the engine not be started.
@@ -52,7 +52,7 @@ def open_engine(config: RunConfig, policy: Path, place: Path) -> Engine:
         sleeps = isinstance(config.placement, SharedPlacement)
         check_files(policy, config.policy)
         check_values(policy)
-        return VllmEngine(policy, engine, config.rollout.sampling, place, sleeps)
+        return VllmEngine(policy, engine, config.rollout.sampling, directory, sleeps)
     return TransformersEngine(load_sound(policy, config.policy), engine, config.rollout.sampling)
 
 

@@ -13,9 +13,9 @@ RESERVE = GIB
 """Bytes that a run which nobody watches leaves free."""
 
 
-def free_bytes(place: Path) -> int:
+def free_bytes(path: Path) -> int:
     """Free bytes on the disk of a directory."""
-    return shutil.disk_usage(place).free
+    return shutil.disk_usage(path).free
 
 
 @dataclass
@@ -51,16 +51,16 @@ class Limit:
             self.reason = self.reached(session.stores.paths.root, session.iteration)
         return self.reason is None
 
-    def reached(self, place: Path, iteration: int) -> str | None:
+    def reached(self, path: Path, iteration: int) -> str | None:
         """The bound that is reached after so many iterations of the run; call it between two revisions."""
-        now, free = self.clock(), self.free(place)
+        now, free = self.clock(), self.free(path)
         if self._first is None:
             self._first = iteration
         if self._last is not None:
             self._longest = max(self._longest, now - self._last[0])
             self._largest = max(self._largest, self._last[1] - free)
         self._last = now, free
-        return self._of_iterations(iteration - self._first) or self._of_hours(now) or self._of_disk(place, free)
+        return self._of_iterations(iteration - self._first) or self._of_hours(now) or self._of_disk(path, free)
 
     def _of_iterations(self, done: int) -> str | None:
         over = self.iterations is not None and done >= self.iterations
@@ -73,11 +73,11 @@ class Limit:
         taken, longest = spent / 3600, self._longest / 60
         return f"{taken:.2f} of {self.hours:g} hours are over, and a revision took up to {longest:.1f} minutes"
 
-    def _of_disk(self, place: Path, free: int) -> str | None:
+    def _of_disk(self, path: Path, free: int) -> str | None:
         needed = self.reserve + self._largest
         if self.reserve == 0 or free >= needed:
             return None
         return (
-            f"{place} has {free / GIB:.2f} GiB free, and {needed / GIB:.2f} are needed: {self.reserve / GIB:.2f} stay "
+            f"{path} has {free / GIB:.2f} GiB free, and {needed / GIB:.2f} are needed: {self.reserve / GIB:.2f} stay "
             f"free, a revision took up to {self._largest / GIB:.2f}; see `coevo gc`"
         )

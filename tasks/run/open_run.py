@@ -163,10 +163,10 @@ def take_up_writing(
     config: RunConfig, stores: Stores, engine: Engine, head: Manifest | None
 ) -> AbstractContextManager[Writing | None]:
     """The writing of a run after its last revision, with the answers that arrived since."""
-    place = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
+    path = stores.lineage.path(WRITING) if head is not None and WRITING in head.artifacts else None
     journal = journal_after(head, stores.lineage, stores.paths.journal)
     writer_model, warn = stores.paths.engine / "writer_model", stores.reporter.warn
-    kept = read_writing(place)
+    kept = read_writing(path)
     if head is not None and is_budgeted(config):
         kept = replace(kept, spent=spent_before(stores.lineage, head, kept.spent, stores.paths.scratch, warn))
     return open_writing(config, engine, writer_model, journal, kept, warn)
@@ -182,21 +182,21 @@ def episodes_since(lineage: Lineage, head: Manifest, fired: int, scratch: Path) 
     return [episode for episode in found if episode.teaches]
 
 
-def require_start(config: RunConfig, policy: Path, sizes: Mapping[str, int], place: Path) -> None:
+def require_start(config: RunConfig, policy: Path, sizes: Mapping[str, int], path: Path) -> None:
     """Check that the disk has room for what a run writes until its next revision.
 
     Args:
         config: of the run.
         policy: directory of the policy that it starts from.
         sizes: bytes of each artifact of its last revision; empty before the first one, which copies the policy.
-        place: directory of the run.
+        path: directory of the run.
 
     Raises:
         CoevoError: it has not.
     """
     held = disk_usage(policy)
     trained = 0 if config.update is None else held + (sizes.get("optimizer") or _optimizer(config, policy))
-    require_space(place, trained + (0 if sizes else held), f"the next revision of run {place.name!r}")
+    require_space(path, trained + (0 if sizes else held), f"the next revision of run {path.name!r}")
 
 
 def _optimizer(config: RunConfig, policy: Path) -> int:

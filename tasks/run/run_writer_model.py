@@ -70,8 +70,8 @@ def spent_before(
         )
         return own
     scratch.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(dir=scratch) as place:
-        return read_writing(lineage.materialise(played.revision, FOLDER, Path(place) / FOLDER)).spent
+    with TemporaryDirectory(dir=scratch) as directory:
+        return read_writing(lineage.materialise(played.revision, FOLDER, Path(directory) / FOLDER)).spent
 
 
 def wrote(lineage: Lineage, manifest: Manifest) -> bool:
@@ -92,14 +92,14 @@ def journal_after(head: Manifest | None, lineage: Lineage, path: Path) -> Journa
 
 @contextmanager
 def open_writing(
-    config: RunConfig, engine: Engine, place: Path, journal: Journal, kept: KeptWriting, warn: Callable[[str], None]
+    config: RunConfig, engine: Engine, directory: Path, journal: Journal, kept: KeptWriting, warn: Callable[[str], None]
 ) -> Iterator[Writing | None]:
     """The writing of a run; None for a writer that asks no model.
 
     Args:
         config: of the run.
         engine: generates with the run's policy.
-        place: directory for files of the writer model's own servers.
+        directory: for files of the writer model's own servers.
         journal: answers of the revision in the making.
         kept: what the last revision keeps.
         warn: reports that questions are not answered.
@@ -111,7 +111,7 @@ def open_writing(
     if asked is None:
         yield None
         return
-    with closing(writer_model_of(asked, engine, config.context, config.seed, place, warn)) as writer_model:
+    with closing(writer_model_of(asked, engine, config.context, config.seed, directory, warn)) as writer_model:
         learns = config.update is not None and config.update.writer is not None
         check_tokens(kept, journal, engine.policy.model.config.vocab_size)
         yield Writing(writer_model, asked, journal, kept, warn, learns)

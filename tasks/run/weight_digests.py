@@ -98,10 +98,10 @@ def _file_digest(path: Path, kept: dict[str, tuple[list[int], str]]) -> str:
     with path.open("rb") as file:
         status = path.stat()
         stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
-        place = str(path.resolve())
-        if place not in kept or list(kept[place][0]) != stamp:
-            kept[place] = stamp, hashlib.file_digest(file, "sha256").hexdigest()
-    return kept[place][1]
+        resolved = str(path.resolve())
+        if resolved not in kept or list(kept[resolved][0]) != stamp:
+            kept[resolved] = stamp, hashlib.file_digest(file, "sha256").hexdigest()
+    return kept[resolved][1]
 
 
 def _read(file: Path) -> dict[str, tuple[list[int], str]]:

@@ -111,7 +111,7 @@ def _chosen(
     """
     held, seen = {entry.id: entry for entry in session.bank.entries}, retrieved(session.recent)
     names = sorted((seen & held.keys()) - {entry.id for entry in decision.entries})
-    drawn = [names[place] for place in generator(session.key("retire")).permutation(len(names))]
+    drawn = [names[index] for index in generator(session.key("retire")).permutation(len(names))]
     waited = {name: standing.waited for name, standing in session.bank.standings.items()}
     order = sorted(drawn, key=lambda name: -waited.get(name, 0))
     again = [name for name in order if _is_doubtful(session.bank.measurements.of(name), config)][: config.entries // 2]
@@ -183,7 +183,7 @@ def _beyond(session: Session, config: RetirementConfig, decision: Decision) -> R
 
 def _drawn(session: Session, entries: Sequence[Entry]) -> dict[str, float]:
     order = generator(extend(session.key("retire"), "beyond")).permutation(len(entries))
-    return {entry.id: float(place) for entry, place in zip(entries, order, strict=True)}
+    return {entry.id: float(rank) for entry, rank in zip(entries, order, strict=True)}
 
 
 def _usefulness(session: Session, entries: Sequence[Entry]) -> dict[str, float]:

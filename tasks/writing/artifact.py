@@ -109,9 +109,9 @@ def _rewarded(line: str) -> Rewarded:
 def _sound(made: Rewarded) -> bool:
     """Report whether weight and rewards are numbers, and each part lies within the answer."""
     numbers = (made.weight, *(credit.reward for credit in made.credits))
-    places = [place for credit in made.credits for place in (credit.start, credit.end)]
+    places = [position for credit in made.credits for position in (credit.start, credit.end)]
     whole = all(type(number) is float and isfinite(number) for number in numbers)
-    inside = all(type(place) is int and 0 <= place <= len(made.drawn.token_ids) for place in places)
+    inside = all(type(position) is int and 0 <= position <= len(made.drawn.token_ids) for position in places)
     return whole and inside and places == sorted(places)
 
 

@@ -86,10 +86,10 @@ class Writing:
     def aside(self, revision: int, questions: Sequence[Question]) -> list[Reply]:
         """One reply per question, of which nothing but the expense is kept: those about a held-out panel."""
         found = dict[int, Reply]()
-        for place, reply in self._replies(questions):
-            found[place] = reply
+        for index, reply in self._replies(questions):
+            found[index] = reply
             self._examined += self._paid(revision, Question(ASIDE, "", (), "", ""), "", reply)
-        replies = [found[place] for place in range(len(questions))]
+        replies = [found[index] for index in range(len(questions))]
         self._report([reply.fault for reply in replies if reply.fault], len(replies))
         return replies
 
@@ -159,8 +159,8 @@ class Writing:
     def _put(self, revision: int, missing: Mapping[str, Question]) -> dict[str, str]:
         """Put questions to the writer model and keep the answers; return the reason for each one without an answer."""
         digests, faults = list(missing), dict[str, str]()
-        for place, reply in self._replies(list(missing.values())):
-            digest = digests[place]
+        for index, reply in self._replies(list(missing.values())):
+            digest = digests[index]
             if reply.fault:
                 faults[digest] = reply.fault
                 self._used += self._paid(revision, missing[digest], digest, reply)
@@ -188,23 +188,23 @@ class Writing:
         left, over, until = list(range(len(questions))), "", monotonic() + self._config.seconds
         counted = counting(f"{{answered}} of {len(questions)} questions are answered")
         while left and not (over := over or exhausted(self._spent, self._config)):
-            batch = left[: affordable([questions[place] for place in left], self._spent, self._config)]
+            batch = left[: affordable([questions[index] for index in left], self._spent, self._config)]
             try:
-                for number, reply in self._paid_for([questions[place] for place in batch]):
+                for number, reply in self._paid_for([questions[index] for index in batch]):
                     left.remove(batch[number])
                     counted(answered=1)
                     yield batch[number], reply
             except CoevoError as error:
                 over = str(error)  # the writer model ends; the run does not
             over = over or (LATE if monotonic() >= until else UNANSWERED if {*batch} & {*left} else "")
-        yield from ((place, Reply("", False, fault=over)) for place in left)
+        yield from ((index, Reply("", False, fault=over)) for index in left)
 
     def _paid_for(self, questions: Sequence[Question]) -> Iterator[tuple[int, Reply]]:
         """Replies as they arrive, each of which counts towards the budget: a refusal costs as well."""
         with closing(self._writer_model.replies(questions)) as replies:
-            for place, reply in replies:
+            for index, reply in replies:
                 self._spent = self._spent.plus([reply])
-                yield place, reply
+                yield index, reply
 
 
 def ask_of(writing: Writing | None, revision: int) -> Ask:

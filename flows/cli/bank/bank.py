@@ -112,7 +112,7 @@ def search(
     scope: Annotated[str | None, typer.Option(help="Task key to search in, as in training; by default all.")] = None,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Search the bank with the run's retrieval settings.
 
@@ -123,10 +123,10 @@ def search(
     from coevo.tasks.publish.reporter import in_stage
     from coevo.tasks.run.weight_digests import check_weights
 
-    place = workspace_at(workspace)
-    with reading(run, place) as opened:
-        trust_run(place, opened.paths.name, opened.config, trust, ask=not as_json)
-        check_weights(opened.manifest, opened.config, place.root, opened.name)
+    workspace = workspace_at(directory)
+    with reading(run, workspace) as opened:
+        trust_run(workspace, opened.paths.name, opened.config, trust, ask=not as_json)
+        check_weights(opened.manifest, opened.config, workspace.root, opened.name)
         bank, settings = opened.bank(), opened.config.bank
         assert settings is not None
         retrieval = settings.retrieval.model_copy(update={"scoped": settings.retrieval.scoped and scope is not None})
@@ -142,7 +142,7 @@ def diff(
     old: Annotated[str, typer.Argument(metavar="RUN@N", help="Revision to start from.")],
     new: Annotated[str, typer.Argument(metavar="RUN@M", help="Revision to compare with it.")],
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Show the changes of the bank between two revisions.
 
@@ -151,8 +151,8 @@ def diff(
     from coevo.memory.admission.retirement import reasons
     from coevo.memory.bank.diff import diff as compare
 
-    place = workspace_at(workspace)
-    with reading(old, place) as before, reading(new, place) as after:
+    workspace = workspace_at(directory)
+    with reading(old, workspace) as before, reading(new, workspace) as after:
         found = compare(before.bank().rows(), after.bank().rows())
         why_retired = reasons(after.bank().operations())
     rows = [

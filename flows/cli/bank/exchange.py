@@ -29,7 +29,7 @@ def export(
 def import_(
     run: Annotated[str, typer.Argument(help="Name of the run.")],
     file: Annotated[Path, typer.Argument(help="File written by `coevo bank export`.")],
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Add the entries of a file to the bank, as a new revision.
 
@@ -40,12 +40,12 @@ def import_(
     """
     from coevo.flows.upkeep.change_by_hand import import_file
 
-    place = workspace_at(workspace)
-    count, made = import_file(run, file, place)
+    workspace = workspace_at(directory)
+    count, made = import_file(run, file, workspace)
     if made is None:
         output.line(f"{run} already holds all {count} entries of {file}; nothing was changed.")
         return
     counts = made.state["imported"]
     output.line(f"{run}@{made.revision}: added {counts['added']} entries, skipped {counts['known']} known ones.")
-    total = place.run(run).read_config().iterations
-    output.line(f"Continue with: {resuming(run, made.iteration, total, place)}")
+    total = workspace.run(run).read_config().iterations
+    output.line(f"Continue with: {resuming(run, made.iteration, total, workspace)}")

@@ -14,7 +14,7 @@ def retire(
     entry: Annotated[str, typer.Argument(help="Id of the entry, see `coevo bank show`.")],
     reason: Annotated[str, typer.Option(help="Reason in one line; stored with the entry.")],
     by: Annotated[str | None, typer.Option("--by", help="Name of the person; by default the login name.")] = None,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Take an entry out of the bank, as a new revision.
 
@@ -25,12 +25,12 @@ def retire(
     """
     from coevo.flows.upkeep.change_by_hand import retire as take_out
 
-    place = workspace_at(workspace)
-    gone, made = take_out(run, entry, reason, by or getuser(), place)
+    workspace = workspace_at(directory)
+    gone, made = take_out(run, entry, reason, by or getuser(), workspace)
     if made is None:
         output.line(f"{gone.id} was already retired in revision {gone.retired}; nothing was changed.")
         return
     output.line(f"{run}@{made.revision}: retired {gone.id}  {gone.strategy}")
-    again = resuming(run, made.iteration, place.run(run).read_config().iterations, place)
-    undo = f"coevo rollback {run} --to {made.revision - 1}{workspace_option(place)}"
+    again = resuming(run, made.iteration, workspace.run(run).read_config().iterations, workspace)
+    undo = f"coevo rollback {run} --to {made.revision - 1}{workspace_option(workspace)}"
     output.line(f"Continue with: {again}; undo with: {undo}")

@@ -38,7 +38,7 @@ def retrieval(
     ] = False,
     trust: TrustOption = None,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> None:
     """Measure how well each retrieval finds the entries of a task again (CoEvo-RL Table 2).
 
@@ -55,10 +55,10 @@ def retrieval(
     from coevo.tasks.publish.reporter import in_stage
     from coevo.tasks.run.weight_digests import check_weights
 
-    sizes, place = _sizes(pools), workspace_at(workspace)
-    with reading(run, place) as opened:
-        trust_run(place, opened.paths.name, opened.config, trust, ask=not as_json)
-        check_weights(opened.manifest, opened.config, place.root, opened.name)
+    sizes, workspace = _sizes(pools), workspace_at(directory)
+    with reading(run, workspace) as opened:
+        trust_run(workspace, opened.paths.name, opened.config, trust, ask=not as_json)
+        check_weights(opened.manifest, opened.config, workspace.root, opened.name)
         with in_stage("measures each retrieval"):
             found = _measured(opened, sizes, unscoped)
     if as_json:

@@ -36,7 +36,7 @@ def ablate(
     ] = False,
     show: Annotated[bool, typer.Option("--show", help="Show the result of the finished runs; start nothing.")] = False,
     as_json: JsonOption = False,
-    workspace: WorkspaceOption = None,
+    directory: WorkspaceOption = None,
 ) -> int:
     """Run a study, arms x seeds, and compare its arms with the finding of a paper.
 
@@ -54,11 +54,11 @@ def ablate(
         return _list(as_json)
     settings = _settings(study, recipe, overrides)
     described = changed(_described(study, recipe, axes, settings), name, seeds, settings)
-    place = workspace_at(workspace)
+    workspace = workspace_at(directory)
     if dry_run:
-        return _dry_run(described, place, as_json)
-    code = 0 if show else _play(described, place, as_json)
-    _report(described, place, as_json)
+        return _dry_run(described, workspace, as_json)
+    code = 0 if show else _play(described, workspace, as_json)
+    _report(described, workspace, as_json)
     return code
 
 
@@ -96,15 +96,15 @@ def _list(as_json: bool) -> int:
     return 0
 
 
-def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
+def _dry_run(study: StudyConfig, workspace: Workspace, as_json: bool) -> int:
     from coevo.flows.studies.outcome import is_finished, revisions_of
     from coevo.flows.studies.study_listing import episodes
     from coevo.flows.studies.study_runs import arms_of, check_parts, check_runs, hours_of, runs_of
 
     runs = runs_of(study)
-    check_runs(study, runs, place)
+    check_runs(study, runs, workspace)
     check_parts(runs)
-    done = [each.arm.name for each in runs if is_finished(each, revisions_of(each, place))]
+    done = [each.arm.name for each in runs if is_finished(each, revisions_of(each, workspace))]
     hours = hours_of(runs)
     rows: list[dict[str, Any]] = [
         {
@@ -128,20 +128,20 @@ def _dry_run(study: StudyConfig, place: Workspace, as_json: bool) -> int:
     return 0
 
 
-def _play(study: StudyConfig, place: Workspace, quiet: bool) -> int:
+def _play(study: StudyConfig, workspace: Workspace, quiet: bool) -> int:
     from coevo.flows.studies.start_study import THEN, start
 
     try:
-        return start(study, place, quiet, alone=True)
+        return start(study, workspace, quiet, alone=True)
     except KeyboardInterrupt:
         output.line(f"interrupted: {THEN}")
         raise
 
 
-def _report(study: StudyConfig, place: Workspace, as_json: bool) -> None:
+def _report(study: StudyConfig, workspace: Workspace, as_json: bool) -> None:
     from coevo.flows.studies.start_study import result_of
 
-    result = result_of(study, place)
+    result = result_of(study, workspace)
     if as_json:
         output.document(result.document())
         return

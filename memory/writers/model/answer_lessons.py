@@ -205,5 +205,5 @@ def script(letter: str) -> str:
 
 def _pairs(words: Iterable[str]) -> set[str]:
     """Pairs of neighbouring characters outside ASCII: scripts without blanks have no other words."""
-    both = (word[place : place + 2] for word in words if not word.isascii() for place in range(len(word) - 1))
+    both = (word[index : index + 2] for word in words if not word.isascii() for index in range(len(word) - 1))
     return {pair for pair in both if not pair.isascii()}

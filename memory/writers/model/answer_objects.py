@@ -76,7 +76,7 @@ def _begun(text: str, name: str) -> list[int]:
     """Braces at which an object with the list may begin, in order: the nearest ones before its name."""
     names = [mark.start() for mark in re.finditer(rf"[\"']{re.escape(name)}[\"']\s*:\s*\[", text)]
     braces = [mark.start() for mark in _BEGIN.finditer(text)]
-    near = ([brace for brace in braces if brace < place][-NEAR:] for place in names[-LISTS:])
+    near = ([brace for brace in braces if brace < start][-NEAR:] for start in names[-LISTS:])
     return sorted({brace for each in near for brace in each})
 
 

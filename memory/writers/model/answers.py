@@ -113,8 +113,8 @@ def _answer(posed: Posed, reply: Reply, name: str) -> AnswerReader:
 
 def _sort(answer: AnswerReader, items: Sequence[object], whole: bool) -> None:
     """Accept or refuse each item; the last one of an answer that was cut is not complete."""
-    for place, item in enumerate(items, 1):
-        if not whole and place == len(items):
+    for index, item in enumerate(items, 1):
+        if not whole and index == len(items):
             answer.refuse("cut", item)
         elif isinstance(item, Mapping):
             answer.items.append(item)

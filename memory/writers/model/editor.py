@@ -52,11 +52,11 @@ class ModelEditor:
         notes = held[: len(held) - answer.posed.notes_left_out]
         words |= {word for entry in notes for word in content_words(entry.strategy)}
         ids = {entry.id for entry in notes}
-        for place, item in enumerate(answer.items):
+        for index, item in enumerate(answer.items):
             read = _operation(item, ids, words)
             if isinstance(read, str):
                 answer.refuse(read, item)
-            elif place < self._config.operations:
+            elif index < self._config.operations:
                 yield read
 
 

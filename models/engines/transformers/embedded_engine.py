@@ -139,9 +139,9 @@ class Branches:
     @classmethod
     def begin(cls, asked: Sequence[Hashable]) -> "Branches":
         """Start with one row for all answers to one prompt, in the order in which prompts first appear."""
-        place = {prompt: row for row, prompt in enumerate(dict.fromkeys(asked))}
-        rows = torch.tensor([place[prompt] for prompt in asked])
-        return cls(torch.arange(len(asked)), rows, torch.arange(len(place)))
+        row_of = {prompt: row for row, prompt in enumerate(dict.fromkeys(asked))}
+        rows = torch.tensor([row_of[prompt] for prompt in asked])
+        return cls(torch.arange(len(asked)), rows, torch.arange(len(row_of)))
 
     def grow(self, tokens: torch.Tensor, goes_on: torch.Tensor) -> tuple["Branches", torch.Tensor, torch.Tensor]:
         """Split the rows by the tokens that the running answers have drawn.
@@ -291,7 +291,7 @@ def _pack(rows: Sequence[PromptRow]) -> Pack:
     widths = [max(map(len, part)) for part in zip(*parts, strict=True)]
     page, ends = _Page(len(rows), widths), widths[-1]
     added = [page.write(number, row, part) for number, (row, part) in enumerate(zip(rows, parts, strict=True))]
-    last = [number * ends + place for number, row in enumerate(rows) for place in range(len(row.paths))]
+    last = [number * ends + index for number, row in enumerate(rows) for index in range(len(row.paths))]
     row_of, column_of = torch.from_numpy(np.concatenate(added, axis=1))
     return Pack(
         tokens=torch.from_numpy(page.tokens),

@@ -45,7 +45,7 @@ class PrefixTree:
 
     def keep(self, nodes: Nodes) -> None:
         """Keep only these nodes, numbered in their order; they include all ancestors of each, and no last token."""
-        number = {int(node): place for place, node in enumerate(nodes)} | {_ROOT: _ROOT}
+        number = {int(node): index for index, node in enumerate(nodes)} | {_ROOT: _ROOT}
         held = ((edge, child) for edge, child in self._children.items() if child in number)
         self._children = {(number[parent], token): number[child] for (parent, token), child in held}
         self.size = len(nodes)

@@ -30,7 +30,7 @@ def probe_of(policy: Policy, temperature: float, former: Sequence[float] = ()) -
         former: log-probs of the same prompt under the weights before.
     """
     size, longest = len(policy.tokenizer), policy.model.config.max_position_embeddings - 1
-    prompt = [(3 + 7919 * place) % size for place in range(min(LENGTH, longest))]
+    prompt = [(3 + 7919 * index) % size for index in range(min(LENGTH, longest))]
     ids = torch.tensor([prompt])
     logits = policy.model(input_ids=ids).logits[0].double()
     said = logits[:-1].log_softmax(-1).gather(-1, ids[0, 1:, None]).squeeze(-1)

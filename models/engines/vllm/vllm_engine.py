@@ -114,16 +114,16 @@ class EngineLaunch:
     Attributes:
         config: of the engine.
         key: API key of the servers.
-        place: directory of their logs.
+        directory: of their logs.
     """
 
     config: VllmEngineConfig
     key: str
-    place: Path
+    directory: Path
 
     def server(self, number: int, serving: Callable[[Weights], ServerSettings]) -> Start:
         """Function that starts a server with weights; ``serving`` gives its settings."""
-        log = self.place / f"server-{number}.log"
+        log = self.directory / f"server-{number}.log"
 
         def start(weights: Weights) -> VllmServer:
             return VllmServer(command(self.config, serving(weights)), settings(self.config, number, self.key), log)
@@ -136,7 +136,7 @@ class EngineLaunch:
         if config.sync == "files":
             return FILES
         environment = {**inherited(), **sender_settings(config, number, self.key)}
-        log = self.place / f"sender-{number}.log"
+        log = self.directory / f"sender-{number}.log"
         return Sender(SenderLaunch(sender_command(config), environment, log, config.startup_timeout))
 
 
@@ -149,7 +149,7 @@ class VllmEngine:
         policy: directory of the first policy.
         config: number of servers, and their place.
         sampling: sampling of tokens.
-        place: directory for weights that servers read, and for their logs.
+        directory: for weights that servers read, and for their logs.
         sleeps: True if ``sleep`` frees memory; it never frees that of a CPU.
 
     Attributes:
@@ -157,15 +157,15 @@ class VllmEngine:
     """
 
     def __init__(
-        self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, place: Path, sleeps: bool = False
+        self, policy: Path, config: VllmEngineConfig, sampling: SamplingConfig, directory: Path, sleeps: bool = False
     ) -> None:
         self.policy = outline(policy)
         self._config = config
         self._sampling = sampling
         self._sleeps = sleeps
         self.key = _key(config)
-        self._place = place.absolute()
-        for left in self._place.glob("weights-*"):
+        self._directory = directory.absolute()
+        for left in self._directory.glob("weights-*"):
             shutil.rmtree(left)
         self._numbers = count()
         self._mark = secrets.token_hex(4)
@@ -281,7 +281,7 @@ class VllmEngine:
 
     def _lay_out(self, policy: Path, former: Weights | None = None) -> Weights:
         number = next(self._numbers)
-        into = self._place / f"weights-{number}"
+        into = self._directory / f"weights-{number}"
         directory = serve_adapters(policy, into) if self._adapted else serve_model(policy, into)
         adapter = f"adapter-{self._mark}-{number}" if self._adapted else ""  # other processes may have theirs there
         return Weights(policy, directory, adapter, self._config, self._sampling.temperature, former)
@@ -292,7 +292,7 @@ class VllmEngine:
             raise CoevoError(
                 f"rollout.engine.sync={config.sync} sends whole weights, but the policy has adapters: set sync=files"
             )
-        launch = EngineLaunch(config, key, self._place)
+        launch = EngineLaunch(config, key, self._directory)
         if config.urls:
             return [Replica(config, weights, None, url, key, launch.sender(at)) for at, url in enumerate(config.urls)]
         starts = [launch.server(number, self._serving) for number in range(config.replicas)]

@@ -68,9 +68,9 @@ def intervals(study: str, marks: Mapping[str, Sequence[ArmMean]]) -> Any:
     """Arms of a study with their 95 % intervals, one plot per metric; the first arm's mean is a line."""
     figure, plots = _figure(study, rows=len(marks))
     for axes, (metric, arms) in zip(plots, marks.items(), strict=True):
-        for place, arm in enumerate(arms):
+        for index, arm in enumerate(arms):
             below, above = (0.0 if end is None else abs(arm.mean - end) for end in (arm.low, arm.high))
-            axes.errorbar([place], [arm.mean], yerr=[[below], [above]], fmt="o", capsize=4, markersize=4)
+            axes.errorbar([index], [arm.mean], yerr=[[below], [above]], fmt="o", capsize=4, markersize=4)
         axes.axhline(arms[0].mean, linewidth=0.8, linestyle=":", color="gray")
         axes.set(ylabel=metric, xlim=(-0.5, len(arms) - 0.5))
         axes.set_xticks(range(len(arms)), [arm.arm for arm in arms])

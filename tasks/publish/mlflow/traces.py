@@ -50,18 +50,18 @@ def outcome(episode: Episode) -> str:
     return ended if all(turn.valid for turn in episode.turns) else f"{ended}, with an invalid action"
 
 
-def publish_traces(place: TraceDestination, publication: Publication) -> None:
+def publish_traces(destination: TraceDestination, publication: Publication) -> None:
     """Log the sample of a revision's episodes."""
     # MlflowClient.start_trace draws ids and times the spans itself: what is published again would be a second trace.
     from mlflow.tracing.client import TracingClient
 
-    client = TracingClient(place.store.uri)
+    client = TracingClient(destination.store.uri)
     known = {entry.id: entry.strategy for entry in (*(publication.before or ()), *(publication.entries or ()))}
     for episode in sample(publication.episodes):
-        trace = trace_id(place.run_id, episode)
-        spans = list(spans_of(trace, episode, known, publication.timestamp, place.decode))
-        client.start_trace(_info(place, publication, episode, trace))
-        client.log_spans(place.experiment, [_span(values) for values in spans])
+        trace = trace_id(destination.run_id, episode)
+        spans = list(spans_of(trace, episode, known, publication.timestamp, destination.decode))
+        client.start_trace(_info(destination, publication, episode, trace))
+        client.log_spans(destination.experiment, [_span(values) for values in spans])
 
 
 def spans_of(
@@ -150,19 +150,19 @@ def _span(values: dict[str, Any]) -> Any:
     return Span.from_dict(values)
 
 
-def _info(place: TraceDestination, publication: Publication, episode: Episode, trace: str) -> Any:
+def _info(destination: TraceDestination, publication: Publication, episode: Episode, trace: str) -> Any:
     from mlflow.entities import TraceInfo, TraceLocation, TraceState
 
     return TraceInfo(
         trace_id=trace,
-        trace_location=TraceLocation.from_experiment_id(place.experiment),
+        trace_location=TraceLocation.from_experiment_id(destination.experiment),
         request_time=publication.timestamp,
         execution_duration=None,
         state=TraceState.ERROR if has_failed(episode) else TraceState.OK,
         request_preview=episode.task.instruction,
         response_preview=outcome(episode),
         trace_metadata={
-            "mlflow.sourceRun": place.run_id,
+            "mlflow.sourceRun": destination.run_id,
             "mlflow.trace_schema.version": "3",
             "mlflow.trace.tokenUsage": json.dumps(usage(episode.turns)),
         },

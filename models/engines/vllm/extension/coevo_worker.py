@@ -46,9 +46,9 @@ class Digests:
         left = dict.fromkeys((name for name, _ in model.named_parameters()), "")
         found: dict[str, str] = {}
         for name, shape in shapes.items():
-            for parameter, place, first in _sources(model, name, shapes):
+            for parameter, part, first in _sources(model, name, shapes):
                 left.pop(parameter, None)
-                value = _of_parameter(model, parameter, place, first, [*shape])
+                value = _of_parameter(model, parameter, part, first, [*shape])
                 found |= {} if value is None else {name: value}
         return left | found
 
@@ -57,19 +57,19 @@ def _sources(model: Any, name: str, shapes: Mapping[str, Shape]) -> Iterator[tup
     """Parameter that holds a tensor of the checkpoint, its place among the joined ones, and its first row."""
     layer, _, kind = name.rpartition(".")
     for joined, parts in [("", [""]), *getattr(model, "packed_modules_mapping", {}).items()]:
-        for place in [place for place, part in enumerate(parts) if layer.endswith(part)][:1]:
-            stem = layer.removesuffix(parts[place])
-            before = sum(shapes.get(f"{stem}{part}.{kind}", [0])[0] for part in parts[:place])
+        for index in [index for index, part in enumerate(parts) if layer.endswith(part)][:1]:
+            stem = layer.removesuffix(parts[index])
+            before = sum(shapes.get(f"{stem}{part}.{kind}", [0])[0] for part in parts[:index])
             if _module(model, stem + joined) is not None:
-                yield f"{stem}{joined}.{kind}", place, before
+                yield f"{stem}{joined}.{kind}", index, before
 
 
-def _of_parameter(model: Any, parameter: str, place: int, first: int, shape: list[int]) -> str | None:
+def _of_parameter(model: Any, parameter: str, part: int, first: int, shape: list[int]) -> str | None:
     """Digest of the rows of a parameter that one tensor has become."""
     path, _, kind = parameter.rpartition(".")
     module = _module(model, path)
     if kind == "weight" and hasattr(module, "coevo_parts"):
-        return next((value for there, value in module.coevo_parts[place : place + 1] if there == shape), None)
+        return next((value for there, value in module.coevo_parts[part : part + 1] if there == shape), None)
     values = getattr(module, kind, None)
     if values is None:
         return None
