@@ -2,11 +2,12 @@
 # make test   checks and the quick tests, the slowest named at the end
 # make site   the documentation as web pages, in build/site; no link may be dead
 # make test SEED=7   the tests in the random order of a seed, as make test-full SEED=7, with sets in another order too
+# make lock   resolves requirements.lock for each version of Python, which takes the network
 # make chromium   the browser of the tests of make test-full, from Debian
 # make vllm-cpu, make vllm-gpu   an environment with vLLM in .venv-vllm, for rollout.engine.type=vllm
 
-PYTHON ?= $(shell for p in python3 python3.12 python3.11; do \
-	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 12))' 2>/dev/null && { echo $$p; break; }; done)
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python3.14; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null && { echo $$p; break; }; done)
 TORCH_INDEX ?=
 RECIPE ?= homerules-coevo-rl
 BIN := .venv/bin
@@ -24,7 +25,7 @@ VLLM := .venv-vllm/bin/python
 VLLM_INSTALL := $(VLLM) -m pip install --quiet --disable-pip-version-check
 VLLM_VERSION := 0.32.0
 
-.PHONY: run test quick test-full lint site bench soak chromium vllm-cpu vllm-gpu clean
+.PHONY: run test quick test-full lint lock site bench soak chromium vllm-cpu vllm-gpu clean
 .DELETE_ON_ERROR:
 
 run: .venv/installed
@@ -45,6 +46,11 @@ lint: .venv/installed-dev
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 	@$(MAKE) --no-print-directory site
+
+lock: .venv/installed-dev
+	@$(INSTALL) uv
+	for version in 3.11 3.12 3.13 3.14; do $(BIN)/uv pip compile --quiet --no-header --python-version $$version \
+		--extra dev --constraint requirements.lock --output-file /dev/null pyproject.toml || exit 1; done
 
 site: .venv/installed-dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -69,7 +75,7 @@ clean:
 	rm -rf .venv .venv-vllm build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 
 .venv/bin/python:
-	@test -n "$(PYTHON)" || { echo "coevo needs Python 3.11 or 3.12: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "coevo needs Python 3.11 to 3.14: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
 	@echo "Setting up .venv (a few minutes, once) ..."
 	@$(PYTHON) -m venv .venv
 
@@ -102,6 +108,6 @@ clean:
 
 .PHONY: .venv-vllm/new
 .venv-vllm/new:
-	@test -n "$(PYTHON)" || { echo "vLLM needs Python 3.11 or 3.12: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "vLLM needs Python 3.11 to 3.14: install one, or name it, make PYTHON=/path/to/python3.12"; exit 1; }
 	@echo "Setting up .venv-vllm (a few minutes, once) ..."
 	@$(PYTHON) -m venv --clear .venv-vllm

@@ -4,15 +4,15 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, metadata, version
 from pathlib import Path
 
 import psutil
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from coevo.configs.threads import usable_cores
@@ -61,10 +61,9 @@ def examine(workspace: Path) -> list[HealthFinding]:
 
 
 def _python() -> HealthFinding:
-    good = (3, 11) <= sys.version_info[:2] <= (3, 12)
-    return HealthFinding(
-        "python", platform.python_version(), "" if good else "install Python 3.11 or 3.12, then make clean"
-    )
+    found, wanted = platform.python_version(), metadata("coevo")["Requires-Python"]
+    good = SpecifierSet(wanted).contains(found, prereleases=True)
+    return HealthFinding("python", found, "" if good else f"install Python {wanted}, then make clean")
 
 
 def packages(needed: Sequence[Requirement]) -> Iterator[HealthFinding]:

@@ -1,10 +1,13 @@
 """Silent breakage without the pins of ``pyproject.toml``, and contents of the package."""
 
+import re
 import time
+from importlib.metadata import distributions
 from pathlib import Path
 
 import httpx
 import pytest
+from packaging.specifiers import SpecifierSet
 from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterId
 from prefect.client.schemas.objects import StateType
@@ -16,6 +19,7 @@ from coevo.flows.servers.server_secret import secret_of
 from coevo.flows.servers.servers import ensure_prefect
 
 ROOT = Path(__file__).parents[2]
+PYTHONS = ("3.11.7", "3.12.1", "3.13.0", "3.14.0")
 
 
 def scheduled_runs(url, auth_string=None, seconds=90):
@@ -37,6 +41,21 @@ def scheduled_runs(url, auth_string=None, seconds=90):
 
 def answer_without_limit(url, auth=None):
     return httpx.post(f"{url}/flow_runs/filter", json={"limit": None}, timeout=30, auth=auth or secret())
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_each_package_supports_each_version_of_python(python):
+    bounds = {dist.metadata["Name"]: dist.metadata["Requires-Python"] or "" for dist in distributions()}
+    assert {name: bound for name, bound in bounds.items() if python not in SpecifierSet(bound)} == {}
+
+
+def test_make_and_the_lock_name_the_versions_of_the_package():
+    admitted = SpecifierSet(next(dist.metadata["Requires-Python"] for dist in distributions(name="coevo")))
+    made = (ROOT / "Makefile").read_text()
+    resolved = re.search(r"for version in ([\d. ]+);", made)[1].split()
+    assert [f"3.{minor}" for minor in range(30) if f"3.{minor}.0" in admitted] == resolved
+    assert [python.rpartition(".")[0] for python in PYTHONS] == resolved
+    assert f"(3, {resolved[0][2:]}) <= sys.version_info[:2] <= (3, {resolved[-1][2:]})" in made
 
 
 @pytest.mark.full

@@ -1,7 +1,9 @@
 """The doctor finds what is wrong, says what to do, and exits with 1 then."""
 
 import json
+import platform
 
+import pytest
 from packaging.requirements import Requirement
 
 from coevo.flows.upkeep.health import packages
@@ -38,6 +40,13 @@ def test_a_server_that_is_gone_is_a_problem_until_it_is_cleared(coevo, tmp_path)
     coevo("down", "--workspace", tmp_path)
     rows = json.loads(coevo("doctor", "--json", "--workspace", tmp_path).out)
     assert [row["status"] for row in rows if row["check"] == "servers"] == ["ok"]
+
+
+@pytest.mark.parametrize(("version", "status"), [("3.10.4", "problem"), ("3.13.1", "ok"), ("3.15.0", "problem")])
+def test_a_python_that_the_package_does_not_support_is_a_problem(coevo, monkeypatch, version, status):
+    monkeypatch.setattr(platform, "python_version", lambda: version)
+    (row,) = (row for row in json.loads(coevo("doctor", "--json").out) if row["check"] == "python")
+    assert (row["status"], "install Python" in (row["remedy"] or "")) == (status, status == "problem")
 
 
 def test_packages_of_training_are_examined_too(coevo):
