@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 CALLS = {"key", "extend", "seed", "_ask"}
 """Functions whose arguments become parts of keys."""
 PINNED = """
-actions actions answer answer answers appliance attempt attempt writer model batch beyond check check critic custom
+actions actions answer answer answers appliance attempt attempt author batch beyond check check critic custom
 demonstrations drill episode episode epoch evaluate evaluate evaluate evaluate evaluate evaluate evaluate evaluate
 evaluate exam expert goal guess guide homerules homerules init keys lessons lessons lessons noise notices notices
 notices order order others panel panel panels place play pool pools probe probe probe probe probe queries random_entries
