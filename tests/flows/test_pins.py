@@ -45,7 +45,7 @@ def answer_without_limit(url, auth=None):
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_each_package_supports_each_version_of_python(python):
-    bounds = {dist.metadata["Name"]: dist.metadata["Requires-Python"] or "" for dist in distributions()}
+    bounds = {dist.metadata["Name"]: dist.metadata.get("Requires-Python", "") for dist in distributions()}
     assert {name: bound for name, bound in bounds.items() if python not in SpecifierSet(bound)} == {}
 
 
