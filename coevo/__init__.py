@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from coevo.envs.stateful.interface import Live
     from coevo.envs.stateful.stateful_environment import StatefulEnvironment
     from coevo.flows.api import (
+        ablate,
         approve,
         bank,
         compare,
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
         waiting,
     )
     from coevo.flows.console.trust_prompt import trust
-    from coevo.flows.studies.notebook import ablate
     from coevo.records.demonstration import Answer, Demonstration, Moment, Note
     from coevo.records.draws import extend, generator, key, seed_of
     from coevo.records.entry import Entry
@@ -42,6 +42,7 @@ _HOME = {
     "coevo.envs.stateful.stateful_environment": ("StatefulEnvironment",),
     "coevo.envs.stateful.interface": ("Live",),
     "coevo.flows.api": (
+        "ablate",
         "approve",
         "bank",
         "compare",
@@ -56,7 +57,6 @@ _HOME = {
         "serve",
         "waiting",
     ),
-    "coevo.flows.studies.notebook": ("ablate",),
     "coevo.records.demonstration": ("Answer", "Demonstration", "Moment", "Note"),
     "coevo.records.draws": ("extend", "generator", "key", "seed_of"),
     "coevo.records.entry": ("Entry",),

@@ -19,8 +19,8 @@ from coevo.flows.console.progress import Progress
 from coevo.flows.console.progress import shown as progress_in
 from coevo.flows.console.summary import summarise
 from coevo.flows.history.run_standing import Standing, unfinished
+from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on, use_prefect
-from coevo.flows.servers.watch import watching
 from coevo.flows.upkeep.branch import FIXED
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
@@ -48,7 +48,7 @@ class RunOptions:
     Attributes:
         quiet: show no progress.
         brief: leave out the name of the run before it, and the summary after it.
-        alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.
+        alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
         max_hours: start no revision that would end later; None for no limit.
         iterations: new number of iterations of the run; None to keep it.
         accept_change: continue although configuration, code or packages have changed.

@@ -24,6 +24,7 @@ from coevo.configs.threads import with_threads
 from coevo.configs.trust_settings import chosen
 from coevo.lineage.atomic_files import check_file_system, make_private, remove, write_atomically
 from coevo.lineage.lock import in_use, runs_lock, was_used, writer_lock
+from coevo.lineage.names import RUN
 from coevo.lineage.packages import Packages
 from coevo.lineage.trust import Trust
 from coevo.utilities.errors import CoevoError, unknown
@@ -33,7 +34,6 @@ LONGEST = 19
 """Maximum digits of a time in ns since 1970 until the year 2286."""
 LATEST = 5
 """Number of runs that the error for an unknown one names."""
-NAME = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ class Workspace:
     def directories(self) -> list[RunPaths]:
         """Every directory or link in ``runs/`` with a valid run name, by name; it may lack any file."""
         found = sorted((self.root / "runs").glob("*"))
-        return [RunPaths(path) for path in found if NAME.fullmatch(path.name) and (path.is_dir() or path.is_symlink())]
+        return [RunPaths(path) for path in found if RUN.fullmatch(path.name) and (path.is_dir() or path.is_symlink())]
 
     def runs(self) -> list[RunPaths]:
         """Runs in the order of their creation; one without a valid creation time is left out."""
@@ -222,7 +222,7 @@ class Workspace:
         Raises:
             CoevoError: the name is not a valid run name.
         """
-        if not NAME.fullmatch(name):
+        if not RUN.fullmatch(name):
             raise CoevoError(
                 f"{name!r} cannot name a run: use letters, digits, '.', '_' and '-', at most 100, no '..', "
                 "and no '.' or '-' at the beginning"

@@ -18,11 +18,11 @@ from coevo.lineage.superseded import remove_superseded
 from coevo.memory.bank.change import BankChange
 from coevo.records.entry import Entry
 from coevo.tasks.draft import PendingRevision
-from coevo.tasks.kept_artifacts import stage_artifacts
 from coevo.tasks.parts import Stores
 from coevo.tasks.publish.alarms import alarms
 from coevo.tasks.publish.mlflow.publication import Publication
 from coevo.tasks.publish.reporter import Silent, in_stage, reporting_to
+from coevo.tasks.resumed_artifacts import stage_artifacts
 from coevo.tasks.revision_artifacts import (
     EPISODES,
     write_episodes,

@@ -20,8 +20,8 @@ import numpy as np
 from benchmarks.bench import ROOT, Bench, BenchResult
 from coevo.configs.bank.retrieval_config import Bm25Config, TfidfConfig
 from coevo.memory.library import Library
-from coevo.memory.retrieval.index import Hit, Index, top
-from coevo.memory.retrieval.scorer import BankQuery, scorer_of
+from coevo.memory.retrieval.index import Hit, Index
+from coevo.memory.retrieval.scorer import BankQuery, scorer_of, top
 from coevo.records.draws import generator, key
 from coevo.records.entry import Entry
 

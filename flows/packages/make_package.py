@@ -6,9 +6,10 @@ from coevo.configs.trust_settings import chosen
 from coevo.envs.registry import find as find_env
 from coevo.flows.history import history
 from coevo.flows.history.revision_reference import Reading, reading
+from coevo.lineage.names import RUN
 from coevo.lineage.revision.code_version import code_of
 from coevo.lineage.scratch import scratch_directory
-from coevo.lineage.workspace import NAME, Workspace
+from coevo.lineage.workspace import Workspace
 from coevo.tasks.package.champion import ASKS
 from coevo.tasks.package.model_registry import CODE, Registered, known, register
 from coevo.tasks.package.package import Package, PackageOrigin, pack
@@ -61,7 +62,7 @@ def register_revision(reference: str, model: str | None, workspace: Workspace) -
     with reading(reference, workspace) as opened, scratch_directory(workspace.root) as scratch:
         workspace.trust.demand(opened.paths.name, opened.config)
         name = opened.config.recipe if model is None else model
-        if not NAME.fullmatch(name):
+        if not RUN.fullmatch(name):
             raise CoevoError(f"{name!r} cannot name a model: use letters, digits, '.', '_' and '-', at most 100")
         made = package(opened, scratch / "package")
         asks = {} if opened.config.approval.promotion == "none" else {ASKS: opened.config.approval.promotion}

@@ -13,8 +13,8 @@ from prefect.client.schemas.objects import State
 from coevo.flows.coevolve import coevolve
 from coevo.flows.history.history import trail
 from coevo.flows.servers.end_state import name_end
+from coevo.flows.servers.prefect_watch import watching
 from coevo.flows.servers.servers import going_on
-from coevo.flows.servers.watch import watching
 from coevo.flows.sessions.notification import notify as send
 from coevo.flows.start_run import head_of, lengthen
 from coevo.flows.upkeep.rollback import restore

@@ -2,5 +2,5 @@
 
 Read ``study_runs`` first: the runs of a study and what must be so before they start. ``start_study`` leads to the flow
 ``ablate``, which plays them and writes the result to MLflow. ``outcome`` reads what they achieved, ``result`` compares
-the arms, ``study_listing`` lists studies with their cost, and ``notebook`` is the same for Python.
+the arms, ``study_listing`` lists studies with their cost.
 """

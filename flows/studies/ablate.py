@@ -41,7 +41,7 @@ def ablate(study: dict[str, Any], workspace: str, quiet: bool = False, alone: bo
         study: settings of the study, see ``coevo.configs.study_config``.
         workspace: absolute path of the workspace.
         quiet: show no progress.
-        alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.
+        alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
 
     Returns:
         Exit code: 0, or that of a run that waits for approval.

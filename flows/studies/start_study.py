@@ -17,7 +17,7 @@ def start(study: StudyConfig, workspace: Workspace, quiet: bool, alone: bool) ->
         study: the study.
         workspace: the workspace.
         quiet: show no progress.
-        alone: the process does nothing else, see ``coevo.flows.servers.watch.watching``.
+        alone: the process does nothing else, see ``coevo.flows.servers.prefect_watch.watching``.
 
     Raises:
         CoevoError: an arm is not possible, a run has another configuration or cannot continue, or another process plays

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
+from coevo.lineage.names import TAG
 from coevo.lineage.remote.remote_store import LIMIT
-from coevo.lineage.revision.tags import NAME
 from coevo.utilities.errors import CoevoError
 
 SIGNATURE = b"# v2 git bundle\n"
@@ -72,4 +72,4 @@ def checked(refs: Mapping[str, str]) -> Mapping[str, str]:
 
 def _is_name(ref: str) -> bool:
     name = ref.removeprefix(PREFIX)
-    return ref != name and bool(NAME.fullmatch(name)) and not re.fullmatch(r"r\d+", name) and not name.isdecimal()
+    return ref != name and bool(TAG.fullmatch(name)) and not re.fullmatch(r"r\d+", name) and not name.isdecimal()

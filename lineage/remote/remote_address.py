@@ -6,10 +6,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from coevo.lineage.names import RUN
 from coevo.lineage.remote.local_remote import LocalStore
 from coevo.lineage.remote.remote_store import LIMIT, Overtaken, SmallFile, Store
 from coevo.lineage.remote.store_faults import one_line
-from coevo.lineage.workspace import NAME
 from coevo.utilities.errors import CoevoError
 
 MARKER = "coevo.json"
@@ -102,7 +102,7 @@ def to_pull(text: str) -> Store:
 def runs_at(store: Store) -> list[str]:
     """Names of the runs at a remote."""
     with one_line(store):
-        return [name for name in store.names("runs") if NAME.fullmatch(name) and store.names("runs", name)]
+        return [name for name in store.names("runs") if RUN.fullmatch(name) and store.names("runs", name)]
 
 
 def _store(text: str) -> Store:

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from coevo.lineage.git import Git
+from coevo.lineage.names import TAG
 from coevo.utilities.errors import CoevoError
 
 OWN = re.compile(r"r\d+")
-NAME = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9_]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")
 
 TARGET = "%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)"
 """Git's format for the commit of a tag, with a message or without."""
@@ -41,7 +41,7 @@ class Tags:
             CoevoError: the name is malformed or taken.
         """
         # A file system may take R3 and r3 for one file.
-        if not NAME.fullmatch(name) or OWN.fullmatch(name.lower()) or name.isdecimal():
+        if not TAG.fullmatch(name) or OWN.fullmatch(name.lower()) or name.isdecimal():
             raise CoevoError(
                 f"{name!r} cannot be a tag: use letters, digits, '.', '_' and '-', at most 100, no number or "
                 "r<number> (in either case), no '..', no '.' or '-' at the beginning and no '.' or '.lock' at the end"

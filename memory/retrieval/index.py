@@ -10,19 +10,13 @@ from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, ClusterRetri
 from coevo.memory.catalogue import Catalogue
 from coevo.memory.clusters import Clusters
 from coevo.memory.library import Library
-from coevo.memory.retrieval.scorer import NEVER, BankQuery, BestScore, Score, Scorer, scorer_of
+from coevo.memory.retrieval.scorer import NEVER, NOWHERE, BankQuery, BestScore, Score, Scorer, scorer_of, top
 from coevo.memory.stats import Stats
 from coevo.memory.text import terms
 from coevo.records import draws
 from coevo.records.arrays import Floats, Indices
 from coevo.records.entry import Entry
 from coevo.records.task import BY_SCOPE, KeyFunction
-
-FEW = 256
-"""Scores that are sorted in full, which costs less than selecting the best first."""
-NOWHERE = np.zeros(0, np.intp)
-"""Positions of no result."""
-
 
 _Shelves = tuple[tuple[Indices, int], ...]
 """Positions in the rows of a pool, with the number of results from each."""
@@ -141,18 +135,6 @@ def _best_of(score: BestScore, question: BankQuery, k: int) -> tuple[Indices, Fl
     scores = scores.round(12)
     best = top(scores, k)
     return able[best], scores[best]
-
-
-def top(scores: Floats, k: int) -> Indices:
-    """Positions of the k best scores above ``NEVER``, best first, the earlier of equals first."""
-    if k == 0:
-        return NOWHERE
-    if k >= len(scores) or len(scores) <= FEW:
-        best = (-scores).argsort(kind="stable")[:k]
-        return best[scores[best] > NEVER]
-    least = np.partition(scores, len(scores) - k)[len(scores) - k]
-    able = np.flatnonzero((scores >= least) & (scores > NEVER))
-    return able[np.argsort(-scores[able], kind="stable")[:k]]
 
 
 def common_words(scope: str | None) -> frozenset[str]:

@@ -15,6 +15,10 @@ from coevo.utilities.part_registry import Registry
 
 NEVER = -np.inf
 """Score of an entry that must not be returned."""
+FEW = 256
+"""Scores that are sorted in full, which costs less than selecting the best first."""
+NOWHERE = np.zeros(0, np.intp)
+"""Positions of no result."""
 
 
 @dataclass(frozen=True)
@@ -86,3 +90,15 @@ SCORERS = Registry[Callable[[AnyRetrievalConfig | SimilarityConfig], Scorer]](
 def scorer_of(config: AnyRetrievalConfig | SimilarityConfig) -> Scorer:
     """The scorer of a configuration."""
     return SCORERS.load(config.type)(config)
+
+
+def top(scores: Floats, k: int) -> Indices:
+    """Positions of the k best scores above ``NEVER``, best first, the earlier of equals first."""
+    if k == 0:
+        return NOWHERE
+    if k >= len(scores) or len(scores) <= FEW:
+        best = (-scores).argsort(kind="stable")[:k]
+        return best[scores[best] > NEVER]
+    least = np.partition(scores, len(scores) - k)[len(scores) - k]
+    able = np.flatnonzero((scores >= least) & (scores > NEVER))
+    return able[np.argsort(-scores[able], kind="stable")[:k]]

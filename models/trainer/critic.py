@@ -12,9 +12,9 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.losses.aggregation import weights_of
 from coevo.models.trainer import deepspeed_engine as deep
 from coevo.models.trainer import ranks
-from coevo.models.trainer.attention import checkpoint_layers
 from coevo.models.trainer.checkpoint import load_optimizer, save_optimizer, save_trained
 from coevo.models.trainer.packed_forward import CriticForward, bare
+from coevo.models.trainer.trie_attention import checkpoint_layers
 from coevo.models.trainer.update_batch import Batch, mean, minibatches
 from coevo.records.draws import Key, extend
 

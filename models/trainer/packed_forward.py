@@ -13,7 +13,7 @@ from peft.tuners.tuners_utils import BaseTunerLayer
 from torch import Tensor, nn
 
 from coevo.models.losses.vocabulary import LogitScale, TokenLoss, token_logprobs, token_loss
-from coevo.models.trainer import attention
+from coevo.models.trainer import trie_attention
 from coevo.models.trainer.packing import Packed, PaddedRows, Trie
 
 OWN = "sdpa"
@@ -164,11 +164,11 @@ def _uncast(model: nn.Module) -> nn.Module:
 def _run(model: Any, packed: Packed, **options: Any) -> Any:
     """Output of a transformers model for packed rows."""
     if isinstance(packed, Trie):
-        _attend_by(model, attention.NAME)
+        _attend_by(model, trie_attention.NAME)
         return model(
             input_ids=packed.ids[None],
             position_ids=packed.positions[None],
-            trie=attention.prepared(packed.paths),
+            trie=trie_attention.prepared(packed.paths),
             use_cache=False,
             **options,
         )

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from coevo.models.trainer.attention import Paths, paths_of
 from coevo.models.trainer.microbatches import Cut, padded, tries
 from coevo.models.trainer.order import Leaves, leaves
+from coevo.models.trainer.trie_attention import Paths, paths_of
 from coevo.models.trainer.update_batch import Batch
 from coevo.records.arrays import Integers
 

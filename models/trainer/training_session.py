@@ -15,7 +15,6 @@ from coevo.configs.update.update_config import UpdateConfig
 from coevo.models.policy import policy as policies
 from coevo.models.trainer import critic as critics
 from coevo.models.trainer import deepspeed_engine
-from coevo.models.trainer.attention import checkpoint_layers
 from coevo.models.trainer.checkpoint import load_optimizer, load_policy, save_optimizer, whole
 from coevo.models.trainer.learner import Learner
 from coevo.models.trainer.microbatches import tries
@@ -24,6 +23,7 @@ from coevo.models.trainer.packing import PaddedRows, pack_rows, pack_trie
 from coevo.models.trainer.ranks import rank
 from coevo.models.trainer.reference_policy import load_reference
 from coevo.models.trainer.samples import Scores, write_scores
+from coevo.models.trainer.trie_attention import checkpoint_layers
 from coevo.models.trainer.update_batch import Batch, read
 from coevo.records.draws import key
 from coevo.utilities.errors import CoevoError

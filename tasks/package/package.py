@@ -1,7 +1,7 @@
 """A package: the policy, the bank and the settings of one revision in plain files, independent of the run.
 
 <directory>/policy/       model and tokenizer, with the base model if the policy consists of adapters
-<directory>/bank/         see ``coevo.memory.exchange.plain``; missing if the method has no bank
+<directory>/bank/         see ``coevo.memory.exchange.parquet_files``; missing if the method has no bank
 <directory>/encoders/     sentence encoders that the configuration names by directory
 <directory>/config.json   the resolved configuration
 <directory>/tools.json    tools that the environment declares, as JSON schemas of functions
@@ -26,7 +26,7 @@ from coevo.configs.run_config import RunConfig
 from coevo.configs.sections import EvaluationConfig
 from coevo.envs.base import Environment
 from coevo.envs.registry import make
-from coevo.memory.exchange.plain import PlainBank, Readable, save
+from coevo.memory.exchange.parquet_files import PlainBank, Readable, save
 from coevo.memory.retrieval.encoder import BUNDLED
 from coevo.memory.retrieval.index import Index
 from coevo.models.policy.policy import Policy, bundle
@@ -35,7 +35,7 @@ from coevo.records.draws import key
 from coevo.records.entry import Entry
 from coevo.records.task import Task
 from coevo.tasks.play.retrieve import index_of, is_shown
-from coevo.tasks.preflight.environment_calls import asked, guided, sampled
+from coevo.tasks.preflight.environment_errors import asked, guided, sampled
 from coevo.utilities.errors import CoevoError
 
 ENCODERS = "encoders"

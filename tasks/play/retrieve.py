@@ -10,7 +10,7 @@ from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.bank.retrieval_config import AnyRetrievalConfig, ClusterRetrievalConfig
 from coevo.configs.run_config import RunConfig
 from coevo.memory.clusters import Clusters
-from coevo.memory.exchange.plain import Readable
+from coevo.memory.exchange.parquet_files import Readable
 from coevo.memory.retrieval.index import Hit, Index
 from coevo.records.draws import Key, extend, generator
 from coevo.records.entry import Entry

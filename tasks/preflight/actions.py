@@ -20,7 +20,7 @@ from coevo.records.demonstration import Answer, Moment
 from coevo.records.draws import Key, extend
 from coevo.records.task import Task
 from coevo.tasks.play.turns import turn_by_turn
-from coevo.tasks.preflight.environment_calls import sampled
+from coevo.tasks.preflight.environment_errors import sampled
 from coevo.tasks.preflight.guesses import choices, choose, guesses, takes_one_word
 
 EPISODES = 20

@@ -28,7 +28,7 @@ from coevo.records.draws import extend, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 from coevo.records.task import Task, key_by
-from coevo.tasks.preflight.environment_calls import asked, guided, sampled
+from coevo.tasks.preflight.environment_errors import asked, guided, sampled
 from coevo.tasks.writing.teacher import episode
 
 EPISODES, LEAST, SECONDS = 24, 8, 10.0

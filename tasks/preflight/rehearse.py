@@ -21,7 +21,7 @@ from coevo.records.demonstration import Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, generator, key
 from coevo.records.task import Task
 from coevo.tasks.preflight.actions import rehearse_actions
-from coevo.tasks.preflight.environment_calls import asked, check_batch, guided, sampled
+from coevo.tasks.preflight.environment_errors import asked, check_batch, guided, sampled
 from coevo.tasks.preflight.guesses import guesses
 
 TASKS, TURNS = 8, 2

@@ -31,12 +31,12 @@ from coevo.models.weights.tensor_file import Spec, read_layout
 from coevo.records.episode import Episode
 from coevo.tasks import revision_artifacts
 from coevo.tasks.draft import PendingRevision, Result
-from coevo.tasks.kept_artifacts import restore_artifacts
 from coevo.tasks.parts import Stores
 from coevo.tasks.placement import trainer_environment
 from coevo.tasks.publish.catchup import open_publisher
 from coevo.tasks.publish.prefect import artifacts_of
 from coevo.tasks.publish.reporter import Reporter, in_stage
+from coevo.tasks.resumed_artifacts import restore_artifacts
 from coevo.tasks.run.assemble import assemble, check_engine, environment_of, open_engine
 from coevo.tasks.run.changes import check_unchanged
 from coevo.tasks.run.run_writer_model import is_budgeted, journal_after, open_writing, spent_before

@@ -7,7 +7,7 @@ from typing import Any
 from coevo.memory.bank.change import Judged
 from coevo.memory.evidence.reflections import Reflected
 from coevo.memory.writers.writer import WriterAnswer
-from coevo.models.writer_models.items import items
+from coevo.models.writer_models.lesson_tokens import items
 from coevo.records.writing import Credit, Rewarded
 
 

@@ -7,7 +7,7 @@ from support.batches import episode
 from support.sessions import committed, opened
 
 from coevo.configs.load.load import load_recipe
-from coevo.tasks.kept_artifacts import KEPT
+from coevo.tasks.resumed_artifacts import KEPT
 from coevo.tasks.revision_artifacts import BASELINES, read_baselines, write_baselines
 from coevo.tasks.steps.advantage import shape
 

@@ -14,7 +14,8 @@ from coevo.memory.admission.score import Known
 from coevo.memory.clusters import Cluster, Clusters
 from coevo.memory.library import Library
 from coevo.memory.retrieval import postings
-from coevo.memory.retrieval.index import FEW, NEVER, Index, top
+from coevo.memory.retrieval.index import Index
+from coevo.memory.retrieval.scorer import FEW, NEVER, top
 from coevo.records.draws import generator, key
 
 FIELDS = ("strategy", "condition", "example", "keywords")

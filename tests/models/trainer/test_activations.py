@@ -7,9 +7,9 @@ import torch
 from peft import LoraConfig, get_peft_model
 from support.rows import TEMPERATURE, packed_as, ragged
 
-from coevo.models.trainer.attention import checkpoint_layers
 from coevo.models.trainer.packed_forward import PolicyForward
 from coevo.models.trainer.packing import pack_trie
+from coevo.models.trainer.trie_attention import checkpoint_layers
 
 
 def adapted(model):

@@ -9,7 +9,7 @@ from torch import nn
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.checkpoint import checkpoint
 
-from coevo.models.trainer.attention import CHECKPOINTED, attend, paths_of
+from coevo.models.trainer.trie_attention import CHECKPOINTED, attend, paths_of
 
 PREFIX, OWN, LEAVES, WIDTH = 400, 4, 40, 32
 NODES = PREFIX + LEAVES * OWN

@@ -17,7 +17,7 @@ from transformers import PreTrainedTokenizerFast
 
 from coevo.memory.writers.model.answer_objects import fields_of
 from coevo.models.answers.thinking import without_thinking
-from coevo.models.writer_models.items import items
+from coevo.models.writer_models.lesson_tokens import items
 
 ALPHABET = f'{ascii_letters}0123456789 {{}}[]",:\\/#.<>|!?\n\t'
 """Characters with a token; others are written byte by byte."""

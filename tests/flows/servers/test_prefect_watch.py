@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from support.runs import ROOT
 
-from coevo.flows.servers import watch
+from coevo.flows.servers import prefect_watch
 from coevo.flows.servers.daemon import ServerError
-from coevo.flows.servers.watch import REFUSED, SILENT, Pulse, ServerAnswer, look, watching
+from coevo.flows.servers.prefect_watch import REFUSED, SILENT, Pulse, ServerAnswer, look, watching
 
 
 @pytest.mark.parametrize("status", [200, 401, 503])
@@ -34,7 +34,7 @@ def test_a_server_that_answers_is_alive_whatever_it_answers(status):
 
 
 def test_a_server_that_listens_is_slow_and_one_that_does_not_refuses(monkeypatch):
-    monkeypatch.setattr(watch, "TIMEOUT", 0.2)
+    monkeypatch.setattr(prefect_watch, "TIMEOUT", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/api"
         assert look(url) is ServerAnswer.SILENT
@@ -66,8 +66,8 @@ def test_a_server_is_dead_after_a_while_without_an_answer(answers, seconds):
 @pytest.fixture
 def nobody(monkeypatch):
     """An address at which nothing listens, and which is given up soon."""
-    monkeypatch.setattr(watch, "LOOK", 0.05)
-    monkeypatch.setattr(watch, "REFUSED", 0.1)
+    monkeypatch.setattr(prefect_watch, "LOOK", 0.05)
+    monkeypatch.setattr(prefect_watch, "REFUSED", 0.1)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         monkeypatch.setenv("PREFECT_API_URL", f"http://127.0.0.1:{free.getsockname()[1]}/api")
@@ -101,7 +101,7 @@ import atexit
 import sys
 import threading
 import time
-from coevo.flows.servers import watch
+from coevo.flows.servers import prefect_watch
 watch.LOOK, watch.REFUSED, watch.ENDING, watch.LEAVING = 0.05, 0.1, 1.0, 0.1
 
 def stuck():

@@ -7,7 +7,7 @@ from support.batches import entry
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.clusters import Cluster
-from coevo.memory.exchange.plain import PlainBank, save
+from coevo.memory.exchange.parquet_files import PlainBank, save
 from coevo.memory.stats import Stats
 
 
