@@ -14,13 +14,13 @@ from coevo.lineage.scratch import scratch_directory
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank_state import BankState
 from coevo.memory.clusters import Clusters
-from coevo.memory.diversity import diversity
+from coevo.memory.vendi_score import diversity
 from coevo.memory.writers.writer import writer_of
 from coevo.records.draws import key
 from coevo.records.episode import played
 from coevo.records.task import Panel, key_by
 from coevo.tasks.iteration.held_out import play_panel
-from coevo.tasks.play.discover import DiscoveryAgent, discover
+from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.play import Player
 from coevo.tasks.play.retrieve import NOTHING, Experience, at_random, index_of, is_shown, recall
 from coevo.tasks.publish.reporter import in_stage, reporter

@@ -39,7 +39,7 @@ class Evaluation:
         panel: the panel.
         episodes: one per task, in the panel's order.
         discovery: share of the tasks solved within k attempts, by k.
-        vendi: Vendi score of the ``successes`` and of the ``failures``, see ``coevo.memory.diversity``.
+        vendi: Vendi score of the ``successes`` and of the ``failures``, see ``coevo.memory.vendi_score``.
     """
 
     panel: Panel

@@ -35,7 +35,7 @@ OUTPUTS = Path("pipeline")
 
 def tasks(config: RunConfig) -> None:
     """Write the held-out panels."""
-    from coevo.tasks.gates.incoming import check_panel
+    from coevo.tasks.gates.environment_data import check_panel
 
     env = make(config.env)
     panels = [env.panel(name, config.evaluation.tasks) for name in panel_names(config)]

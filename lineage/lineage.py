@@ -17,8 +17,8 @@ from coevo.lineage.repository import Repository
 from coevo.lineage.revision.commit_tree import MANIFEST
 from coevo.lineage.revision.manifest import Manifest, write_manifest
 from coevo.lineage.revision.retention import ranges
-from coevo.lineage.revision.snapshot import Snapshot, restore
 from coevo.lineage.revision.sparse import removed, until_next
+from coevo.lineage.revision.versioned_store import Snapshot, restore
 from coevo.utilities.errors import CoevoError
 
 OWN = ("timestamp", "metrics", "branched_from")

@@ -1,11 +1,10 @@
-"""Names of runs, tags, artifacts and tables, and hashes: each becomes a path, so none may lead out of its directory."""
+"""Names of runs, artifacts and tables, and hashes: each becomes a path, so none may lead out of its directory."""
 
 import re
 from collections.abc import Collection
 from pathlib import PurePosixPath
 
 RUN = re.compile(r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
-TAG = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9_]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")
 ARTIFACT = r"[A-Za-z0-9_][A-Za-z0-9_-]{0,63}"
 TABLE = r"[A-Za-z0-9_]{1,64}"
 OBJECT = r"[0-9a-f]{32}(?:\.dir)?"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.bank.retrieval_config import ClustersConfig
 from coevo.memory.admission.admission import Decision
-from coevo.memory.admission.retirement import barred
+from coevo.memory.admission.rulings import barred
 from coevo.memory.bank.bank import BankView
 from coevo.memory.bank.change import BankChange, Judged, Ruling
 from coevo.memory.clusters import Clusters, associate

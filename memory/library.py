@@ -22,7 +22,7 @@ class Library:
     Attributes:
         catalogue: the entries with their numbers.
         clusters: observation clusters, or None.
-        barred: ids that may not enter, see ``coevo.memory.admission.retirement.barred``.
+        barred: ids that may not enter, see ``coevo.memory.admission.rulings.barred``.
         trials: candidates on trial, which are not among the entries.
         looks: earlier measurements of a lesson, the oldest first, by its id.
         span: highest minus lowest reward of an episode.

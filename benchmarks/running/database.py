@@ -16,8 +16,8 @@ from pathlib import Path
 from benchmarks.bench import ROOT, Bench, BenchResult
 from benchmarks.command import coevo, reach
 from coevo.flows.servers.servers import use_prefect
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank

@@ -12,8 +12,8 @@ from time import perf_counter
 from benchmarks.bench import Bench, BenchResult
 from benchmarks.command import reach
 from benchmarks.speed.seconds import between
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import RunStatus
 from coevo.lineage.workspace import Workspace

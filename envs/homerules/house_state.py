@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from coevo.envs.homerules.house_contents import FAMILIES, HALL, LEVELS, Family
+from coevo.envs.homerules.house_conventions import Facts
 from coevo.envs.homerules.house_language import Goal, HouseView
-from coevo.envs.homerules.house_world import Facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Literal
 
 from coevo.configs.env import HomeRulesConfig
 from coevo.envs.homerules.house_contents import HOUSES, OTHER_HOUSES
+from coevo.envs.homerules.house_conventions import Facts, facts
 from coevo.envs.homerules.house_tasks import pools, task_of
-from coevo.envs.homerules.house_world import Facts, facts
 from coevo.records.entry import Entry, entry_id
 from coevo.records.task import Task
 from coevo.utilities.errors import CoevoError

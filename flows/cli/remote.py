@@ -20,7 +20,7 @@ from coevo.utilities.errors import CoevoError
 if TYPE_CHECKING:
     from coevo.lineage.remote.push import Transferred
     from coevo.lineage.remote.remote_store import Store
-    from coevo.lineage.revision.snapshot import VersionedBank
+    from coevo.lineage.revision.versioned_store import VersionedBank
 
     Transfer = Callable[[str, Bars], Transferred]
 

@@ -8,7 +8,7 @@ from coevo.envs.registry import make
 from coevo.flows.evaluation import Evaluation, EvaluationRequest, check_panel
 from coevo.flows.history.revision_reference import reading
 from coevo.lineage.workspace import Workspace
-from coevo.memory.diversity import diversity
+from coevo.memory.vendi_score import diversity
 from coevo.tasks.iteration.held_out import play_panel
 from coevo.tasks.play.endpoint_agent import ServedPlayer
 from coevo.tasks.play.retrieve import NOTHING

@@ -9,8 +9,8 @@ from coevo.flows.console import output
 from coevo.flows.sample import ARCHIVE, FOLDER, RUN
 from coevo.flows.servers.servers import prefect_in_use, use_prefect
 from coevo.lineage.atomic_files import make_private
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lock import runs_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 
 NAMED = ("PREFECT_API_URL", "MLFLOW_TRACKING_URI")

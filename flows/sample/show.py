@@ -7,9 +7,9 @@ from prefect import flow
 
 from coevo.envs.registry import find
 from coevo.flows.upkeep.publishing import Aloud
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.status import read_record
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank

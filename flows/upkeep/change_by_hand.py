@@ -6,9 +6,9 @@ from pathlib import Path
 
 from coevo.flows.history.revision_reference import find_entry, reading
 from coevo.flows.upkeep.publishing import publish_if_quick
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from coevo.flows.history.history import check
 from coevo.lineage.atomic_files import remove
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.fsck.refs import require_collectable
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import cache_lock, in_use, runs_lock, writer_lock
 from coevo.lineage.objects.cache import Cache, disk_usage, freed_by
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import RetentionRule, RunRetention, reasons
 from coevo.lineage.workspace import RunPaths, Workspace

@@ -3,9 +3,9 @@
 import typer
 
 from coevo.envs.registry import find
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.publish.catchup import publish_now

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Collection
 
 from coevo.flows.upkeep.publishing import publish_if_quick
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.memory.bank.bank import Bank
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coevo.lineage.names import TABLE
 from coevo.lineage.revision.manifest import Manifest
-from coevo.lineage.revision.snapshot import VersionedBank
+from coevo.lineage.revision.versioned_store import VersionedBank
 from coevo.utilities.errors import CoevoError
 
 VERSIONS = "_versions"

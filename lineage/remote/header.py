@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from coevo.lineage.names import TAG
 from coevo.lineage.remote.remote_store import LIMIT
+from coevo.lineage.revision.tags import TAG
 from coevo.utilities.errors import CoevoError
 
 SIGNATURE = b"# v2 git bundle\n"

@@ -24,7 +24,7 @@ from coevo.lineage.remote.remote_objects import Meter, Moved, Objects
 from coevo.lineage.remote.remote_store import Store
 from coevo.lineage.remote.transfer_scratch import scratch_directory
 from coevo.lineage.repository import Repository, own_files
-from coevo.lineage.revision.snapshot import OpenBank
+from coevo.lineage.revision.versioned_store import OpenBank
 from coevo.lineage.workspace import RunPaths, Workspace
 from coevo.utilities.errors import CoevoError
 

@@ -21,7 +21,7 @@ from coevo.lineage.remote.remote_store import Overtaken, SmallFile, Store
 from coevo.lineage.remote.store_faults import one_line
 from coevo.lineage.remote.transfer_scratch import scratch_directory
 from coevo.lineage.repository import own_files
-from coevo.lineage.revision.snapshot import OpenBank
+from coevo.lineage.revision.versioned_store import OpenBank
 from coevo.lineage.workspace import RunPaths
 from coevo.utilities.errors import CoevoError
 

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from coevo.lineage.git import Git
-from coevo.lineage.names import TAG
 from coevo.utilities.errors import CoevoError
 
 OWN = re.compile(r"r\d+")
+TAG = re.compile(r"(?!.*\.\.)(?!.*\.lock$)[A-Za-z0-9_]([A-Za-z0-9._-]{0,98}[A-Za-z0-9_-])?")
 
 TARGET = "%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end)"
 """Git's format for the commit of a tag, with a message or without."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 
-from coevo.memory.evidence.episode_lessons import lessons
+from coevo.memory.evidence.feedback_lessons import lessons
 from coevo.records.entry import Entry
 from coevo.records.episode import Episode
 

@@ -7,8 +7,8 @@ from typing import Any
 from coevo.models.answers.calls import Call
 from coevo.models.answers.forms import call_text
 from coevo.models.answers.tool_schema import Schema, types_of
+from coevo.records.answer_faults import Fault
 from coevo.records.demonstration import Answer
-from coevo.records.faults import Fault
 from coevo.records.lenient import value_at
 
 _SPELLED = {"True": "true", "False": "false", "None": "null"}

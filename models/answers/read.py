@@ -20,8 +20,8 @@ from coevo.models.answers.labels import TAGS, Found, in_fences, labelled, plain,
 from coevo.models.answers.observations import invented, turn_end
 from coevo.models.answers.spans import Span, Whole, protected
 from coevo.models.answers.thinking import without_thinking
+from coevo.records.answer_faults import Fault
 from coevo.records.demonstration import Answer
-from coevo.records.faults import Fault
 
 _WORDS = re.compile(r"\bthink (?P<thought>.*?)\bact (?P<action>.+)", re.DOTALL)
 _NAME = re.compile(r"[\w.:/\-]+")

@@ -7,9 +7,9 @@ with the latest half of them, which later turns continue in the same way.
 
 from collections.abc import Sequence
 
+from coevo.models.policy.chat_prompt import Prose
 from coevo.models.policy.encoding import TemplateEncoder
 from coevo.models.policy.layout import Conversation, Deviation
-from coevo.models.policy.prose import Prose
 from coevo.records.demonstration import Moment
 
 

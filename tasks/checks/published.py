@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from coevo.envs.registry import make
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.findings import Finding, lost, mendable
 from coevo.lineage.fsck.history_check import Revision
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.status import read_record
 from coevo.lineage.workspace import RunPaths
 from coevo.memory.bank.bank import Bank

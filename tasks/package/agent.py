@@ -11,11 +11,11 @@ from typing import Any, Self
 from coevo.models.engines.requests import Request
 from coevo.models.engines.transformers.embedded_engine import embedded_engine
 from coevo.models.policy.context import Context
+from coevo.records.answer_faults import Fault
 from coevo.records.demonstration import Answer, Moment, Note, PastTurn
 from coevo.records.draws import Key, extend, key
 from coevo.records.entry import Entry
 from coevo.records.episode import Completion
-from coevo.records.faults import Fault
 from coevo.tasks.package.package import Package
 from coevo.tasks.play.attempt import OVERLONG, overlong
 from coevo.tasks.play.retrieve import Experience, Lacking, recall

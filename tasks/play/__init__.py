@@ -2,6 +2,6 @@
 
 Read ``attempt`` (an attempt in progress) and ``play`` (the turn loop) first, then ``retrieve`` (entries for a prompt),
 ``arms`` (who sees a candidate), ``slots`` and ``unfinished`` (episodes that continue after an update),
-``episode_metrics`` (outcomes, and episodes that an error ended). ``discover`` attempts tasks repeatedly.
+``episode_metrics`` (outcomes, and episodes that an error ended). ``discovery_at_k`` attempts tasks repeatedly.
 ``endpoint_agent`` plays without a policy, and ``turns`` are those of a single episode.
 """

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
+from coevo.records.answer_faults import Fault
 from coevo.records.episode import Episode, Turn, played
-from coevo.records.faults import Fault
 from coevo.records.metric_names import FAULTS, SPREAD, UNUSABLE
 from coevo.tasks.publish.reporter import Reporter
 from coevo.utilities.errors import CoevoError

@@ -7,7 +7,7 @@ from typing import Any
 from coevo.configs.rollout.rollout_config import COLD
 from coevo.configs.sections import AlarmConfig
 from coevo.lineage.revision.manifest import Manifest
-from coevo.records.faults import REMEDIES, Fault
+from coevo.records.answer_faults import REMEDIES, Fault
 from coevo.records.intervals import Rate, chance_of_fall, chance_of_losses
 from coevo.records.metric_names import (
     FAULTS,

@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import LoopRecord, RunStatus, last_record, read_record, status_of
 from coevo.lineage.workspace import RunPaths

@@ -9,7 +9,7 @@ from coevo.lineage.lineage import Lineage
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.status import waits
 from coevo.lineage.workspace import RunPaths
-from coevo.memory.admission.retirement import ruling
+from coevo.memory.admission.rulings import ruling
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange
 from coevo.memory.clusters import Cluster, Clusters

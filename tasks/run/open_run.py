@@ -15,10 +15,10 @@ import torch
 from coevo.configs.placement_config import SharedPlacement
 from coevo.configs.run_config import RunConfig
 from coevo.lineage.atomic_files import check_file_system
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.objects.cache import disk_usage
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.revision.retention import trail_since
 from coevo.lineage.status import PREPARATION, WARM_START, record_stage, recording_status, waits

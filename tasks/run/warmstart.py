@@ -29,7 +29,7 @@ from coevo.records.draws import extend, key
 from coevo.records.entry import Entry, entry_id
 from coevo.records.episode import played
 from coevo.records.task import Task, key_by
-from coevo.tasks.gates.incoming import check_demonstrations
+from coevo.tasks.gates.environment_data import check_demonstrations
 from coevo.tasks.play.attempt import Attempt
 from coevo.tasks.play.episode_metrics import check_losses
 from coevo.tasks.publish.reporter import Reporter, in_stage

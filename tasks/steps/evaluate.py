@@ -7,8 +7,8 @@ from coevo.configs.bank.bank_config import BankConfig
 from coevo.configs.rollout.rollout_config import MAX_TURNS
 from coevo.envs.base import Environment
 from coevo.envs.failures import EpisodeFailure, attempted, sound
-from coevo.memory.diversity import diversity
 from coevo.memory.retrieval.index import Index
+from coevo.memory.vendi_score import diversity
 from coevo.records.demonstration import Answer, Moment, Note
 from coevo.records.draws import Key, extend, key
 from coevo.records.episode import Episode
@@ -17,7 +17,7 @@ from coevo.tasks.draft import PanelOutcomes, Result
 from coevo.tasks.iteration.held_out import panel_of, play_panel
 from coevo.tasks.iteration.reflect import panel_reflections
 from coevo.tasks.iteration.retrieval_quality import retrieval_quality
-from coevo.tasks.play.discover import DiscoveryAgent, discover
+from coevo.tasks.play.discovery_at_k import DiscoveryAgent, discover
 from coevo.tasks.play.episode_metrics import check_losses, loss_metrics, outcome_metrics, report_losses
 from coevo.tasks.play.retrieve import Experience, recall
 from coevo.tasks.play.turns import turn_by_turn

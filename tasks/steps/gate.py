@@ -6,8 +6,8 @@ from coevo.memory.writers.writer import Proposal
 from coevo.models.advantages.trajectory import Advantages
 from coevo.records.episode import Episode
 from coevo.tasks.gates.entries import check_candidates, check_edits
+from coevo.tasks.gates.environment_data import check_panel
 from coevo.tasks.gates.episodes import check_advantages, check_episodes
-from coevo.tasks.gates.incoming import check_panel
 from coevo.tasks.iteration.held_out import limits_at, panel_of
 from coevo.tasks.session import Session
 from coevo.tasks.stage import stage

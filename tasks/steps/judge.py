@@ -10,7 +10,7 @@ from itertools import chain
 from statistics import fmean
 
 from coevo.memory.admission.admission import Decision
-from coevo.memory.admission.retirement import allowed
+from coevo.memory.admission.rulings import allowed
 from coevo.memory.writers.writer import Proposal
 from coevo.records.episode import Episode
 from coevo.tasks.draft import Result, apart

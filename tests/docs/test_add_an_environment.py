@@ -16,7 +16,7 @@ from coevo.envs.registry import make
 from coevo.flows.cli.app import main
 from coevo.lineage.trust import extend_path
 from coevo.records.draws import key
-from coevo.tasks.gates.incoming import check_demonstrations, check_panel
+from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.tasks.steps.evaluate import expert_success, play_expert
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from coevo.envs.homerules import HomeRules
 from coevo.envs.registry import make
 from coevo.records.draws import key
 from coevo.records.task import Task
-from coevo.tasks.gates.incoming import check_demonstrations, check_panel
+from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.utilities.errors import CoevoError
 
 MADE = {"homerules": HomeRules, "babyai": lambda: BabyAI(tuple(KINDS), 2), "babyai-rules": BabyAIRules}

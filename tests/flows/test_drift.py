@@ -11,7 +11,7 @@ import coevo.flows.evaluate_revision
 from benchmarks.learning.scripted import ExpertPlayer
 from coevo.configs.load.load import load_recipe
 from coevo.envs.homerules import HomeRules
-from coevo.envs.homerules.house_world import facts
+from coevo.envs.homerules.house_conventions import facts
 from coevo.envs.registry import make
 from coevo.flows.evaluate_revision import evaluate_revision
 from coevo.flows.evaluation import EvaluationRequest

@@ -22,7 +22,7 @@ POINTS = (
     "coevo.lineage.lineage:write_manifest@1",
     "coevo.lineage.repository:Repository.seal@1",
     "coevo.lineage.repository:Repository.tag@1",
-    "coevo.lineage.cursor:Cursor.advance@1",
+    "coevo.lineage.publish_cursor:Cursor.advance@1",
 )
 TESTS = (Path(fault_at.__file__).parents[1], Path(fault_at.__file__).parents[2])
 READ = """

@@ -41,8 +41,8 @@ KILLS = (
     "git:commit@1",
     "git:update-ref@1",
     "coevo.lineage.lineage:Lineage.commit@2+",
-    "coevo.lineage.cursor:Cursor.advance@2",
-    "coevo.lineage.cursor:Cursor.advance@2+",
+    "coevo.lineage.publish_cursor:Cursor.advance@2",
+    "coevo.lineage.publish_cursor:Cursor.advance@2+",
 )
 
 

@@ -21,10 +21,10 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[2])]
 
 from coevo.lineage.atomic_files import write_atomically
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.git import Git
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import RunPaths
 
 TABLES = ("entries", "stats")

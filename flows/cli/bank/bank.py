@@ -148,7 +148,7 @@ def diff(
 
     Example: coevo bank diff homerules-coevo-rl-1@2 homerules-coevo-rl-1@9
     """
-    from coevo.memory.admission.retirement import reasons
+    from coevo.memory.admission.rulings import reasons
     from coevo.memory.bank.diff import diff as compare
 
     workspace = workspace_at(directory)

@@ -5,8 +5,8 @@ import pytest
 
 from coevo.envs.homerules import HomeRules
 from coevo.envs.homerules.house_contents import HOUSES, OTHER_HOUSES
+from coevo.envs.homerules.house_conventions import facts
 from coevo.envs.homerules.house_language import read_instruction
-from coevo.envs.homerules.house_world import facts
 from coevo.records.draws import key
 
 MANY = HomeRules().demonstrations(600, 0, key("many"))

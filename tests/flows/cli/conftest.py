@@ -8,7 +8,7 @@ from support import small_run
 
 from coevo.configs.load.load import load_recipe
 from coevo.flows.cli.app import main
-from coevo.lineage.cursor import Cursor
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 
 

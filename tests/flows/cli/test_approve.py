@@ -10,8 +10,8 @@ from support import asking
 import coevo as public
 from coevo.flows import pending
 from coevo.flows.pending import Waiting
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lock import in_use, writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.utilities.errors import CoevoError
 

@@ -15,7 +15,7 @@ from support.fsck import fingerprint, fsck
 from support.kept import history
 from support.remotes import advance, content
 
-from coevo.lineage.cursor import Cursor
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.table import RecordedTable
 from coevo.utilities.errors import CoevoError

@@ -11,11 +11,11 @@ from support.fsck import fingerprint
 from support.kept import recovered, retained, whole
 from support.small_run import MUG
 
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.fsck.run_check import mend_branch
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
 from coevo.lineage.objects.cache import Cache, disk_usage
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.repository import Repository
 from coevo.lineage.revision.retention import RetentionRule
 from coevo.lineage.workspace import Workspace

@@ -11,8 +11,8 @@ from support.runs import coevo as run
 from support.small_run import EDITED, HEAT, SAFE
 
 import coevo as public
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 
 

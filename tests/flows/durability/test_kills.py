@@ -26,7 +26,7 @@ CHAINS = {
         "coevo.lineage.lineage:write_manifest@1+",
         "coevo.lineage.repository:Repository.seal@1+",
         "coevo.tasks.publish.mlflow.tracker:Tracker.publish@1",
-        "coevo.lineage.cursor:Cursor.advance@1+",
+        "coevo.lineage.publish_cursor:Cursor.advance@1+",
     ),
     "1-nothing-shared-is-written": (
         "stage:initial policy@1",
@@ -62,8 +62,8 @@ CHAINS = {
         "coevo.tasks.publish.mlflow.tracker:Tracker._find_or_create@1+",
         "coevo.tasks.publish.mlflow.tracker:Tracker.publish@1",
         "coevo.tasks.publish.mlflow.tracker:Tracker._publish_points@1+",
-        "coevo.lineage.cursor:Cursor.advance@1",
-        "coevo.lineage.cursor:Cursor.advance@1+",
+        "coevo.lineage.publish_cursor:Cursor.advance@1",
+        "coevo.lineage.publish_cursor:Cursor.advance@1+",
     ),
     "5-the-publisher-and-the-end": (
         "coevo.tasks.publish.publisher:Publisher.submit@2+",

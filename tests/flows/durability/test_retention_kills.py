@@ -10,9 +10,9 @@ from support.runs import coevo
 from support.soak import mostly_soak
 
 from coevo.flows.cli.app import main
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.objects.cache import Cache
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.table_retention import surplus
 

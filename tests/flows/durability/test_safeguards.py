@@ -70,7 +70,7 @@ def has_one_writer(place, paths):
 SAFEGUARDS = {
     "index lock": (recovers_from_a_killed_git, "coevo.lineage.git.Git.settle"),
     "content hash": (refuses_damaged_weights, "coevo.lineage.objects.cache.Cache.check"),
-    "publish cursor": (publishes_what_was_committed, "coevo.lineage.cursor.Cursor.unpublished"),
+    "publish cursor": (publishes_what_was_committed, "coevo.lineage.publish_cursor.Cursor.unpublished"),
     "file lock": (has_one_writer, "coevo.lineage.lock.FileLock.acquire"),
 }
 

@@ -6,7 +6,7 @@ import pytest
 from support import asking, small_run
 
 from coevo.flows.sessions.scheduled_session import Account, Log, artifact_key, goal_of, guard, history_of, play
-from coevo.lineage.cursor import Cursor
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from coevo.models.answers.read import Reader
-from coevo.records.faults import Fault
+from coevo.records.answer_faults import Fault
 
 PROSE = ("I hope this works.", "This shows the rows; then I decide.", "Then I will look.", "Done.")
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from coevo.models.answers.read import Reader
-from coevo.records.faults import Fault
+from coevo.records.answer_faults import Fault
 
 FORMS = {
     "qwen coder": "<tool_call>\n<function=go>\n<parameter=a>\n{}\n</parameter>\n</function>\n</tool_call>",

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from coevo.models.answers.read import Reader
-from coevo.records.faults import Fault
+from coevo.records.answer_faults import Fault
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer"}
 SEARCH = {"name": "search", "parameters": {"properties": {"term": TEXT, "n": WHOLE}, "required": ["term", "n"]}}

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from coevo.models.answers.read import Reader
-from coevo.records.faults import Fault
+from coevo.records.answer_faults import Fault
 
 LABELS = ["Action: {}", "**Action:** {}", "**Action**: {}", "Action:\n{}", "### Action\n{}", "Action: **{}**"]
 THOUGHTS = ["", "Thought: I need the rows.\n", "the rows of the table.\n\n", "}\n", "\n\n\n", "1. First, list them.\n"]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevo.models.answers.read import Reader
-from coevo.records.faults import Fault
+from coevo.records.answer_faults import Fault
 
 TOOLS = ({"name": "mail.send", "parameters": {"required": ["from"]}},)
 PLACES = {

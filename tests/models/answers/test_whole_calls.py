@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from support.call_forms import ELEMENTS, OBJECTS, PYTHON
 
 from coevo.models.answers.read import Reader
-from coevo.records.faults import Fault
+from coevo.records.answer_faults import Fault
 
 TEXT = {"type": "string"}
 TOOLS = ({"name": "go", "parameters": {"properties": {"a": TEXT, "b": TEXT}, "required": ["a"]}},)

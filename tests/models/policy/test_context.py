@@ -9,7 +9,7 @@ from support.scripted import episodes
 from coevo.configs.context_config import ContextConfig
 from coevo.configs.load.load import load_recipe, names
 from coevo.envs.homerules.homerules import HomeRules
-from coevo.memory.evidence.episode_lessons import lessons
+from coevo.memory.evidence.feedback_lessons import lessons
 from coevo.memory.text import LONGEST
 from coevo.models.policy.context import CONTEXT_WORDS, Context
 from coevo.models.policy.standin import Guess

@@ -18,7 +18,7 @@ from coevo.lineage.revision.manifest import Manifest
 from coevo.memory.writers.model.answers import Posed, answers, counts
 from coevo.memory.writers.model.transcript import Shown
 from coevo.models.advantages.groups import zero_variance
-from coevo.records.faults import REMEDIES, Fault
+from coevo.records.answer_faults import REMEDIES, Fault
 from coevo.records.metric_names import STREAK, UNTAKEN, UNWRITTEN
 from coevo.records.writing import Question, Reply
 from coevo.tasks.play.episode_metrics import unusable_metrics

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.revision.code_version import code_revision, packages
 from coevo.lineage.revision.manifest import Manifest
 from coevo.lineage.workspace import Workspace

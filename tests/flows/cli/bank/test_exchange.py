@@ -14,9 +14,9 @@ from support.fsck import fingerprint
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED, SAFE, entry
 
 from coevo.configs.load.load import load_recipe
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.memory.stats import Stats

@@ -10,9 +10,9 @@ from support.fsck import fsck
 from support.kept import history, recovered, whole
 from support.small_run import EDITED, HEAT, MICROWAVE, MUG, REJECTED
 
-from coevo.lineage.cursor import Cursor
 from coevo.lineage.lineage import Lineage
 from coevo.lineage.lock import writer_lock
+from coevo.lineage.publish_cursor import Cursor
 from coevo.lineage.workspace import Workspace
 from coevo.memory.bank.bank import Bank
 from coevo.tasks.cost import spending

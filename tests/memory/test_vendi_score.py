@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from support.batches import episode, turn
 
-from coevo.memory.diversity import cosines, diversity, trajectory, vendi, word_counts
 from coevo.memory.retrieval.encoder import BUNDLED
+from coevo.memory.vendi_score import cosines, diversity, trajectory, vendi, word_counts
 
 GO, TAKE = turn(action="go", feedback="hall"), turn(action="take", feedback="pan")
 

@@ -5,8 +5,8 @@ from support.batches import task
 
 from coevo.records.demonstration import Answer, Demonstration, Moment, Note, PastTurn
 from coevo.records.task import Panel, Task
+from coevo.tasks.gates.environment_data import check_demonstrations, check_panel
 from coevo.tasks.gates.frame_gate import GateError
-from coevo.tasks.gates.incoming import check_demonstrations, check_panel
 
 
 def panel(*tasks):

@@ -3,7 +3,7 @@
 import pytest
 from attempts import SAFE, STOVE, attempt
 
-from coevo.memory.evidence.episode_lessons import lessons
+from coevo.memory.evidence.feedback_lessons import lessons
 from coevo.memory.text import LONGEST
 from coevo.records.entry import Entry, entry_id
 

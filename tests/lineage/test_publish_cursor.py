@@ -5,7 +5,7 @@ import re
 import pytest
 from support.lineage_driver import lineage_in
 
-from coevo.lineage.cursor import Cursor
+from coevo.lineage.publish_cursor import Cursor
 from coevo.utilities.errors import CoevoError
 
 

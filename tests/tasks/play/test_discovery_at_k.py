@@ -12,7 +12,7 @@ from coevo.memory.bank.change import BankChange
 from coevo.memory.bank_state import BankState
 from coevo.memory.stats import Stats
 from coevo.tasks.iteration.held_out import play_panel
-from coevo.tasks.play.discover import Notes, learn
+from coevo.tasks.play.discovery_at_k import Notes, learn
 from coevo.tasks.play.retrieve import NOTHING
 from coevo.tasks.steps.evaluate import evaluate, learner_of
 from coevo.utilities.errors import CoevoError

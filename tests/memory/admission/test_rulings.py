@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from coevo.memory.admission.retirement import RETIRED, allowed, barred, reasons, ruling
+from coevo.memory.admission.rulings import RETIRED, allowed, barred, reasons, ruling
 from coevo.memory.bank.bank import Bank
 from coevo.memory.bank.change import BankChange, Ruling
 from coevo.memory.writers.writer import Proposal
