@@ -102,7 +102,7 @@ import sys
 import threading
 import time
 from coevo.flows.servers import prefect_watch
-watch.LOOK, watch.REFUSED, watch.ENDING, watch.LEAVING = 0.05, 0.1, 1.0, 0.1
+prefect_watch.LOOK, prefect_watch.REFUSED, prefect_watch.ENDING, prefect_watch.LEAVING = 0.05, 0.1, 1.0, 0.1
 
 def stuck():
     while True:
@@ -113,13 +113,13 @@ if sys.argv[1] == "thread":
 if sys.argv[1] == "exit":
     atexit.register(stuck)
 try:
-    with watch.watching("go on", alone=True):
+    with prefect_watch.watching("go on", alone=True):
         try:
             time.sleep(600)
         finally:
             if sys.argv[1] == "finally":
                 stuck()
-except watch.CoevoError as error:
+except prefect_watch.CoevoError as error:
     sys.stderr.write(f"coevo: {error}\\n")
     sys.exit(2)
 """
