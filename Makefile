@@ -49,7 +49,7 @@ lint: .venv/installed-dev
 
 lock: .venv/installed-dev
 	@$(INSTALL) uv
-	for version in 3.11 3.12 3.13 3.14; do $(BIN)/uv pip compile --quiet --no-header --python-version $$version \
+	for version in 3.11 3.12 3.13 3.14; do $(BIN)/uv pip compile --quiet --no-header --python-version $$version.5 \
 		--extra dev --constraint requirements.lock --output-file /dev/null pyproject.toml || exit 1; done
 
 site: .venv/installed-dev
