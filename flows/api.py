@@ -12,8 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from coevo.flows.console.options import as_typed
-from coevo.flows.console.options import workspace_of as _opened
+from coevo.flows.console.options import as_typed, workspace_of
 from coevo.utilities.extras import extras_named
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def run(
     """
     from coevo.flows.configure import configure
 
-    config, opened = configure(recipe, as_typed(overrides)), _opened(workspace)
+    config, opened = configure(recipe, as_typed(overrides)), workspace_of(workspace)
     from coevo.flows.start_run import RunOptions, start_run
 
     return start_run(config, opened, name, RunOptions(quiet=quiet)).run
@@ -84,7 +83,7 @@ def resume(
         CoevoError: the run does not exist, another process writes to it, a setting is not confirmed, or code or
             settings have changed.
     """
-    opened = _opened(workspace)
+    opened = workspace_of(workspace)
     from coevo.flows.start_run import RunOptions, resume_run
 
     return resume_run(run, opened, RunOptions(quiet=quiet, iterations=iterations, accept_change=accept_change)).run
@@ -101,7 +100,7 @@ def runs(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
 
     from coevo.flows.history.run_standing import COLUMNS, run_rows
 
-    return pd.DataFrame(run_rows(_opened(workspace)), columns=COLUMNS).set_index("run")
+    return pd.DataFrame(run_rows(workspace_of(workspace)), columns=COLUMNS).set_index("run")
 
 
 @extras_named()
@@ -116,7 +115,7 @@ def log(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     from coevo.flows.history.revision_reference import reading
     from coevo.tasks.publish.mlflow.publication import figures
 
-    with reading(reference, _opened(workspace)) as opened:
+    with reading(reference, workspace_of(workspace)) as opened:
         rows = [{"revision": each.revision, "iteration": each.iteration, **figures(each)} for each in opened.history]
     return pd.DataFrame(rows).set_index("revision")
 
@@ -134,7 +133,7 @@ def bank(reference: str, *, workspace: WorkspacePath = None) -> "pd.DataFrame":
     from coevo.memory.stats import Stats
     from coevo.records.arrow import ENTRIES
 
-    with reading(reference, _opened(workspace)) as opened:
+    with reading(reference, workspace_of(workspace)) as opened:
         found = opened.bank()
         entries, stats = found.active(), found.stats()
     rows = [asdict(entry) | asdict(stats.get(entry.id, Stats(entry.id))) for entry in entries]
@@ -174,7 +173,7 @@ def evaluate(
     from coevo.flows.evaluation import EvaluationRequest
     from coevo.flows.packages.evaluate_endpoint import evaluate_endpoint
 
-    opened, request = _opened(workspace), EvaluationRequest(panel, tasks, bank, discovery)
+    opened, request = workspace_of(workspace), EvaluationRequest(panel, tasks, bank, discovery)
     if endpoint is not None:
         return evaluate_endpoint(endpoint, reference, request, opened)
     return evaluate_revision(reference, request, opened)
@@ -199,7 +198,7 @@ def compare(*references: str, evaluate: bool = False, workspace: WorkspacePath =
     from coevo.flows.evaluate_revision import evaluate_panels
     from coevo.flows.history.comparison import compared, differences
 
-    opened = _opened(workspace)
+    opened = workspace_of(workspace)
     return differences(compared(references, opened, partial(evaluate_panels, workspace=opened) if evaluate else None))
 
 
@@ -213,7 +212,7 @@ def curves(*references: str, workspace: WorkspacePath = None) -> "pd.DataFrame":
     from coevo.flows.history import comparison
     from coevo.flows.history.comparison import sides_of
 
-    return comparison.curves(sides_of(references, _opened(workspace)))
+    return comparison.curves(sides_of(references, workspace_of(workspace)))
 
 
 @extras_named()
@@ -233,7 +232,7 @@ def package(reference: str, name: str | None = None, *, workspace: WorkspacePath
     """
     from coevo.flows.packages.make_package import register_revision
 
-    return register_revision(reference, name, _opened(workspace))[0].name
+    return register_revision(reference, name, workspace_of(workspace))[0].name
 
 
 @extras_named()
@@ -256,7 +255,7 @@ def promote(
     """
     from coevo.flows.packages.promotion import promote as decide
 
-    return decide(version, panel, tasks, margin, seed, _opened(workspace))
+    return decide(version, panel, tasks, margin, seed, workspace_of(workspace))
 
 
 @extras_named()
@@ -266,7 +265,7 @@ def waiting(*, workspace: WorkspacePath = None) -> "pd.DataFrame":
 
     from coevo.flows import pending
 
-    rows = [asdict(each) for each in pending.waiting(_opened(workspace))]
+    rows = [asdict(each) for each in pending.waiting(workspace_of(workspace))]
     return pd.DataFrame(rows, columns=["what", "kind", "since", "says"]).set_index("what")
 
 
@@ -291,7 +290,7 @@ def approve(what: str, *, reject: bool = False, by: str | None = None, workspace
     from coevo.flows.pending import decide_model, decide_run, is_promotion
     from coevo.tasks.run.waiting import Vote
 
-    vote, opened = Vote(not reject, by or getuser()), _opened(workspace)
+    vote, opened = Vote(not reject, by or getuser()), workspace_of(workspace)
     if is_promotion(what):
         return decide_model(what, vote, opened)
     made = decide_run(what, vote, opened)
@@ -332,7 +331,7 @@ def ablate(
     from coevo.flows.studies.result import COLUMNS
     from coevo.flows.studies.start_study import result_of, start
 
-    opened, described = _opened(workspace), changed(load_study(study), name, seeds, as_typed(overrides))
+    opened, described = workspace_of(workspace), changed(load_study(study), name, seeds, as_typed(overrides))
     start(described, opened, quiet, alone=False)
     return pd.DataFrame([asdict(row) for row in result_of(described, opened).rows], columns=COLUMNS)
 
@@ -354,5 +353,5 @@ def serve(
         from coevo.flows.packages.serving import Address
         from coevo.flows.packages.serving import serve as serving
 
-    with serving(what, Address(host, port), DEFAULT, _opened(workspace)) as served:
+    with serving(what, Address(host, port), DEFAULT, workspace_of(workspace)) as served:
         yield served

@@ -1,6 +1,6 @@
-"""Artifacts that a run continues from: how each is staged for a revision, and how a session takes it up again.
+"""Artifacts that a run resumes from: when each is written, and how a resumed session reads it.
 
-Policy and optimizer are staged by the update, the episodes of a revision by its commit.
+The update writes policy and optimizer, the commit writes the episodes of its revision.
 """
 
 from collections.abc import Callable
@@ -17,36 +17,40 @@ from coevo.tasks.writing import artifact as writing
 
 
 @dataclass(frozen=True, slots=True)
-class KeptArtifact:
+class ResumedArtifact:
     """An artifact of a revision that the next one continues from.
 
     Attributes:
-        name: of the artifact, and of its directory.
-        has: whether the session has something to keep; what the revision before kept is staged again in any case.
-        write: stages it in a directory of all artifacts.
-        restore: takes it up, from its committed directory or from None.
+        name: name of the artifact, and of its directory.
+        is_due: True if this revision writes it; else the artifact of the previous revision stays. The second argument
+            is True if there is one.
+        write: writes it below the staging directory.
+        restore: reads it into the session, from its committed directory, or from None where the revision has none.
+            None for an artifact that is read before the session exists.
     """
 
     name: str
-    has: Callable[[Session], bool]
+    is_due: Callable[[Session, bool], bool]
     write: Callable[[Session, Path], None]
-    restore: Callable[[Session, Path | None, Manifest], None]
+    restore: Callable[[Session, Path | None, Manifest], None] | None
 
 
 def stage_artifacts(session: Session) -> None:
-    """Stage all that the next rollout continues from."""
-    for each in KEPT:
-        if each.has(session) or session.stores.lineage.path(each.name).exists():
+    """Write the artifacts that the next rollout continues from to the staging directory."""
+    for each in RESUMED:
+        if each.is_due(session, session.stores.lineage.path(each.name).exists()):
             each.write(session, session.stores.paths.staging)
 
 
 def restore_artifacts(session: Session, head: Manifest) -> None:
-    """Take up all that a revision has kept.
+    """Read the artifacts of a revision into the session.
 
     Raises:
         CoevoError: the environment does not answer the recorded actions of an unfinished episode as it did.
     """
-    for each in KEPT:
+    for each in RESUMED:
+        if each.restore is None:
+            continue
         path = session.stores.lineage.path(each.name) if each.name in head.artifacts else None
         each.restore(session, path, head)
 
@@ -101,50 +105,60 @@ def _restore_ahead(session: Session, path: Path | None, head: Manifest) -> None:
         session.ahead = ahead.read_ahead(path)
 
 
-def _opened_with_its_writer_model(session: Session, path: Path | None, head: Manifest) -> None:
-    """``take_up_writing`` reads it, before there is a session."""
+def _references_are_due(session: Session, exists: bool) -> bool:
+    """Only a firing of the writer adds references, which hold whole episodes."""
+    fired = session.waiting or session.fired == session.draft.revision
+    return fired and any(True for _ in session.references.episodes())
 
 
-KEPT = (
-    KeptArtifact(
+RESUMED = (
+    ResumedArtifact(
         stored.BASELINES,
-        lambda session: bool(session.baselines),
+        lambda session, exists: bool(session.baselines),
         lambda session, staging: stored.write_baselines(session.baselines, staging),
         _restore_baselines,
     ),
-    KeptArtifact(
+    ResumedArtifact(
         stored.REFERENCES,
-        lambda session: any(True for _ in session.references.episodes()),
+        _references_are_due,
         lambda session, staging: stored.write_references(session.references, staging),
         _restore_references,
     ),
-    KeptArtifact(
+    ResumedArtifact(
         stored.TRIALS,
-        lambda session: bool(session.bank.trials),
+        lambda session, exists: exists or bool(session.bank.trials),
         lambda session, staging: stored.write_trials(session.bank.trials, staging),
         _restore_trials,
     ),
-    KeptArtifact(
+    ResumedArtifact(
         stored.STANDINGS,
-        lambda session: bool(session.bank.standings),
+        lambda session, exists: exists or bool(session.bank.standings),
         lambda session, staging: stored.write_standings(session.bank.standings, staging),
         _restore_standings,
     ),
-    KeptArtifact(stored.TAUGHT, lambda session: session.config.evaluation.retrieval, _write_taught, _restore_taught),
-    KeptArtifact(
+    ResumedArtifact(
+        stored.TAUGHT,
+        lambda session, exists: exists or session.config.evaluation.retrieval,
+        _write_taught,
+        _restore_taught,
+    ),
+    ResumedArtifact(
         unfinished.FOLDER,
-        lambda session: session.config.rollout.turns is not None,
+        lambda session, exists: exists or session.config.rollout.turns is not None,
         lambda session, staging: unfinished.write_unfinished(session.slots, staging),
         _restore_unfinished,
     ),
-    KeptArtifact(
+    ResumedArtifact(
         ahead.FOLDER,
-        lambda session: bool(session.config.rollout.ahead),
+        lambda session, exists: exists or bool(session.config.rollout.ahead),
         lambda session, staging: ahead.write_ahead(session.ahead, staging),
         _restore_ahead,
     ),
-    KeptArtifact(
-        writing.FOLDER, lambda session: session.parts.writing is not None, _write_writing, _opened_with_its_writer_model
+    ResumedArtifact(
+        writing.FOLDER,
+        lambda session, exists: exists or session.parts.writing is not None,
+        _write_writing,
+        None,  # ``take_up_writing`` reads it
     ),
 )
-"""All of them. A new one is a row here, with what it writes and reads in ``revision_artifacts``."""
+"""Every such artifact. A new one is a row here, with its files in ``revision_artifacts``."""

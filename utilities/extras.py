@@ -24,8 +24,14 @@ _OF_MODULE = {module: extra for extra, modules in EXTRAS.items() for module in m
 
 
 def requirements(*extras: str) -> list[Requirement]:
-    """Requirements of the installed package with these extras, as pinned; those of this interpreter only."""
+    """Requirements of the installed package with these extras, without those that this interpreter does not need.
+
+    Raises:
+        CoevoError: the installed package declares none, so that nothing can be checked or pinned.
+    """
     declared = [Requirement(line) for line in requires("coevo") or ()]
+    if not declared:
+        raise CoevoError("the installed package coevo declares no requirements: repeat pip install '.[train]'")
     return [each for each in declared if any(_applies(each, extra) for extra in ("", *extras))]
 
 

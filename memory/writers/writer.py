@@ -125,7 +125,7 @@ class Proposal:
         edits: operations on pools, in the order of execution; only editors propose any.
         counts: counts for the metrics ``bank/writer/<name>``.
         rejects: parts of a model's answers that were refused.
-        written: answers from which the policy may learn to write.
+        writer_answers: answers from which the policy may learn to write.
     """
 
     entries: tuple[Entry, ...] = ()

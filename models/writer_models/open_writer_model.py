@@ -128,9 +128,8 @@ def writer_model_of(
             environment has no key.
     """
     if isinstance(config, EndpointWriterModelConfig):
-        from coevo.models.writer_models.endpoint_writer_model import (
-            EndpointWriterModel,  # its client takes a second to import
-        )
+        # Its client takes a second to import.
+        from coevo.models.writer_models.endpoint_writer_model import EndpointWriterModel
 
         return EndpointWriterModel(config, warn)
     if isinstance(config, FrozenWriterModelConfig):

@@ -1,7 +1,8 @@
 """Parts of an iteration that several steps share, below them.
 
-``batch`` draws the tasks of an iteration and plays their episodes. ``ahead`` plays the next batch while the trainer
-updates the policy. ``trial_groups`` chooses the groups that try a candidate, and ``paired_replay`` plays tasks with
-and without one. ``held_out`` has the evaluation panels and the limits of training episodes. ``reflect`` asks the writer
-about episodes, and ``retrieval_quality`` measures how well the bank is searched.
+``batch`` samples the training tasks of an iteration and runs their rollouts. ``ahead`` prefetches the next rollout
+while the trainer updates the policy. ``trial_groups`` selects the groups that test a candidate within the rollout.
+``paired_replay`` runs the same tasks with and without a candidate. ``held_out`` has the evaluation sets and the limits
+of training episodes. ``reflect`` asks the writer model about episodes. ``retrieval_quality`` computes the metrics of
+retrieval.
 """

@@ -41,7 +41,7 @@ def replayed(writer_answers: Iterable[WriterAnswer], gains: Mapping[str, float],
     written.
 
     Args:
-        written: answers of the policy.
+        writer_answers: answers of the policy.
         gains: paired gain of each lesson that this firing judged, by the id of its entry.
         tokenizer: of the policy.
     """
@@ -53,7 +53,7 @@ def unmatched(writer_answers: Iterable[WriterAnswer], gains: Mapping[str, float]
     """Number of lessons with a gain that earn nothing, since no tokens of their answer decode to them.
 
     Args:
-        written: answers of the policy.
+        writer_answers: answers of the policy.
         gains: of each lesson that this firing judged.
         rewarded: what ``replayed`` made of both.
     """

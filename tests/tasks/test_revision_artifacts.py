@@ -7,8 +7,8 @@ from support.batches import episode
 from support.sessions import committed, opened
 
 from coevo.configs.load.load import load_recipe
-from coevo.tasks.resumed_artifacts import KEPT
-from coevo.tasks.revision_artifacts import BASELINES, read_baselines, write_baselines
+from coevo.tasks.resumed_artifacts import RESUMED
+from coevo.tasks.revision_artifacts import BASELINES, REFERENCES, read_baselines, write_baselines
 from coevo.tasks.steps.advantage import shape
 
 GUIDED = load_recipe(
@@ -54,14 +54,28 @@ def test_a_frozen_policy_is_not_penalised(tmp_path):
         assert BASELINES not in committed(session).artifacts
 
 
-@pytest.mark.parametrize("kept", KEPT, ids=lambda kept: kept.name)
-def test_what_a_revision_has_not_kept_leaves_a_session_as_it_begins(kept, tmp_path):
+@pytest.mark.parametrize("artifact", [each for each in RESUMED if each.restore], ids=lambda artifact: artifact.name)
+def test_a_revision_without_an_artifact_leaves_a_session_as_it_begins(artifact, tmp_path):
     with opened(tmp_path, GUIDED) as session:
         before = {name: value for name, value in vars(session).items() if name in ("baselines", "taught", "ahead")}
-        kept.restore(session, None, session.stores.lineage.head())
+        artifact.restore(session, None, session.stores.lineage.head())
         assert {name: getattr(session, name) for name in before} == before
         assert (session.bank.trials, dict(session.bank.standings)) == ([], {})
         assert not list(session.references.episodes())
+
+
+def test_references_are_written_by_the_revision_in_which_the_writer_fired(tmp_path):
+    (references,) = (each for each in RESUMED if each.name == REFERENCES)
+    config = load_recipe("homerules-coevo-rl", ["warmstart=null", "evaluation.tasks=4", "bank.references=2"])
+    with opened(tmp_path, config) as session:
+        assert not references.is_due(session, True)
+        session.references.add([episode(replica=1)])
+        session.draft.revision, session.fired = 3, 2
+        assert not references.is_due(session, True)
+        session.waiting = True
+        assert references.is_due(session, False)
+        session.waiting, session.fired = False, 3
+        assert references.is_due(session, False)
 
 
 def test_the_same_baselines_are_the_same_bytes(tmp_path):

@@ -82,7 +82,7 @@ def place(built, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("safeguard", SAFEGUARDS)
-def test_a_promise_breaks_only_without_its_safeguard(place, safeguard):
+def test_the_promise_holds_with_its_safeguard(place, safeguard):
     promise, _ = SAFEGUARDS[safeguard]
     promise(place, place.existing("first"))
 

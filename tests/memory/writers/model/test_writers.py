@@ -223,9 +223,8 @@ def test_the_policys_answers_come_with_the_lessons_that_they_hold(config):
     expected = [((HEAT, held.id), ("take mug", ""), ("take mug", fresh.id)), (), ((HEAT, held.id),)]
     asked = len(ask.questions)
     assert asked == (2 if config.type == "model-extremes" else 3)
-    assert [(each.drawn, each.lessons) for each in proposal.writer_answers] == list(zip(DRAWN, expected, strict=True))[
-        :asked
-    ]
+    wanted = list(zip(DRAWN, expected, strict=True))[:asked]
+    assert [(each.drawn, each.lessons) for each in proposal.writer_answers] == wanted
 
 
 def test_answers_of_another_model_teach_the_policy_nothing():
