@@ -6,8 +6,7 @@
 ``artifacts`` {name: content hash}, ``tables`` {table: content hash}, ``cursor``, ``metrics``, ``panels`` {name: hash},
 ``accepted_change``, and ``until_next`` [artifact] if the revision keeps some only until the next one.
 ``observed`` is the rest: ``timestamp`` (ms since 1970), ``run``, ``tables`` {table: version}, ``metrics`` that are
-times or rates, ``mlflow_run``. Metrics keep the names that they were written with; ``Manifest.metrics`` and
-``Manifest.rates`` have the current ones.
+times or rates, ``mlflow_run``.
 """
 
 import json
